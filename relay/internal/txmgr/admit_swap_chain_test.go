@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// realMint is a mint of the local chain's token program, confirmed.
+// realMint creates a mint on the local chain, and waits until it is confirmed.
 func (w *world) realMint() solana.PublicKey {
 	w.t.Helper()
 	mint, err := w.chain.CreateMint(6, nil)
@@ -29,7 +29,7 @@ func (w *world) realMint() solana.PublicKey {
 	return mint
 }
 
-// confirmed waits for the effect of a transaction sent past the relay.
+// confirmed waits until a transaction that the relay did not send is confirmed.
 func (w *world) confirmed(sig solana.Signature) {
 	w.t.Helper()
 	w.eventually("the transaction is confirmed", func() bool {
@@ -39,16 +39,16 @@ func (w *world) confirmed(sig solana.Signature) {
 	})
 }
 
-// overRealTokens is a good swap into a mint of the local chain.
-func (w *world) overRealTokens(mint solana.PublicKey) *swapCase {
+// swapIntoRealToken is a valid swap into a mint of the local chain.
+func (w *world) swapIntoRealToken(mint solana.PublicKey) *swapCase {
 	c := w.swap(&tokenState{held: map[solana.PublicKey]*onchain.Account{}})
 	c.terms.OutputMint = mint
 	c.derive(c.wallet)
 	return c
 }
 
-// TestSwapsOverRealTokens has the real programs' accounts in place of made-up ones.
-func TestSwapsOverRealTokens(t *testing.T) {
+// TestSwapsIntoRealTokenAccounts checks swaps against accounts that the real programs made.
+func TestSwapsIntoRealTokenAccounts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	mint := w.realMint()
@@ -59,19 +59,19 @@ func TestSwapsOverRealTokens(t *testing.T) {
 	}
 	tests := map[string]struct {
 		change func(*swapCase)
-		want   refusal.Code // empty for one that is accepted
+		want   refusal.Code // empty when the swap is accepted
 	}{
-		"a token account that is not there":            {func(*swapCase) {}, ""},
-		"a token account that is there":                {holds, ""},
-		"a token account that is there, and its owner": {func(c *swapCase) { holds(c); c.req.Recipient = "" }, ""},
-		"no token account, and nobody named":           {func(c *swapCase) { c.req.Recipient = "" }, refusal.RecipientRequired},
+		"a token account that does not exist":           {func(*swapCase) {}, ""},
+		"a token account that exists":                   {holds, ""},
+		"a token account that exists, and no recipient": {func(c *swapCase) { holds(c); c.req.Recipient = "" }, ""},
+		"no token account, and no recipient":            {func(c *swapCase) { c.req.Recipient = "" }, refusal.RecipientRequired},
 		"a token account that is frozen": {func(c *swapCase) {
 			holds(c)
 			sig, err := w.chain.Freeze(mint, c.wallet)
 			must(t, err)
 			w.confirmed(sig)
 		}, refusal.InvalidSwap},
-		"a mint that is not there": {func(c *swapCase) {
+		"a mint that does not exist": {func(c *swapCase) {
 			c.terms.OutputMint = w.newKey().PublicKey()
 			c.derive(c.wallet)
 		}, refusal.InvalidSwap},
@@ -92,7 +92,7 @@ func TestSwapsOverRealTokens(t *testing.T) {
 	r := w.relay(nil)
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := w.overRealTokens(mint)
+			c := w.swapIntoRealToken(mint)
 			tt.change(c)
 			s, err := r.Submit(t.Context(), c.request())
 			if tt.want != "" {
@@ -101,25 +101,25 @@ func TestSwapsOverRealTokens(t *testing.T) {
 			}
 			must(t, err)
 			if !s.Call.Recipient.Equals(c.wallet) {
-				t.Error("it pays another than the owner of the token account")
+				t.Errorf("the swap pays %s, want the owner of the token account, %s", s.Call.Recipient, c.wallet)
 			}
 		})
 	}
 }
 
-// TestTheFirstLegOfASwap follows a swap to the account that holds its lamports.
-func TestTheFirstLegOfASwap(t *testing.T) {
+// TestSwapFirstLegFundsSwapState checks the swap state account and the reported status after the first leg.
+func TestSwapFirstLegFundsSwapState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(nil)
 	api := w.serve(r)
-	c := w.overRealTokens(w.realMint())
+	c := w.swapIntoRealToken(w.realMint())
 	req := c.request()
 	w.run(r)
 	status, body := api.post(t, req, "Prefer", "wait=60")
 	data, _ := body["data"].(map[string]any)
 	if status != http.StatusOK || data["status"] != "processing" || data["swap_phase"] != "funded" || body["signature"] == nil {
-		t.Fatalf("answered %d: %v", status, body)
+		t.Fatalf("answered %d: %v, want 200 and a funded swap", status, body)
 	}
 	id, err := uuid.Parse(fmt.Sprint(body["request_id"]))
 	must(t, err)
@@ -136,7 +136,7 @@ func TestTheFirstLegOfASwap(t *testing.T) {
 		CreatedSlot: s.Slot, TimeoutSlot: s.Slot + w.pool.Profile.SwapTimeout, Bump: onChain.Bump,
 	}
 	if diff := cmp.Diff(want, *onChain); diff != "" {
-		t.Errorf("the swap's account (-want +got):\n%s", diff)
+		t.Errorf("the swap state account (-want +got):\n%s", diff)
 	}
 	resp, err := api.Client().Get(api.URL + "/status/" + id.String())
 	must(t, err)

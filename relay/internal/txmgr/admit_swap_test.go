@@ -30,8 +30,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// tokenState adds token accounts to what the pool's chain really holds, and says who owns a
-// wallet's token account.
+// tokenState reads mints and token accounts from a map, and everything else from the chain.
 type tokenState struct {
 	submission.PoolState
 	mu    sync.Mutex
@@ -84,8 +83,7 @@ func holderAccount(mint, owner solana.PublicKey, state byte) *onchain.Account {
 	return &onchain.Account{Owner: solana.TokenProgramID, Lamports: 2_039_280, Data: data}
 }
 
-// swapCase is a swap in the making: the parts that a test changes before the swap is proven and
-// sent.
+// swapCase is the parts of a swap that a test changes before the swap is proven and sent.
 type swapCase struct {
 	w            *world
 	state        *tokenState
@@ -93,10 +91,10 @@ type swapCase struct {
 	terms        shieldpool.SwapTerms
 	wallet       solana.PublicKey
 	req          submission.Request
-	proven, kept bool // kept: the ext data are not made for the terms; proven: the proof is there
+	proven, kept bool // proven: the proof is set; kept: the ext data hash is set
 }
 
-// swap is a valid one: of a named wallet whose token account does not exist yet.
+// swap is a valid swap: it names a wallet whose token account does not exist yet.
 func (w *world) swap(state *tokenState) *swapCase {
 	w.t.Helper()
 	c := &swapCase{w: w, state: state, wallet: w.newKey().PublicKey(), in: w.inputs(-sol, solana.PublicKey{})}
@@ -129,7 +127,7 @@ func (c *swapCase) request() submission.Request {
 	return c.req
 }
 
-// swapAPI is a relay's interface over a real connection, with all that it logs.
+// swapAPI is a relay's HTTP interface over a real connection, with its log.
 type swapAPI struct {
 	*httptest.Server
 	log *lockedBuffer
@@ -152,30 +150,30 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// noRest is what a swap does not ask of a relay.
-type noRest struct{}
+// unusedServices stands for the services that swaps do not use.
+type unusedServices struct{}
 
-func (noRest) Position(context.Context) (p commitments.Position, err error) { return p, nil }
-func (noRest) Read(context.Context, uint64, uint64, int) ([]commitments.IndexedCommitment, error) {
+func (unusedServices) Position(context.Context) (p commitments.Position, err error) { return p, nil }
+func (unusedServices) Read(context.Context, uint64, uint64, int) ([]commitments.IndexedCommitment, error) {
 	return nil, nil
 }
-func (noRest) Register(context.Context, viewingkey.Registration) (string, error) {
+func (unusedServices) Register(context.Context, viewingkey.Registration) (string, error) {
 	return "", nil
 }
-func (noRest) Check(context.Context) httpapi.HealthReport { return httpapi.HealthReport{} }
-func (noRest) Request(string, string, int, time.Duration) {}
+func (unusedServices) Check(context.Context) httpapi.HealthReport { return httpapi.HealthReport{} }
+func (unusedServices) Request(string, string, int, time.Duration) {}
 
 func (w *world) serve(r *relay) *swapAPI {
 	w.t.Helper()
 	a := &swapAPI{log: new(lockedBuffer)}
 	handler, err := httpapi.New(httpapi.Options{
-		Admission: r, Submissions: r, Commitments: noRest{}, Tree: w.state, ViewingKeys: noRest{}, Health: noRest{}, Observer: noRest{},
+		Admission: r, Submissions: r, Commitments: unusedServices{}, Tree: w.state, ViewingKeys: unusedServices{}, Health: unusedServices{}, Observer: unusedServices{},
 		Info: httpapi.Info{
 			Version: "0.0.1", Profile: w.pool.Profile, NoteBounds: r.NoteBounds(), ComplianceKey: [32]byte{1},
 			Swaps: &httpapi.Swaps{RouterProgram: solana.PublicKey{1, 2}},
 		},
 		Log: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Now: time.Now, NewID: uuid.NewString, CallTimeout: patien, WaitMax: patien, ListStall: patien, ListTime: patien,
+		Now: time.Now, NewID: uuid.NewString, CallTimeout: testTimeout, WaitMax: testTimeout, ListStall: testTimeout, ListTime: testTimeout,
 	})
 	must(w.t, err)
 	a.Server = httptest.NewServer(handler)
@@ -214,7 +212,7 @@ func (a *swapAPI) post(t *testing.T, r submission.Request, header ...string) (in
 	return resp.StatusCode, answer
 }
 
-func TestSwapsThatAreRefused(t *testing.T) {
+func TestInvalidSwapsAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	payer := w.payer.PublicKey()
@@ -222,7 +220,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 	tests := map[string]struct {
 		change      func(*swapCase)
 		wantCode    refusal.Code
-		wantMessage string // its beginning
+		wantMessage string // the start of the message
 	}{
 		"a transfer": {
 			func(c *swapCase) { c.in.PublicAmount = 0 }, refusal.WithdrawalRequired,
@@ -232,11 +230,11 @@ func TestSwapsThatAreRefused(t *testing.T) {
 			func(c *swapCase) { c.in.PublicAmount = sol }, refusal.DepositNotRelayed,
 			"publicAmount is above zero, a deposit: expected zero or less",
 		},
-		"the smallest amount of all": {
+		"the smallest 64-bit amount": {
 			func(c *swapCase) { c.in.PublicAmount = -1 << 63; c.req.Proof, c.proven = make([]byte, 256), true }, refusal.InvalidPublicAmount,
 			"publicAmount is the smallest 64-bit integer",
 		},
-		"an amount that the fee takes up": {
+		"an amount that only covers the fee": {
 			func(c *swapCase) { c.in.PublicAmount = -5_015_045 }, refusal.AmountBelowFee,
 			"the withdrawal is not above its fee of 5000000 lamports and 3/1000 of the amount",
 		},
@@ -244,38 +242,38 @@ func TestSwapsThatAreRefused(t *testing.T) {
 			func(c *swapCase) { c.in.Nullifiers[0] = [32]byte{} }, refusal.InvalidSwap,
 			"nullifier 0 is zero, and the swap's account on the chain is named by it, so every such swap would share one: expected a note's nullifier there; a missing input goes second",
 		},
-		"no nullifier at all": {
+		"two nullifiers of zero": {
 			func(c *swapCase) { c.in.Nullifiers = [2][32]byte{} }, refusal.NoInput, "both nullifiers are zero",
 		},
 		"a minimum of zero": {
 			func(c *swapCase) { c.terms.MinOutput = 0 }, refusal.InvalidSwap,
 			"min_output_amount is no amount: expected a whole number from 1 to 18446744073709551615 in the output mint's smallest unit, as a JSON number or a string, in decimal digits alone; received a string that is zero",
 		},
-		"an output mint that is no base58": {
-			func(c *swapCase) { c.swapText("O0Il", "") }, refusal.InvalidSwap,
+		"an output mint that is not base58": {
+			func(c *swapCase) { c.sendText("O0Il", "") }, refusal.InvalidSwap,
 			"output_mint is not an address: expected 32 bytes in base58, received 4 characters that are not",
 		},
 		"an output mint that is empty": {
-			func(c *swapCase) { c.swapText("x", ""); c.req.Swap.OutputMint = "" }, refusal.InvalidSwap,
+			func(c *swapCase) { c.sendText("x", ""); c.req.Swap.OutputMint = "" }, refusal.InvalidSwap,
 			"output_mint is not an address: expected 32 bytes in base58, received 0 characters that are not",
 		},
 		"an output mint of 31 bytes": {
-			func(c *swapCase) { c.swapText(strings.Repeat("1", 31), "") }, refusal.InvalidSwap,
+			func(c *swapCase) { c.sendText(strings.Repeat("1", 31), "") }, refusal.InvalidSwap,
 			"output_mint is not an address: expected 32 bytes in base58, received 31 characters that are not",
 		},
-		"a token account that is no base58": {
-			func(c *swapCase) { c.swapText("", "0x"+strings.Repeat("0", 40)) }, refusal.InvalidSwap,
+		"a token account that is not base58": {
+			func(c *swapCase) { c.sendText("", "0x"+strings.Repeat("0", 40)) }, refusal.InvalidSwap,
 			"recipient_ata is not an address: expected 32 bytes in base58, received 42 characters that are not",
 		},
-		"a token account that is longer than any": {
-			func(c *swapCase) { c.swapText("", "0x"+strings.Repeat("0", 64)) }, refusal.InvalidSwap,
+		"a token account of 66 characters": {
+			func(c *swapCase) { c.sendText("", "0x"+strings.Repeat("0", 64)) }, refusal.InvalidSwap,
 			"recipient_ata has 66 characters: expected the address of the recipient's token account in base58, at most 44",
 		},
 		"an output of wrapped SOL": {
 			func(c *swapCase) { c.terms.OutputMint = solana.WrappedSol; c.derive(c.wallet) }, refusal.InvalidSwap,
 			"output_mint is wrapped SOL, which is what a swap starts from: expected another mint; withdraw SOL with POST /transact or POST /withdraw",
 		},
-		"a recipient that is no base58": {
+		"a recipient that is not base58": {
 			func(c *swapCase) { c.req.Recipient = "somebody?" }, refusal.InvalidRecipient,
 			"recipient is not an address: expected 32 bytes in base58, received 9 characters that are not",
 		},
@@ -295,7 +293,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 			func(c *swapCase) { c.pay(c.terms.OutputMint) }, refusal.InvalidRecipient,
 			"recipient is an account or program of the swap itself: expected a wallet of the client's own",
 		},
-		"a token account of another's": {
+		"another wallet's token account": {
 			func(c *swapCase) { c.derive(stranger) }, refusal.InvalidSwap,
 			"recipient_ata is not the recipient's associated token account for output_mint: expected the address that recipient, the SPL Token program and output_mint derive",
 		},
@@ -307,7 +305,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 			}, refusal.InvalidSwap,
 			"recipient_ata is not the recipient's associated token account for output_mint",
 		},
-		"the wallet itself for its token account": {
+		"the wallet in place of its token account": {
 			func(c *swapCase) { c.terms.RecipientATA = c.wallet }, refusal.InvalidSwap,
 			"recipient_ata is not the recipient's associated token account for output_mint",
 		},
@@ -317,7 +315,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 			}, refusal.ExtDataMismatch,
 			"extDataHash does not bind this swap: expected 0x00 and the first 31 bytes of sha256 of output_mint ‖ recipient_ata ‖ min_output_amount, the addresses as 32 bytes each and the amount as u64 little-endian; make the proof for the swap that the request names",
 		},
-		"a minimum below the one that the proof binds": {
+		"a minimum below the minimum that the proof binds": {
 			func(c *swapCase) {
 				c.kept, c.in.ExtDataHash = true, shieldpool.ExtDataHash(shieldpool.Destination{Swap: &c.terms})
 				c.terms.MinOutput--
@@ -329,7 +327,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 				c.pay(stranger)
 			}, refusal.ExtDataMismatch, "extDataHash does not bind this swap",
 		},
-		"notes that do not fit beside a swap's terms": {
+		"notes that do not fit into a swap's transaction": {
 			func(c *swapCase) { c.req.Notes = [][]byte{make([]byte, 185-8+1)} }, refusal.NotesTooLarge,
 			"encrypted_notes take 186 bytes in the transaction (6 and 2 a note included), expected at most 185",
 		},
@@ -339,11 +337,11 @@ func TestSwapsThatAreRefused(t *testing.T) {
 		"a mint that the pool does not have": {
 			func(c *swapCase) { c.in.MintAddress = [32]byte{31: 1} }, refusal.UnknownMint, "mintAddress is the field value of no mint of this pool",
 		},
-		"a proof of something else": {
+		"a proof of other public inputs": {
 			func(c *swapCase) { c.req.Proof, c.proven = c.w.prove(c.in), true }, refusal.ProofInvalid,
 			"the proof does not verify for these public inputs under the pool's verifying key",
 		},
-		"a root that never was": {
+		"a root that never existed": {
 			func(c *swapCase) { c.in.Root = [32]byte{31: 9} }, refusal.RootNotFound, "RootNotFound (stale Merkle root)",
 		},
 		"an output mint that does not exist": {
@@ -382,14 +380,14 @@ func TestSwapsThatAreRefused(t *testing.T) {
 				c.state.put(c.terms.RecipientATA, &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1})
 			}, refusal.RecipientRequired, "recipient is missing, and recipient_ata does not exist yet",
 		},
-		"no recipient and a token account that is not its owner's associated one": {
+		"no recipient and a token account that is not its owner's associated token account": {
 			func(c *swapCase) {
 				c.req.Recipient = ""
 				c.state.put(c.terms.RecipientATA, holderAccount(c.terms.OutputMint, stranger, 1))
 			}, refusal.InvalidSwap,
 			"recipient_ata is not the associated token account of its owner for output_mint: expected the address that the owner, the SPL Token program and output_mint derive",
 		},
-		"no recipient and a token account of the fee payer's": {
+		"no recipient and the fee payer's token account": {
 			func(c *swapCase) {
 				c.req.Recipient = ""
 				c.derive(payer)
@@ -403,7 +401,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 				c.state.put(c.terms.RecipientATA, holderAccount(c.terms.OutputMint, c.w.pool.Treasury, 1))
 			}, refusal.InvalidRecipient, "recipient is off the ed25519 curve",
 		},
-		"a token account that the recipient has given away": {
+		"a token account with another owner": {
 			func(c *swapCase) {
 				c.state.put(c.terms.RecipientATA, holderAccount(c.terms.OutputMint, stranger, 1))
 			}, refusal.InvalidSwap,
@@ -413,13 +411,13 @@ func TestSwapsThatAreRefused(t *testing.T) {
 			func(c *swapCase) { c.state.put(c.terms.RecipientATA, holderAccount(c.terms.OutputMint, c.wallet, 2)) }, refusal.InvalidSwap,
 			"recipient_ata is frozen by the authority of its mint, so nothing can be paid into it: choose another token or another recipient",
 		},
-		"a frozen token account of nobody who is named": {
+		"no recipient and a frozen token account": {
 			func(c *swapCase) {
 				c.req.Recipient = ""
 				c.state.put(c.terms.RecipientATA, holderAccount(c.terms.OutputMint, c.wallet, 2))
 			}, refusal.InvalidSwap, "recipient_ata is frozen",
 		},
-		"a token account of another mint on its address": {
+		"a token account of another mint at the right address": {
 			func(c *swapCase) { c.state.put(c.terms.RecipientATA, holderAccount(stranger, c.wallet, 1)) }, refusal.InvalidSwap,
 			"recipient_ata holds tokens of another mint than output_mint: expected the recipient's associated token account for output_mint",
 		},
@@ -427,7 +425,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 			func(c *swapCase) { c.state.put(c.terms.RecipientATA, holderAccount(c.terms.OutputMint, c.wallet, 0)) }, refusal.InvalidSwap,
 			"recipient_ata is an account of the SPL Token program, but no token account",
 		},
-		"a mint for the token account": {
+		"a mint in place of the token account": {
 			func(c *swapCase) { c.state.put(c.terms.RecipientATA, mintAccount()) }, refusal.InvalidSwap,
 			"recipient_ata is an account of the SPL Token program, but no token account",
 		},
@@ -443,11 +441,11 @@ func TestSwapsThatAreRefused(t *testing.T) {
 			"the recipient's account belongs to a program other than the system program, so it is no wallet and a refund might be lost in it: expected a wallet's own address",
 		},
 	}
-	// All are refused before anything is stored, by a relay that processes nothing.
+	// The relay is not running: all requests are refused before anything is stored.
 	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}}
 	r := w.assemble(parts{state: state})
 	api := w.serve(r)
-	var canaries sync.Map
+	var secrets sync.Map // values of the requests, which neither answers nor the log may contain
 	t.Run("cases", func(t *testing.T) {
 		for name, tt := range tests {
 			t.Run(name, func(t *testing.T) {
@@ -457,7 +455,7 @@ func TestSwapsThatAreRefused(t *testing.T) {
 				req := c.request()
 				for _, v := range []string{req.Swap.OutputMint, req.Swap.RecipientATA, req.Recipient, "20150000"} {
 					if len(v) > 8 {
-						canaries.Store(v, true)
+						secrets.Store(v, true)
 					}
 				}
 				status, body := api.post(t, req)
@@ -466,9 +464,9 @@ func TestSwapsThatAreRefused(t *testing.T) {
 					t.Errorf("answered %d %v: %q\nwant %d %s: %q", status, body["code"], message, tt.wantCode.HTTPStatus(), tt.wantCode, tt.wantMessage)
 				}
 				text := fmt.Sprint(body)
-				canaries.Range(func(v, _ any) bool {
+				secrets.Range(func(v, _ any) bool {
 					if strings.Contains(text, v.(string)) {
-						t.Errorf("the answer repeats the request: %s", text)
+						t.Errorf("the answer contains a value of a request: %s", text)
 					}
 					return true
 				})
@@ -476,21 +474,21 @@ func TestSwapsThatAreRefused(t *testing.T) {
 		}
 	})
 	log := api.log.String()
-	canaries.Range(func(v, _ any) bool {
+	secrets.Range(func(v, _ any) bool {
 		if strings.Contains(log, v.(string)) {
-			t.Errorf("the log holds %s", v)
+			t.Errorf("the log contains %s, a value of a request", v)
 		}
 		return true
 	})
 	backlog, err := w.store.Backlog(t.Context())
 	must(t, err)
 	if backlog.Pending+backlog.Processing != 0 {
-		t.Errorf("%d refused requests are stored", backlog.Pending+backlog.Processing)
+		t.Errorf("%d refused requests are stored, want none", backlog.Pending+backlog.Processing)
 	}
 }
 
-// swapText sends a mint or a token account as it is written.
-func (c *swapCase) swapText(mint, ata string) {
+// sendText sends the given text as mint or token account, unless the text is empty.
+func (c *swapCase) sendText(mint, ata string) {
 	c.req.Swap = &submission.SwapRequest{OutputMint: c.terms.OutputMint.String(), RecipientATA: c.terms.RecipientATA.String(), MinOutput: c.terms.MinOutput}
 	if mint != "" {
 		c.req.Swap.OutputMint = mint
@@ -500,38 +498,38 @@ func (c *swapCase) swapText(mint, ata string) {
 	}
 }
 
-// pay names another wallet, with its token account.
+// pay makes another wallet the recipient, with its token account.
 func (c *swapCase) pay(wallet solana.PublicKey) {
 	c.req.Recipient = wallet.String()
 	c.derive(wallet)
 }
 
-func TestSwapsThatAreAccepted(t *testing.T) {
+func TestValidSwapsAreAccepted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tests := map[string]func(*swapCase){
-		"a recipient whose token account is to be made": func(*swapCase) {},
-		"a recipient whose token account is there": func(c *swapCase) {
+		"a recipient whose token account does not exist": func(*swapCase) {},
+		"a recipient whose token account exists": func(c *swapCase) {
 			c.state.put(c.terms.RecipientATA, holderAccount(c.terms.OutputMint, c.wallet, 1))
 		},
-		"a recipient who is not named, but owns the token account": func(c *swapCase) {
+		"no recipient, and a token account that exists": func(c *swapCase) {
 			c.req.Recipient = ""
 			c.state.put(c.terms.RecipientATA, holderAccount(c.terms.OutputMint, c.wallet, 1))
 		},
-		"lamports on the token account's address": func(c *swapCase) {
+		"lamports at the token account's address": func(c *swapCase) {
 			c.state.put(c.terms.RecipientATA, &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1})
 		},
-		"a wallet that exists":      func(c *swapCase) { c.state.put(c.wallet, &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1}) },
-		"one note to spend":         func(c *swapCase) { c.in.Nullifiers[1] = [32]byte{} },
-		"the smallest amount":       func(c *swapCase) { c.in.PublicAmount = -5_015_046 },
-		"the least output of all":   func(c *swapCase) { c.terms.MinOutput = 1 },
-		"the largest output of all": func(c *swapCase) { c.terms.MinOutput = 1<<64 - 1 },
-		"as many notes as fit":      func(c *swapCase) { c.req.Notes = [][]byte{make([]byte, 100), make([]byte, 185-10-100)} },
+		"a wallet that exists": func(c *swapCase) { c.state.put(c.wallet, &onchain.Account{Owner: solana.SystemProgramID, Lamports: 1}) },
+		"one note to spend":    func(c *swapCase) { c.in.Nullifiers[1] = [32]byte{} },
+		"the smallest amount":  func(c *swapCase) { c.in.PublicAmount = -5_015_046 },
+		"the smallest minimum": func(c *swapCase) { c.terms.MinOutput = 1 },
+		"the largest minimum":  func(c *swapCase) { c.terms.MinOutput = 1<<64 - 1 },
+		"as many notes as fit": func(c *swapCase) { c.req.Notes = [][]byte{make([]byte, 100), make([]byte, 185-10-100)} },
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
 			state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}}
-			caps := &askedCaps{}
+			caps := &recordingCaps{}
 			r := w.assemble(parts{state: state, spending: caps})
 			c := w.swap(state)
 			change(c)
@@ -560,27 +558,27 @@ func TestSwapsThatAreAccepted(t *testing.T) {
 			if !c.in.HasNullifier(1) {
 				nullifiers = 1
 			}
-			// The second leg's fee, and the token account that stays, are asked for with the first.
+			// The caps also check the second leg's fee and the rent of the token account that it makes.
 			if wantCost := nullifiers*890_880 + 2_011_440 + 2_039_280 + 2*5000; caps.lamports != wantCost || caps.transfer {
-				t.Errorf("the caps were asked for %d lamports (a transfer: %v), want %d", caps.lamports, caps.transfer, wantCost)
+				t.Errorf("the caps checked %d lamports (of a transfer: %v), want %d of no transfer", caps.lamports, caps.transfer, wantCost)
 			}
 		})
 	}
 }
 
-// askedCaps keeps the amounts that admission asked for.
-type askedCaps struct {
+// recordingCaps records the cost that admission checked.
+type recordingCaps struct {
 	unlimited
 	lamports uint64
 	transfer bool
 }
 
-func (a *askedCaps) Ready(_ context.Context, transfer bool, lamports uint64) error {
+func (a *recordingCaps) Ready(_ context.Context, transfer bool, lamports uint64) error {
 	a.transfer, a.lamports = transfer, lamports
 	return nil
 }
 
-func TestRepeatsOfSwaps(t *testing.T) {
+func TestRepeatedSwapReturnsFirstSubmission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}}
@@ -601,12 +599,12 @@ func TestRepeatsOfSwaps(t *testing.T) {
 	tests := map[string]struct {
 		req      submission.Request
 		header   []string
-		wantCode refusal.Code // empty for the same submission
+		wantCode refusal.Code // empty when the first submission is returned
 	}{
-		"the same again":                        {req: req},
+		"the same request":                      {req: req},
 		"the same with other notes":             {req: other(func(c *swapCase) { c.req.Notes = [][]byte{{1, 2}} })},
 		"the same without naming the recipient": {req: other(func(c *swapCase) { c.req.Recipient = "" })},
-		"the same key again":                    {req: req, header: []string{"Idempotency-Key", "a-key"}},
+		"the same idempotency key":              {req: req, header: []string{"Idempotency-Key", "a-key"}},
 		"another minimum with the same notes":   {req: other(func(c *swapCase) { c.terms.MinOutput++ }), wantCode: refusal.NullifierReserved},
 		"another token account":                 {req: other(func(c *swapCase) { c.pay(w.newKey().PublicKey()) }), wantCode: refusal.NullifierReserved},
 		"the same key with another minimum": {
@@ -631,9 +629,9 @@ func TestRepeatsOfSwaps(t *testing.T) {
 		}
 	})
 	if n := state.count(); n != reads {
-		t.Errorf("repeats read the chain %d times: the database knows them", n-reads)
+		t.Errorf("repeats read the chain %d times, want 0: the database knows the submission", n-reads)
 	}
-	// The same inputs as a withdrawal to the recipient: the proof does not bind it.
+	// The same inputs as a withdrawal to the recipient: the proof does not bind a withdrawal.
 	withdrawal, err := json.Marshal(map[string]any{"proof_bytes": req.Proof, "public_inputs": req.PublicInputs, "recipient": req.Recipient})
 	must(t, err)
 	resp, err := api.Client().Post(api.URL+"/withdraw", "application/json", bytes.NewReader(withdrawal))
@@ -646,7 +644,7 @@ func TestRepeatsOfSwaps(t *testing.T) {
 	}
 }
 
-func TestAForgedSwapCostsNoCall(t *testing.T) {
+func TestForgedSwapCausesNoChainRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}}
@@ -655,26 +653,26 @@ func TestAForgedSwapCostsNoCall(t *testing.T) {
 	_, err := w.assemble(parts{state: state}).Submit(t.Context(), c.request())
 	_ = wantCode(t, err, refusal.ProofInvalid)
 	if n := state.count(); n != 0 {
-		t.Errorf("it made the relay read the chain %d times", n)
+		t.Errorf("the forged swap caused %d reads of the chain, want 0", n)
 	}
 }
 
-// TestASwapIsJudgedWithoutItsRoute has requests that the route would have refused: admission does
-// not depend on it.
-func TestASwapIsJudgedWithoutItsRoute(t *testing.T) {
+// TestAdmissionChecksSwapsWithoutHTTPRoute submits requests that the HTTP route would have refused: admission
+// does not depend on the route.
+func TestAdmissionChecksSwapsWithoutHTTPRoute(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}}
 	r := w.assemble(parts{state: state})
-	transfer, free := w.swap(state), w.swap(state)
-	transfer.in.PublicAmount, free.terms.MinOutput = 0, 0
+	transfer, noMinimum := w.swap(state), w.swap(state)
+	transfer.in.PublicAmount, noMinimum.terms.MinOutput = 0, 0
 	_, err := r.Submit(t.Context(), transfer.request())
 	_ = wantCode(t, err, refusal.WithdrawalRequired)
-	_, err = r.Submit(t.Context(), free.request())
+	_, err = r.Submit(t.Context(), noMinimum.request())
 	_ = wantCode(t, err, refusal.InvalidSwap)
 }
 
-func TestASwapWaitsForAChainThatDoesNotAnswer(t *testing.T) {
+func TestSwapIsRefusedWhileChainIsUnavailable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	state := &tokenState{PoolState: w.state, held: map[solana.PublicKey]*onchain.Account{}, fault: refusal.New(refusal.ChainUnavailable, "no chain")}
@@ -682,9 +680,9 @@ func TestASwapWaitsForAChainThatDoesNotAnswer(t *testing.T) {
 	_ = wantCode(t, err, refusal.ChainUnavailable)
 }
 
-// TestVaultsThatSwapsPay has a profile that admits recipients off the curve: the
-// swap's own accounts are none of them.
-func TestVaultsThatSwapsPay(t *testing.T) {
+// TestSwapRecipientsOffTheCurve uses a profile that admits recipients off the curve, such as vaults: the
+// swap's own accounts are still refused.
+func TestSwapRecipientsOffTheCurve(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	profile := *w.pool.Profile
@@ -694,11 +692,11 @@ func TestVaultsThatSwapsPay(t *testing.T) {
 	w.pool = pool
 	vault, _, err := solana.FindProgramAddress([][]byte{[]byte("vault")}, solana.PublicKey{8})
 	must(t, err)
-	own := func(of func(*shieldpool.Swap) solana.PublicKey) func(*swapCase) solana.PublicKey {
+	accountOf := func(choose func(*shieldpool.Swap) solana.PublicKey) func(*swapCase) solana.PublicKey {
 		return func(c *swapCase) solana.PublicKey {
 			swap, err := pool.Swap(c.in.Nullifiers[0], c.terms)
 			must(t, err)
-			return of(swap)
+			return choose(swap)
 		}
 	}
 	tests := map[string]struct {
@@ -706,9 +704,9 @@ func TestVaultsThatSwapsPay(t *testing.T) {
 		want   refusal.Code
 	}{
 		"a vault":                  {func(*swapCase) solana.PublicKey { return vault }, ""},
-		"the swap's state":         {own(func(s *shieldpool.Swap) solana.PublicKey { return s.State }), refusal.InvalidRecipient},
-		"its account of SOL":       {own(func(s *shieldpool.Swap) solana.PublicKey { return s.WSOL }), refusal.InvalidRecipient},
-		"its account of tokens":    {own(func(s *shieldpool.Swap) solana.PublicKey { return s.Output }), refusal.InvalidRecipient},
+		"the swap state":           {accountOf(func(s *shieldpool.Swap) solana.PublicKey { return s.State }), refusal.InvalidRecipient},
+		"the swap's SOL account":   {accountOf(func(s *shieldpool.Swap) solana.PublicKey { return s.WSOL }), refusal.InvalidRecipient},
+		"the swap's token account": {accountOf(func(s *shieldpool.Swap) solana.PublicKey { return s.Output }), refusal.InvalidRecipient},
 		"the pool":                 {func(*swapCase) solana.PublicKey { return pool.Address }, refusal.InvalidRecipient},
 		"the token program itself": {func(*swapCase) solana.PublicKey { return solana.TokenProgramID }, refusal.InvalidRecipient},
 	}
@@ -730,14 +728,14 @@ func TestVaultsThatSwapsPay(t *testing.T) {
 				}
 				must(t, err)
 				if !s.Call.Recipient.Equals(wallet) {
-					t.Errorf("it pays %s, want the vault", s.Call.Recipient)
+					t.Errorf("the swap pays %s, want the vault %s", s.Call.Recipient, wallet)
 				}
 			})
 		}
 	}
 }
 
-func TestASwapOfAPoolOfAnotherMint(t *testing.T) {
+func TestSwapOfAnotherMintThanSOLIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	profile := *w.pool.Profile
@@ -751,11 +749,11 @@ func TestASwapOfAPoolOfAnotherMint(t *testing.T) {
 	_, err = w.assemble(parts{state: state}).Submit(t.Context(), c.request())
 	r := wantCode(t, err, refusal.InvalidSwap)
 	if !strings.HasPrefix(r.Message, "mintAddress stands for another mint than wrapped SOL") {
-		t.Errorf("message %q", r.Message)
+		t.Errorf("the message is %q, want it to name the wrong mint", r.Message)
 	}
 }
 
-func TestNoteBoundsOfARelayWithItsOwnLookupTable(t *testing.T) {
+func TestLookupTableRaisesNoteBoundOfSwaps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(nil)
@@ -767,6 +765,6 @@ func TestNoteBoundsOfARelayWithItsOwnLookupTable(t *testing.T) {
 	with, err := admission.New(r.Admission.Options)
 	must(t, err)
 	if n := with.NoteBounds()[shieldpool.KindSwap]; n != 273 {
-		t.Errorf("a swap's notes have %d bytes beside a lookup table, want 273", n)
+		t.Errorf("the note bound of a swap with a lookup table is %d bytes, want 273", n)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// No payer may be paid by its own transaction, whichever one signs.
-func TestNoFeePayerIsARecipient(t *testing.T) {
+// No fee payer of the relay may be a recipient, whichever payer signs.
+func TestFeePayerIsRefusedAsRecipient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	others := []*feepayer.Key{w.newKey(), w.newKey()}
@@ -26,7 +26,7 @@ func TestNoFeePayerIsARecipient(t *testing.T) {
 	}
 }
 
-// walletState reports what the recipient holds.
+// walletState reports that the recipient holds lamports.
 type walletState struct {
 	submission.PoolState
 	lamports uint64
@@ -38,8 +38,8 @@ func (s *walletState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, 
 	return seen, err
 }
 
-// spentState reports the first note as spent at the endpoint that inspects it; all is the report of
-// the others.
+// spentState reports the first note as spent by one endpoint; all says whether all endpoints
+// report it as spent.
 type spentState struct {
 	submission.PoolState
 	all bool
@@ -53,21 +53,21 @@ func (s *spentState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 
 func (s *spentState) Spent(context.Context, [32]byte) (bool, error) { return s.all, nil }
 
-// TestOneEndpointRefusesNoNote: a user whose note is refused as spent believes it is lost.
-func TestOneEndpointRefusesNoNote(t *testing.T) {
+// TestNoteReportedSpentByOneEndpointIsAccepted: a user believes that a note which is refused as spent is lost.
+func TestNoteReportedSpentByOneEndpointIsAccepted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	req, _ := w.withdrawal(sol)
 	_, err := w.assemble(parts{state: &spentState{w.state, true}}).Submit(t.Context(), req)
-	if why := wantCode(t, err, refusal.NullifierSpent); why.Fields["nullifier_index"] != 0 {
-		t.Errorf("the refusal tells %v, want index 0", why.Fields)
+	if refused := wantCode(t, err, refusal.NullifierSpent); refused.Fields["nullifier_index"] != 0 {
+		t.Errorf("the refusal has the fields %v, want nullifier_index 0", refused.Fields)
 	}
 	if s := w.submit(w.assemble(parts{state: &spentState{w.state, false}}), req); s.State != submission.Pending {
 		t.Errorf("the submission is %+v, want it accepted", s)
 	}
 }
 
-func TestARecipientHoldsTheLeastThatTheNetworkAllows(t *testing.T) {
+func TestRecipientMustReachRentExemptMinimum(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	const least = 890_880
@@ -75,14 +75,14 @@ func TestARecipientHoldsTheLeastThatTheNetworkAllows(t *testing.T) {
 		net, held uint64
 		refused   bool
 	}{
-		"the withdrawal alone is the least":                {least, 0, false},
-		"the withdrawal lacks one lamport":                 {least - 1, 0, true},
-		"the wallet holds the one that is lacking":         {least - 1, 1, false},
-		"the wallet holds half, and the withdrawal more":   {least/2 + 1, least / 2, false},
-		"the wallet holds half, and the withdrawal less":   {least/2 - 1, least / 2, true},
-		"the wallet holds the least, and gets one lamport": {1, least, false},
-		"the wallet holds one less, and gets one lamport":  {1, least - 1, false},
-		"the wallet holds two less, and gets one lamport":  {1, least - 2, true},
+		"empty wallet, withdrawal of the minimum":              {least, 0, false},
+		"empty wallet, withdrawal one lamport too small":       {least - 1, 0, true},
+		"the wallet holds the lamport that is lacking":         {least - 1, 1, false},
+		"the wallet holds half, the withdrawal is more":        {least/2 + 1, least / 2, false},
+		"the wallet holds half, the withdrawal is less":        {least/2 - 1, least / 2, true},
+		"the wallet holds the minimum, gets one lamport":       {1, least, false},
+		"the wallet holds minimum minus one, gets one lamport": {1, least - 1, false},
+		"the wallet holds minimum minus two, gets one lamport": {1, least - 2, true},
 	}
 	for name, test := range tests {
 		r := w.assemble(parts{state: &walletState{PoolState: w.state, lamports: test.held}})
@@ -96,7 +96,7 @@ func TestARecipientHoldsTheLeastThatTheNetworkAllows(t *testing.T) {
 	}
 }
 
-// gross is the smallest withdrawal from which the recipient gets net.
+// gross returns the smallest withdrawal that pays the recipient net lamports after fees.
 func (w *world) gross(net uint64) int64 {
 	w.t.Helper()
 	fees := w.pool.Profile.Fees

@@ -7,9 +7,9 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// A node that stands still misses a root for ever, and the other relays know that it is behind: a
-// final root_not_found would be wrong.
-func TestANodeThatStandsStillFailsNothing(t *testing.T) {
+// A node that is stuck never has a newer root. The other relays know that the node is behind, so
+// a final root_not_found would be wrong.
+func TestStuckNodeFailsNoSubmission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old, err := w.state.Tree(t.Context(), 0)
@@ -20,20 +20,20 @@ func TestANodeThatStandsStillFailsNothing(t *testing.T) {
 	now, err := w.state.Tree(t.Context(), 0)
 	must(t, err)
 	must(t, w.store.RecordTreeSlot(t.Context(), w.pool.Address, now.Slot))
-	still := &forkedState{PoolState: w.state}
+	still := &staleState{PoolState: w.state}
 	still.old.Store(&old)
 	r := w.assemble(parts{state: still})
 	w.run(r)
-	w.eventually("it was tried for a minute's worth", func() bool { s := w.get(id); return s.Tries > 12 || s.Done() })
+	w.eventually("the submission was tried more than 12 times", func() bool { s := w.get(id); return s.Tries > 12 || s.Done() })
 	still.old.Store(nil)
 	if s := w.done(id); s.State != submission.Completed {
-		t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+		t.Errorf("the submission ended as %+v, failure %v; want it completed", s, s.Failure)
 	}
 }
 
-// A relay may start while one endpoint claims to be ahead and no other has contradicted it yet: a
-// root that this endpoint's tree lacks is not reported as stale.
-func TestARootThatADoubtfulTreeDoesNotHoldIsNotStale(t *testing.T) {
+// A relay may start while one endpoint claims to be ahead and no other endpoint has contradicted it
+// yet. A root that is missing from this endpoint's tree is then not reported as stale.
+func TestRootMissingFromDoubtfulTreeIsNotStale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old, err := w.state.Tree(t.Context(), 0)
@@ -42,7 +42,7 @@ func TestARootThatADoubtfulTreeDoesNotHoldIsNotStale(t *testing.T) {
 	req, _ := w.withdrawal(sol)
 	doubtful := old
 	doubtful.Doubtful = true
-	still := &forkedState{PoolState: w.state}
+	still := &staleState{PoolState: w.state}
 	r := w.assemble(parts{state: still})
 	still.old.Store(&doubtful)
 	_, err = r.Submit(t.Context(), req)

@@ -10,7 +10,7 @@ import (
 )
 
 // A submission that waits for an archive or for a cap does not land, so it pushes no root out of
-// the root history: if it counted, there would never be room again.
+// the root history. If it counted, the pool would stay busy for ever.
 func TestHeldSubmissionsDoNotKeepThePoolBusy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -23,16 +23,16 @@ func TestHeldSubmissionsDoNotKeepThePoolBusy(t *testing.T) {
 	_, err := r.Submit(t.Context(), req)
 	_ = wantCode(t, err, refusal.PoolBusy)
 	worker := uuid.New()
-	_, err = w.store.Heartbeat(t.Context(), txmgr.Worker{ID: worker}, patien)
+	_, err = w.store.Heartbeat(t.Context(), txmgr.Worker{ID: worker}, testTimeout)
 	must(t, err)
-	all, err := w.store.Claim(t.Context(), worker, 64)
+	claimed, err := w.store.Claim(t.Context(), worker, 64)
 	must(t, err)
-	for i, c := range all {
+	for i, c := range claimed {
 		reason := txmgr.HoldHistory
 		if i%2 == 0 {
 			reason = string(refusal.SpendCapReached)
 		}
-		must(t, w.store.Release(t.Context(), c.Lease, patien, reason))
+		must(t, w.store.Release(t.Context(), c.Lease, testTimeout, reason))
 	}
 	w.eventually("the pool is not busy", func() bool {
 		_, err := r.Submit(t.Context(), req)

@@ -23,259 +23,260 @@ func TestAWithdrawalLandsAndIsFinalized(t *testing.T) {
 	req, to := w.withdrawal(sol)
 	s := w.done(w.submit(r, req).ID)
 	if s.State != submission.Completed || s.Signature == nil || s.Slot == 0 || s.Root == nil {
-		t.Fatalf("the submission ended as %+v", s)
+		t.Fatalf("the submission ended as %+v, want it completed", s)
 	}
 	if got, want := w.balance(to), uint64(sol-5_000_000-3_000_000); got != want {
 		t.Errorf("the recipient holds %d lamports, want %d", got, want)
 	}
-	w.eventually("it is finalized", func() bool { return w.get(s.ID).Finalized })
-	if sign, err := w.store.PinnedProofA(t.Context(), w.key.Hash()); err != nil || sign != "plain" {
-		t.Errorf("the pinned sign is %q, want plain (%v)", sign, err)
+	w.eventually("the submission is finalized", func() bool { return w.get(s.ID).Finalized })
+	if encoding, err := w.store.PinnedProofA(t.Context(), w.key.Hash()); err != nil || encoding != "plain" {
+		t.Errorf("the pinned encoding of A is %q (%v), want plain", encoding, err)
 	}
-	if r.of("signed") != 1 {
-		t.Errorf("%d transactions were signed, want one", r.of("signed"))
+	if r.count("signed") != 1 {
+		t.Errorf("%d transactions were signed, want one", r.count("signed"))
 	}
 	again, err := r.Submit(t.Context(), req)
 	if err != nil || again.ID != s.ID || again.State != submission.Completed {
-		t.Errorf("repeating it gives %+v, %v, want the first one", again, err)
+		t.Errorf("the repeated request returned %+v, error %v; want the first submission", again, err)
 	}
 }
 
-// lossy loses an engine's sends: fate says, for each send, whether it reaches the chain, and
-// whether the engine gets the answer.
-type lossy struct {
+// lossyChain loses sends. fate returns, for the n-th send, whether it reaches the chain, and whether the
+// relay gets the answer.
+type lossyChain struct {
 	txmgr.Chain
-	fate func(n int64) (arrives, heard bool)
+	fate func(n int64) (arrives, answered bool)
 	n    atomic.Int64
 }
 
-func (l *lossy) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
-	arrives, heard := l.fate(l.n.Add(1))
+func (l *lossyChain) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
+	arrives, answered := l.fate(l.n.Add(1))
 	if arrives {
 		if err := l.Chain.Send(ctx, raw, preflight, minContextSlot); err != nil {
 			return err
 		}
 	}
-	if !heard {
+	if !answered {
 		return &onchain.Unavailable{Method: "sendTransaction", Kind: "timeout"}
 	}
 	return nil
 }
 
-func TestATimeoutThatActedIsNeitherFailureNorASecondSend(t *testing.T) {
+func TestTimedOutSendThatLandedIsSignedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(func(c txmgr.Chain) txmgr.Chain {
-		return &lossy{Chain: c, fate: func(int64) (bool, bool) { return true, false }}
+		return &lossyChain{Chain: c, fate: func(int64) (bool, bool) { return true, false }}
 	})
 	w.run(r)
 	req, to := w.withdrawal(sol)
 	if s := w.done(w.submit(r, req).ID); s.State != submission.Completed {
-		t.Fatalf("the submission ended as %+v", s)
+		t.Fatalf("the submission ended as %+v, want it completed", s)
 	}
-	if r.of("signed") != 1 || w.balance(to) != sol-8_000_000 {
-		t.Errorf("%d transactions were signed and the recipient holds %d", r.of("signed"), w.balance(to))
+	if r.count("signed") != 1 || w.balance(to) != sol-8_000_000 {
+		t.Errorf("%d transactions were signed and the recipient holds %d lamports", r.count("signed"), w.balance(to))
 	}
 }
 
-func TestALostSendIsSentAgainByteForByte(t *testing.T) {
+func TestLostSendIsRebroadcastUnchanged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(func(c txmgr.Chain) txmgr.Chain {
-		return &lossy{Chain: c, fate: func(n int64) (bool, bool) { return n > 2, true }}
+		return &lossyChain{Chain: c, fate: func(n int64) (bool, bool) { return n > 2, true }}
 	})
 	w.run(r)
 	req, _ := w.withdrawal(sol)
 	if s := w.done(w.submit(r, req).ID); s.State != submission.Completed {
-		t.Fatalf("the submission ended as %+v", s)
+		t.Fatalf("the submission ended as %+v, want it completed", s)
 	}
-	if r.of("signed") != 1 || r.of("rebroadcast") < 2 {
-		t.Errorf("signed %d times, sent again %d times, want one signature and at least two sends", r.of("signed"), r.of("rebroadcast"))
+	if r.count("signed") != 1 || r.count("rebroadcast") < 2 {
+		t.Errorf("%d transactions were signed and %d rebroadcast; want 1 signed and at least 2 rebroadcast", r.count("signed"), r.count("rebroadcast"))
 	}
 }
 
-func TestANewSignatureIsMadeOnlyWhenTheOldOneIsDead(t *testing.T) {
+func TestNewAttemptIsSignedOnlyAfterTheOldExpired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var deaf atomic.Bool
-	deaf.Store(true)
+	var losing atomic.Bool
+	losing.Store(true)
 	r := w.relay(func(c txmgr.Chain) txmgr.Chain {
-		return &lossy{Chain: c, fate: func(int64) (bool, bool) { return !deaf.Load(), true }}
+		return &lossyChain{Chain: c, fate: func(int64) (bool, bool) { return !losing.Load(), true }}
 	})
 	w.run(r)
 	req, to := w.withdrawal(sol)
 	id := w.submit(r, req).ID
-	w.eventually("the first attempt is signed", func() bool { return r.of("signed") == 1 })
+	w.eventually("the first attempt is signed", func() bool { return r.count("signed") == 1 })
 	w.clock.advance(time.Minute)
-	w.eventually("it was sent again", func() bool { return r.of("rebroadcast") > 1 })
-	if r.of("expired") != 0 || r.of("signed") != 1 {
-		t.Fatal("a clock that says so killed an attempt whose blockhash lives")
+	w.eventually("the first attempt is rebroadcast", func() bool { return r.count("rebroadcast") > 1 })
+	if r.count("expired") != 0 || r.count("signed") != 1 {
+		t.Fatal("an attempt counts as expired by the clock, although its blockhash is still valid")
 	}
 	w.chain.Advance(150 + 32)
-	deaf.Store(false)
-	w.eventually("the first attempt is dead", func() bool { return r.of("expired") == 1 })
+	losing.Store(false)
+	w.eventually("the first attempt is dead", func() bool { return r.count("expired") == 1 })
 	if s := w.done(id); s.State != submission.Completed {
-		t.Fatalf("the submission ended as %+v", s)
+		t.Fatalf("the submission ended as %+v, want it completed", s)
 	}
-	if r.of("signed") != 2 || w.balance(to) != sol-8_000_000 {
-		t.Errorf("%d transactions were signed and the recipient holds %d", r.of("signed"), w.balance(to))
+	if r.count("signed") != 2 || w.balance(to) != sol-8_000_000 {
+		t.Errorf("%d transactions were signed and the recipient holds %d lamports", r.count("signed"), w.balance(to))
 	}
 }
 
-// severed is a database that a process has lost for good.
-type severed struct {
+// unreachableStore is a database that a process cannot reach while cut is set.
+type unreachableStore struct {
 	submission.Store
 	cut atomic.Bool
 }
 
-func (s *severed) err() error {
+func (s *unreachableStore) err() error {
 	if s.cut.Load() {
 		return refusal.New(refusal.DatabaseUnavailable, "cut off")
 	}
 	return nil
 }
 
-func (s *severed) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Duration) (bool, error) {
+func (s *unreachableStore) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Duration) (bool, error) {
 	if err := s.err(); err != nil {
 		return false, err
 	}
 	return s.Store.Heartbeat(ctx, w, lease)
 }
 
-func (s *severed) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
+func (s *unreachableStore) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
 	if err := s.err(); err != nil {
 		return nil, err
 	}
 	return s.Store.Claim(ctx, worker, limit)
 }
 
-func (s *severed) Release(ctx context.Context, l txmgr.Lease, delay time.Duration, hold string) error {
+func (s *unreachableStore) Release(ctx context.Context, l txmgr.Lease, delay time.Duration, hold string) error {
 	if err := s.err(); err != nil {
 		return err
 	}
 	return s.Store.Release(ctx, l, delay, hold)
 }
 
-func (s *severed) Complete(ctx context.Context, l []submission.Landing) ([]txmgr.Lease, error) {
+func (s *unreachableStore) Complete(ctx context.Context, l []submission.Landing) ([]txmgr.Lease, error) {
 	if err := s.err(); err != nil {
 		return nil, err
 	}
 	return s.Store.Complete(ctx, l)
 }
 
-func (s *severed) FreeDeadProcesses(ctx context.Context) (int, error) {
+func (s *unreachableStore) FreeDeadProcesses(ctx context.Context) (int, error) {
 	if err := s.err(); err != nil {
 		return 0, err
 	}
 	return s.Store.FreeDeadProcesses(ctx)
 }
 
-func (s *severed) ReleaseAll(ctx context.Context, worker uuid.UUID) (int, error) {
+func (s *unreachableStore) ReleaseAll(ctx context.Context, worker uuid.UUID) (int, error) {
 	if err := s.err(); err != nil {
 		return 0, err
 	}
 	return s.Store.ReleaseAll(ctx, worker)
 }
 
-// lostSends never reach the chain, and the engine gets no answer.
+// lostSends is a chain that accepts sends and never forwards them.
 func lostSends(c txmgr.Chain) txmgr.Chain {
-	return &lossy{Chain: c, fate: func(int64) (bool, bool) { return false, true }}
+	return &lossyChain{Chain: c, fate: func(int64) (bool, bool) { return false, true }}
 }
 
 func TestAnotherRelayFinishesADeadRelaysWork(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var db severed
+	var db unreachableStore
 	dead := w.assemble(parts{chain: lostSends, store: func(s submission.Store) submission.Store { db.Store = s; return &db }})
 	kill := w.run(dead)
-	heir := w.relay(nil)
-	w.run(heir)
-	id := w.takenBy(dead).ID
-	w.eventually("the first relay has signed", func() bool { return dead.of("signed") == 1 })
+	newOwner := w.relay(nil)
+	w.run(newOwner)
+	id := w.submitTo(dead).ID
+	w.eventually("the first relay has signed", func() bool { return dead.count("signed") == 1 })
 	db.cut.Store(true)
 	kill()
 	s := w.done(id)
 	if s.State != submission.Completed {
-		t.Fatalf("the submission ended as %+v", s)
+		t.Fatalf("the submission ended as %+v, want it completed", s)
 	}
-	if heir.of("signed") != 0 || heir.of("lease reaped") == 0 {
-		t.Error("the heir signed anew although the first transaction could land, or freed nothing")
+	if newOwner.count("signed") != 0 || newOwner.count("lease reaped") == 0 {
+		t.Errorf("the second relay signed %d transactions and freed leases %d times; want 0 and at least 1", newOwner.count("signed"), newOwner.count("lease reaped"))
 	}
 }
 
-// takenBy submits a request that the relay itself works on, once the database knows it.
-func (w *world) takenBy(r *relay) *submission.Submission {
+// submitTo waits until the relay is registered as a worker, and submits a request that the relay
+// processes itself.
+func (w *world) submitTo(r *relay) *submission.Submission {
 	w.t.Helper()
-	w.eventually("the relay beats", func() bool {
-		var known bool
-		must(w.t, w.store.Pool.QueryRow(w.t.Context(), `SELECT EXISTS (SELECT FROM workers WHERE id = $1)`, r.Worker).Scan(&known))
-		return known
+	w.eventually("the relay is registered as a worker", func() bool {
+		var registered bool
+		must(w.t, w.store.Pool.QueryRow(w.t.Context(), `SELECT EXISTS (SELECT FROM workers WHERE id = $1)`, r.Worker).Scan(&registered))
+		return registered
 	})
 	req, _ := w.withdrawal(sol)
 	s := w.submit(r, req)
 	if s.State != submission.Processing {
-		w.t.Fatalf("the relay did not take what it accepted: %+v", s)
+		w.t.Fatalf("the accepted submission is %+v, want it processing", s)
 	}
 	return s
 }
 
-func TestAStoppedRelayHandsOverAtOnce(t *testing.T) {
+func TestStoppedRelayReleasesItsLeases(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	first := w.relay(lostSends)
 	stop := w.run(first)
-	id := w.takenBy(first).ID
-	w.eventually("the first relay has signed", func() bool { return first.of("signed") == 1 })
+	id := w.submitTo(first).ID
+	w.eventually("the first relay has signed", func() bool { return first.count("signed") == 1 })
 	stop()
 	second := w.relay(nil)
-	// No reaping: handed-over rows are due for every process.
+	// The stopped relay released its leases itself.
 	if n, err := w.store.FreeDeadProcesses(t.Context()); err != nil || n != 0 {
-		t.Fatalf("after the hand-over %d leases are left to lapse (%v)", n, err)
+		t.Fatalf("%d leases of the stopped relay had to be freed (%v), want 0", n, err)
 	}
 	w.run(second)
-	if s := w.done(id); s.State != submission.Completed || second.of("signed") != 0 {
-		t.Errorf("the submission ended as %+v after %d new signatures", s, second.of("signed"))
+	if s := w.done(id); s.State != submission.Completed || second.count("signed") != 0 {
+		t.Errorf("the submission ended as %+v after %d new signatures; want it completed after none", s, second.count("signed"))
 	}
-	if first.of("lease handed_over") == 0 {
+	if first.count("lease handed_over") == 0 {
 		t.Error("nothing was handed over")
 	}
 }
 
-func TestADryFeePayerHoldsTheQueueAndFundsResumeIt(t *testing.T) {
+func TestEmptyFeePayerHoldsSubmissionsUntilFunded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(nil)
 	req, _ := w.withdrawal(sol)
 	id := w.submit(r, req).ID
 	w.payer = w.newKey()
-	dry := w.relay(nil)
-	w.run(dry)
-	w.eventually("the submission is held", func() bool { return dry.of("held") > 1 })
+	unfunded := w.relay(nil)
+	w.run(unfunded)
+	w.eventually("the submission is held", func() bool { return unfunded.count("held") > 1 })
 	if s := w.get(id); s.Done() {
-		t.Fatalf("a dry payer ended the submission: %+v", s)
+		t.Fatalf("the submission ended because the payer is empty: %+v", s)
 	}
 	other, _ := w.withdrawal(sol)
-	_, err := dry.Submit(t.Context(), other)
+	_, err := unfunded.Submit(t.Context(), other)
 	_ = wantCode(t, err, refusal.FeePayerEmpty)
 	must(t, w.chain.Fund(w.payer.PublicKey(), sol))
 	if s := w.done(id); s.State != submission.Completed {
-		t.Errorf("the submission ended as %+v", s)
+		t.Errorf("the submission ended as %+v, want it completed", s)
 	}
 }
 
-func TestARootThatLeavesTheRingFailsUnsignedAndFreesItsNotes(t *testing.T) {
+func TestEvictedRootFailsUnsignedAndFreesNotes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(nil)
 	req, _ := w.withdrawal(sol)
 	s := w.submit(r, req)
 	for range 50 {
-		w.depositQuietly()
+		w.deposit(10_000_000)
 	}
 	w.run(r)
 	done := w.done(s.ID)
-	if done.State != submission.Failed || done.Failure.Code != refusal.RootNotFound || r.of("signed") != 0 {
-		t.Fatalf("the submission ended as %+v after %d signatures", done, r.of("signed"))
+	if done.State != submission.Failed || done.Failure.Code != refusal.RootNotFound || r.count("signed") != 0 {
+		t.Fatalf("the submission ended as %+v after %d signatures", done, r.count("signed"))
 	}
 	if current, ok := done.Failure.Fields["current_root"].(string); !ok || len(current) != 64 {
 		t.Errorf("the failure does not name the current root: %v", done.Failure.Fields)
@@ -286,17 +287,11 @@ func TestARootThatLeavesTheRingFailsUnsignedAndFreesItsNotes(t *testing.T) {
 	in.Root = snap.Tree.Root
 	req.PublicInputs, req.Proof = in.Bytes(), w.prove(in)
 	if again := w.done(w.submit(r, req).ID); again.ID == s.ID || again.State != submission.Completed {
-		t.Errorf("proven again it ends as %+v", again)
+		t.Errorf("with a new proof the submission ended as %+v, want a new one that completed", again)
 	}
 }
 
-// depositQuietly appends two leaves without waiting for the confirmation.
-func (w *world) depositQuietly() {
-	w.t.Helper()
-	w.deposit(10_000_000)
-}
-
-func TestAForeignSpendFailsWithTheNotesIndex(t *testing.T) {
+func TestNoteSpentByOthersFailsWithItsIndex(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(nil)
@@ -327,21 +322,21 @@ func TestWaitReturnsAtTheOutcomeOrTheTimeout(t *testing.T) {
 	short, cancel := context.WithTimeout(t.Context(), 3*slot)
 	defer cancel()
 	if s, err := r.Wait(short, id); err != nil || s.State != submission.Pending {
-		t.Errorf("the wait gives %+v, %v, want it pending", s, err)
+		t.Errorf("Wait returned %+v, error %v; want a pending submission", s, err)
 	}
 	w.run(r)
 	if s, err := r.Wait(t.Context(), id); err != nil || s.State != submission.Completed {
-		t.Errorf("the wait gives %+v, %v, want it completed", s, err)
+		t.Errorf("Wait returned %+v, error %v; want a completed submission", s, err)
 	}
 	r.Reader.Close()
-	unknown, forget := context.WithTimeout(t.Context(), slot)
-	defer forget()
-	if _, err := r.Wait(unknown, uuid.New()); err == nil {
-		t.Error("an unknown submission is waited for")
+	brief, cancelBrief := context.WithTimeout(t.Context(), slot)
+	defer cancelBrief()
+	if _, err := r.Wait(brief, uuid.New()); err == nil {
+		t.Error("Wait returned no error for an unknown submission")
 	}
 }
 
-// slowSends delays sends and remembers whether one was cancelled.
+// slowSends delays sends and records whether one was cancelled.
 type slowSends struct {
 	txmgr.Chain
 	sending   chan struct{}
@@ -375,20 +370,20 @@ func TestAShutdownNeverCancelsASend(t *testing.T) {
 	if slow.cancelled.Load() {
 		t.Error("the shutdown cancelled a send")
 	}
-	heir := w.relay(nil)
-	w.run(heir)
-	if s := w.done(id); s.State != submission.Completed || heir.of("signed") != 0 {
-		t.Errorf("the submission ended as %+v after %d new signatures", s, heir.of("signed"))
+	newOwner := w.relay(nil)
+	w.run(newOwner)
+	if s := w.done(id); s.State != submission.Completed || newOwner.count("signed") != 0 {
+		t.Errorf("the submission ended as %+v after %d new signatures; want it completed after none", s, newOwner.count("signed"))
 	}
 }
 
-// amnesia makes an endpoint forget every signature while it is on.
-type amnesia struct {
+// statuslessChain is an endpoint that reports no signature while on is set.
+type statuslessChain struct {
 	txmgr.Chain
 	on atomic.Bool
 }
 
-func (a *amnesia) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error) {
+func (a *statuslessChain) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error) {
 	statuses, slot, err := a.Chain.Statuses(ctx, sigs)
 	if a.on.Load() {
 		clear(statuses)
@@ -396,30 +391,30 @@ func (a *amnesia) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onc
 	return statuses, slot, err
 }
 
-func (a *amnesia) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
-	look, err := a.Chain.Search(ctx, sigs)
+func (a *statuslessChain) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
+	result, err := a.Chain.Search(ctx, sigs)
 	if a.on.Load() {
-		clear(look.Statuses)
+		clear(result.Statuses)
 	}
-	return look, err
+	return result, err
 }
 
-func TestAConfirmedSubmissionWhoseForkDiesIsProcessingAgain(t *testing.T) {
+func TestRolledBackSubmissionReturnsToProcessing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	fork := new(amnesia)
+	fork := new(statuslessChain)
 	r := w.relay(func(c txmgr.Chain) txmgr.Chain { fork.Chain = c; return fork })
 	w.run(r)
 	req, _ := w.withdrawal(sol)
 	id := w.submit(r, req).ID
 	if s := w.done(id); s.State != submission.Completed {
-		t.Fatalf("the submission ended as %+v", s)
+		t.Fatalf("the submission ended as %+v, want it completed", s)
 	}
 	fork.on.Store(true)
-	w.eventually("it is taken back", func() bool { s := w.get(id); return s.State == submission.Processing && s.RolledBack })
-	w.eventually("its bytes are sent again", func() bool { return r.of("rebroadcast") > 0 })
+	w.eventually("the submission is rolled back", func() bool { s := w.get(id); return s.State == submission.Processing && s.RolledBack })
+	w.eventually("the attempt is rebroadcast", func() bool { return r.count("rebroadcast") > 0 })
 	fork.on.Store(false)
-	if s := w.done(id); s.State != submission.Completed || s.RolledBack || r.of("signed") != 1 {
-		t.Errorf("the submission ended as %+v after %d signatures", s, r.of("signed"))
+	if s := w.done(id); s.State != submission.Completed || s.RolledBack || r.count("signed") != 1 {
+		t.Errorf("the submission ended as %+v after %d signatures; want it completed after 1", s, r.count("signed"))
 	}
 }

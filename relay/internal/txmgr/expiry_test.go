@@ -15,8 +15,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// undecided is a chain that loses sends for a while, however often they are repeated, and whose
-// endpoints do not agree that an attempt can no longer land.
+// undecided is a chain that loses, with all their rebroadcasts, transactions that are sent while
+// loses is set. While disagrees is set, its endpoints do not agree that an attempt can no longer land.
 type undecided struct {
 	txmgr.Chain
 	loses, disagrees atomic.Bool
@@ -39,54 +39,54 @@ func (u *undecided) Search(ctx context.Context, sigs []solana.Signature) (onchai
 	return l, err
 }
 
-// As many submissions as a process has places, and as many as make the pool busy, each with an
-// attempt that is not known to be dead.
+// The submissions use all capacity of the process and keep the pool busy. Each has an attempt that
+// is not known to be dead.
 func TestAnUndecidedAttemptUsesNoCapacity(t *testing.T) {
 	t.Parallel()
-	const places = 50
+	const capacity = 50
 	w := newWorld(t)
-	w.deposit((places + 1) * sol) // enough for all, in any order
+	w.deposit((capacity + 1) * sol) // enough for all withdrawals
 	u := &undecided{}
 	u.loses.Store(true)
 	u.disagrees.Store(true)
-	r := w.assemble(parts{concurrency: places, chain: func(c txmgr.Chain) txmgr.Chain { u.Chain = c; return u }})
+	r := w.assemble(parts{concurrency: capacity, chain: func(c txmgr.Chain) txmgr.Chain { u.Chain = c; return u }})
 	w.run(r)
-	for range places {
+	for range capacity {
 		req, _ := w.withdrawal(sol)
 		w.submit(r, req)
 	}
-	w.eventually("all are signed", func() bool { return r.of("signed") == places })
+	w.eventually("all are signed", func() bool { return r.count("signed") == capacity })
 	u.loses.Store(false)
 	req, _ := w.withdrawal(sol)
 	_, err := r.Submit(t.Context(), req)
 	_ = wantCode(t, err, refusal.PoolBusy)
 
 	w.clock.advance(6 * time.Minute)
-	w.eventually("all are held for the end of their attempts", func() bool {
+	w.eventually("all are held by chain_expiry", func() bool {
 		b, err := w.store.Backlog(t.Context())
 		must(t, err)
-		return b.Held[txmgr.HoldExpiry] == places
+		return b.Held[txmgr.HoldExpiry] == capacity
 	})
-	if r.of("expired") != 0 || r.of("signed") != places {
-		t.Errorf("%d attempts counted as dead and %d were signed, want none and %d", r.of("expired"), r.of("signed"), places)
+	if r.count("expired") != 0 || r.count("signed") != capacity {
+		t.Errorf("%d attempts expired and %d were signed, want none and %d", r.count("expired"), r.count("signed"), capacity)
 	}
 	if s := w.done(w.submit(r, req).ID); s.State != submission.Completed {
-		t.Errorf("one that came later ended as %+v, failure %v", s, s.Failure)
+		t.Errorf("a later submission ended as %+v, failure %v; want it completed", s, s.Failure)
 	}
 
-	// Its operator trusts an endpoint, and asks it alone.
-	if ended, waiting, err := txmgr.DecideUndecided(t.Context(), w.store, u.Search); err != nil || ended != 0 || waiting != places {
-		t.Errorf("%d were ended and %d wait (%v), want all to wait while the endpoints disagree", ended, waiting, err)
+	// The operator trusts one endpoint, and searches with that endpoint alone.
+	if decided, waiting, err := txmgr.DecideUndecided(t.Context(), w.store, u.Search); err != nil || decided != 0 || waiting != capacity {
+		t.Errorf("%d jobs are decided and %d wait (%v), want 0 and %d while the endpoints disagree", decided, waiting, err, capacity)
 	}
 	total := 0
-	w.eventually("none is undecided by what the endpoint says", func() bool {
-		ended, waiting, err := txmgr.DecideUndecided(t.Context(), w.store, w.rpc.Search)
+	w.eventually("all jobs are decided by the endpoint's search", func() bool {
+		decided, waiting, err := txmgr.DecideUndecided(t.Context(), w.store, w.rpc.Search)
 		must(t, err)
-		total += ended
+		total += decided
 		return waiting == 0
 	})
-	if total != places {
-		t.Errorf("%d were ended, want %d", total, places)
+	if total != capacity {
+		t.Errorf("%d jobs are decided, want %d", total, capacity)
 	}
-	w.eventually("the relay goes on with them", func() bool { return r.of("signed") > places+1 })
+	w.eventually("the relay signs new attempts for the jobs", func() bool { return r.count("signed") > capacity+1 })
 }

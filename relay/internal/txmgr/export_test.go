@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// The hooks of this file let a test drive an engine by hand, one move at a
-// time, where Run would let its loops decide when.
+// With the hooks of this file a test runs the single actions of a manager's
+// loops, in place of Run.
 
-// BeatOnce renews the process's leases once.
-func (e *Manager) BeatOnce(ctx context.Context) { e.heartbeat(ctx) }
+// HeartbeatOnce renews the process's leases once.
+func (e *Manager) HeartbeatOnce(ctx context.Context) { e.heartbeat(ctx) }
 
-// AuditOnce compares once the process's leases with those in the database.
+// AuditOnce compares the process's leases once with the leases in the database.
 func (e *Manager) AuditOnce(ctx context.Context) { e.auditLeases(ctx) }
 
-// ReapOnce frees the leases of dead processes once, as a process whose own leases have been good
+// FreeDeadProcessesOnce frees the leases of dead processes once, as a process whose own leases have been valid
 // for long enough.
-func (e *Manager) ReapOnce(ctx context.Context) {
+func (e *Manager) FreeDeadProcessesOnce(ctx context.Context) {
 	e.leaseHealth.mu.Lock()
 	if !e.leaseHealth.since.IsZero() {
 		e.leaseHealth.since = e.leaseHealth.since.Add(-e.Timing.Lease)
@@ -25,7 +25,7 @@ func (e *Manager) ReapOnce(ctx context.Context) {
 	e.freeDeadProcesses(ctx)
 }
 
-// ClaimOnce claims due submissions once, and ClaimLandedOnce landed ones.
+// ClaimOnce claims due submissions once, and ClaimLandedOnce landed submissions.
 func (e *Manager) ClaimOnce(ctx context.Context)       { e.claimBatch(ctx, e.main()) }
 func (e *Manager) ClaimLandedOnce(ctx context.Context) { e.claimLanded(ctx) }
 
@@ -41,38 +41,38 @@ func (e *Manager) HandOverOnce(ctx context.Context) { e.handOver(ctx) }
 // WaitSteps waits until every step that was started has ended.
 func (e *Manager) WaitSteps() {
 	e.steps.Wait()
-	_ = e.tracker.sends.Wait() // a send's errors are logged where it is made
+	_ = e.tracker.sends.Wait() // sends log their own errors
 }
 
-// Quiet reports whether nothing of the process runs but the steps of the given
+// Idle reports whether nothing of the process runs, except steps under the given
 // leases.
-func (e *Manager) Quiet(but ...Lease) bool {
+func (e *Manager) Idle(except ...Lease) bool {
 	t := e.tracker
-	_ = t.sends.Wait() // a send's errors are logged where it is made
+	_ = t.sends.Wait() // sends log their own errors
 	if !t.resolving.TryLock() {
 		return false
 	}
 	t.resolving.Unlock()
 	e.recorder.mu.Lock()
-	queued := slices.Clone(e.recorder.finalized)
-	var handed []*entry
+	queuedFinal := slices.Clone(e.recorder.finalized)
+	var queuedLandings []*entry
 	for _, l := range e.recorder.landed {
-		handed = append(handed, l.w)
+		queuedLandings = append(queuedLandings, l.w)
 	}
 	e.recorder.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, w := range t.entries {
-		if w.phase == working && !slices.Contains(but, w.j.Lease) {
+		if w.phase == working && !slices.Contains(except, w.j.Lease) {
 			return false
 		}
-		// Its step is between dropping it and queueing its outcome.
-		if w.phase == recording && !slices.Contains(handed, w) {
+		// The entry's step is about to queue its landing.
+		if w.phase == recording && !slices.Contains(queuedLandings, w) {
 			return false
 		}
 	}
 	for _, w := range t.landed {
-		if w.busy && !slices.Contains(queued, w) {
+		if w.busy && !slices.Contains(queuedFinal, w) {
 			return false
 		}
 	}

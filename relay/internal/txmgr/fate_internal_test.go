@@ -17,32 +17,32 @@ func TestTheFateOfAnAttempt(t *testing.T) {
 	}
 	tests := map[string]struct {
 		status *onchain.Status
-		look   onchain.SearchResult
+		result onchain.SearchResult
 		want   onchain.Fate
 	}{
-		"confirmed without an error is landed":                                    {status(onchain.Confirmed, nil), past, onchain.Landed},
-		"finalized without an error is landed":                                    {status(onchain.Finalized, nil), past, onchain.Landed},
-		"processed may still be undone":                                           {status(onchain.Processed, nil), past, onchain.MayLand},
-		"failed and confirmed may succeed on another fork":                        {status(onchain.Confirmed, failure), past, onchain.MayLand},
-		"failed and finalized has failed":                                         {status(onchain.Finalized, failure), past, onchain.FailedOnChain},
-		"unknown past its last height, to a history that reaches back, is dead":   {nil, past, onchain.Expired},
-		"unknown at its last height may be in that very block":                    {nil, onchain.SearchResult{FinalizedHeight: 900}, onchain.MayLand},
-		"unknown while its blockhash lives may land":                              {nil, onchain.SearchResult{FinalizedHeight: 5}, onchain.MayLand},
-		"unknown while its slot's blockhashes live may land":                      {nil, onchain.SearchResult{FinalizedHeight: 5, ExpiredSlot: 999}, onchain.MayLand},
-		"unknown when its slot's blockhashes are over is dead at any height":      {nil, onchain.SearchResult{FinalizedHeight: 5, ExpiredSlot: 1000}, onchain.Expired},
-		"a short history says nothing of what is over by its slot":                {nil, onchain.SearchResult{FinalizedHeight: 5, ExpiredSlot: 1000, FirstAvailable: 1001}, onchain.Forgotten},
-		"landed is landed when its slot's blockhashes are over":                   {status(onchain.Confirmed, nil), onchain.SearchResult{ExpiredSlot: 2000}, onchain.Landed},
-		"seen and not yet decided may land when its slot's blockhashes are over":  {status(onchain.Processed, nil), onchain.SearchResult{ExpiredSlot: 2000}, onchain.MayLand},
-		"unknown to a history that begins after it is not known to be dead":       {nil, onchain.SearchResult{FinalizedHeight: 901, FirstAvailable: 1001}, onchain.Forgotten},
-		"a short history says nothing of what may still land":                     {nil, onchain.SearchResult{FinalizedHeight: 900, FirstAvailable: 1001}, onchain.MayLand},
-		"a short history that knows it all the same is believed":                  {status(onchain.Finalized, nil), onchain.SearchResult{FinalizedHeight: 901, FirstAvailable: 1001}, onchain.Landed},
-		"failed on the chain is not forgotten by a history that no longer has it": {status(onchain.Finalized, failure), onchain.SearchResult{FinalizedHeight: 901, FirstAvailable: 2000}, onchain.FailedOnChain},
+		"confirmed without an error has landed":                                  {status(onchain.Confirmed, nil), past, onchain.Landed},
+		"finalized without an error has landed":                                  {status(onchain.Finalized, nil), past, onchain.Landed},
+		"processed may still be undone":                                          {status(onchain.Processed, nil), past, onchain.MayLand},
+		"failed and confirmed may succeed on another fork":                       {status(onchain.Confirmed, failure), past, onchain.MayLand},
+		"failed and finalized has failed":                                        {status(onchain.Finalized, failure), past, onchain.FailedOnChain},
+		"unknown past its last height, in a history that is complete, is dead":   {nil, past, onchain.Expired},
+		"unknown at its last height may still land in that block":                {nil, onchain.SearchResult{FinalizedHeight: 900}, onchain.MayLand},
+		"unknown while its blockhash is valid may land":                          {nil, onchain.SearchResult{FinalizedHeight: 5}, onchain.MayLand},
+		"unknown while the blockhashes of its slot are valid may land":           {nil, onchain.SearchResult{FinalizedHeight: 5, ExpiredSlot: 999}, onchain.MayLand},
+		"unknown when the blockhashes of its slot expired is dead at any height": {nil, onchain.SearchResult{FinalizedHeight: 5, ExpiredSlot: 1000}, onchain.Expired},
+		"unknown and expired by its slot, but before the history: forgotten":     {nil, onchain.SearchResult{FinalizedHeight: 5, ExpiredSlot: 1000, FirstAvailable: 1001}, onchain.Forgotten},
+		"confirmed has landed even when the blockhashes of its slot expired":     {status(onchain.Confirmed, nil), onchain.SearchResult{ExpiredSlot: 2000}, onchain.Landed},
+		"processed may land even when the blockhashes of its slot expired":       {status(onchain.Processed, nil), onchain.SearchResult{ExpiredSlot: 2000}, onchain.MayLand},
+		"unknown past its last height, but before the history: forgotten":        {nil, onchain.SearchResult{FinalizedHeight: 901, FirstAvailable: 1001}, onchain.Forgotten},
+		"unknown at its last height, and before the history, may land":           {nil, onchain.SearchResult{FinalizedHeight: 900, FirstAvailable: 1001}, onchain.MayLand},
+		"finalized without an error has landed, although before the history":     {status(onchain.Finalized, nil), onchain.SearchResult{FinalizedHeight: 901, FirstAvailable: 1001}, onchain.Landed},
+		"failed and finalized has failed, although before the history":           {status(onchain.Finalized, failure), onchain.SearchResult{FinalizedHeight: 901, FirstAvailable: 2000}, onchain.FailedOnChain},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := fateOf(a, test.status, &test.look); got != test.want {
-				t.Errorf("verdict is %d, want %d", got, test.want)
+			if got := fateOf(a, test.status, &test.result); got != test.want {
+				t.Errorf("the fate is %d, want %d", got, test.want)
 			}
 		})
 	}

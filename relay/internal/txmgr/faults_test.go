@@ -20,8 +20,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// distorted is a chain whose answers a test bends; nil fields leave them as they are.
-type distorted struct {
+// alteredChain is a chain whose answers a test changes; nil fields leave them unchanged.
+type alteredChain struct {
 	txmgr.Chain
 	statuses func(history bool, s []*onchain.Status)
 	height   func(h uint64) uint64
@@ -30,7 +30,7 @@ type distorted struct {
 	simulate func(s *onchain.Simulation)
 }
 
-func (d *distorted) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
+func (d *alteredChain) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
 	s, err := d.Chain.Simulate(ctx, raw, replaceBlockhash, minContextSlot)
 	if d.simulate != nil {
 		d.simulate(&s)
@@ -38,7 +38,7 @@ func (d *distorted) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 	return s, err
 }
 
-func (d *distorted) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error) {
+func (d *alteredChain) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error) {
 	s, slot, err := d.Chain.Statuses(ctx, sigs)
 	if d.statuses != nil {
 		d.statuses(false, s)
@@ -46,7 +46,7 @@ func (d *distorted) Statuses(ctx context.Context, sigs []solana.Signature) ([]*o
 	return s, slot, err
 }
 
-func (d *distorted) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
+func (d *alteredChain) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
 	l, err := d.Chain.Search(ctx, sigs)
 	if d.statuses != nil {
 		d.statuses(true, l.Statuses)
@@ -60,7 +60,7 @@ func (d *distorted) Search(ctx context.Context, sigs []solana.Signature) (onchai
 	return l, err
 }
 
-func (d *distorted) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
+func (d *alteredChain) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
 	if d.fees != nil {
 		if err := d.fees(ctx); err != nil {
 			return nil, err
@@ -69,12 +69,12 @@ func (d *distorted) PriorityFees(ctx context.Context, writable []solana.PublicKe
 	return d.Chain.PriorityFees(ctx, writable)
 }
 
-func (w *world) distort(d *distorted) *relay {
+func (w *world) relayOver(d *alteredChain) *relay {
 	return w.relay(func(c txmgr.Chain) txmgr.Chain { d.Chain = c; return d })
 }
 
-// withhold caps every status at a commitment.
-func withhold(s []*onchain.Status, most onchain.Commitment) {
+// capCommitment reports no status above the commitment most.
+func capCommitment(s []*onchain.Status, most onchain.Commitment) {
 	for i, st := range s {
 		if st != nil && st.Confirmation.AtLeast(most) {
 			capped := *st
@@ -84,12 +84,12 @@ func withhold(s []*onchain.Status, most onchain.Commitment) {
 	}
 }
 
-func TestAHistoryThatNoLongerReachesBackTakesNothingBack(t *testing.T) {
+func TestTruncatedHistoryRollsNothingBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var gone atomic.Bool
 	var searched atomic.Int64
-	r := w.distort(&distorted{
+	r := w.relayOver(&alteredChain{
 		statuses: func(history bool, s []*onchain.Status) {
 			switch {
 			case searched.Load() > 2: // the endpoint has its history again
@@ -99,11 +99,11 @@ func TestAHistoryThatNoLongerReachesBackTakesNothingBack(t *testing.T) {
 					searched.Add(1)
 				}
 			default:
-				withhold(s, onchain.Confirmed)
+				capCommitment(s, onchain.Confirmed)
 			}
 		},
 		first: func(slot uint64) uint64 {
-			if gone.Load() && searched.Load() <= 3 { // in the same look whose statuses were cleared
+			if gone.Load() && searched.Load() <= 3 { // in the same search that returned no statuses
 				return math.MaxInt64
 			}
 			return slot
@@ -114,27 +114,27 @@ func TestAHistoryThatNoLongerReachesBackTakesNothingBack(t *testing.T) {
 	id := w.submit(r, req).ID
 	w.done(id)
 	gone.Store(true)
-	w.eventually("it is finalized", func() bool { return w.get(id).Finalized })
-	if r.of("reopened") != 0 {
-		t.Error("a confirmed submission was taken back because an endpoint forgot its slot")
+	w.eventually("the submission is finalized", func() bool { return w.get(id).Finalized })
+	if r.count("reopened") != 0 {
+		t.Error("a confirmed submission was rolled back because the endpoint's history does not reach its slot")
 	}
 }
 
-func TestAnAttemptThatIsOnTheChainUnconfirmedIsNotANoteSpentByAnother(t *testing.T) {
+func TestOwnUnconfirmedLandingIsNotReportedAsNullifierSpent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var looks atomic.Int64 // with history
-	r := w.distort(&distorted{
-		// A lagging node: it knows nothing when the attempt is marked as dead, then too little.
+	var searches atomic.Int64
+	r := w.relayOver(&alteredChain{
+		// A lagging node: in the first search it does not know the attempt, and then only as processed.
 		statuses: func(history bool, s []*onchain.Status) {
 			if history {
-				looks.Add(1)
+				searches.Add(1)
 			}
-			switch n := looks.Load(); {
+			switch n := searches.Load(); {
 			case n <= 1:
 				clear(s)
 			case n <= 3:
-				withhold(s, onchain.Processed)
+				capCommitment(s, onchain.Processed)
 			}
 		},
 		height: func(h uint64) uint64 { return h + 1_000_000 },
@@ -144,26 +144,26 @@ func TestAnAttemptThatIsOnTheChainUnconfirmedIsNotANoteSpentByAnother(t *testing
 	id := w.submit(r, req).ID
 	w.eventually("the recipient is paid", func() bool { return w.balance(to) > 0 })
 	w.clock.advance(time.Minute)
-	if s := w.done(id); s.State != submission.Completed || r.of("signed") != 1 || r.of("expired") != 1 {
-		t.Errorf("the submission ended as %+v, failure %v, after %d signatures", s, s.Failure, r.of("signed"))
+	if s := w.done(id); s.State != submission.Completed || r.count("signed") != 1 || r.count("expired") != 1 {
+		t.Errorf("the submission ended as %+v, failure %v, after %d signatures and %d expired attempts; want it completed after 1 and 1", s, s.Failure, r.count("signed"), r.count("expired"))
 	}
 }
 
-func TestANodeThatLagsBehindTheRootFailsNothing(t *testing.T) {
+func TestRootUnknownToSimulationIsRetried(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		lags int64 // simulations
+		lags int64 // the number of simulations that do not know the root
 		want submission.State
 	}{
-		"for moments":                           {lags: 3, want: submission.Completed},
-		"for good, which is a program's own no": {lags: math.MaxInt64, want: submission.Failed},
+		"for a moment": {lags: 3, want: submission.Completed},
+		"permanently":  {lags: math.MaxInt64, want: submission.Failed}, // like a genuine refusal by the program
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			var n atomic.Int64
-			r := w.distort(&distorted{simulate: func(s *onchain.Simulation) {
+			r := w.relayOver(&alteredChain{simulate: func(s *onchain.Simulation) {
 				if n.Add(1) <= test.lags {
 					s.Err = &shieldpool.TransactionError{Kind: "InstructionError", Detail: "Custom", Instruction: shieldpool.PoolInstruction, Custom: 0x1001}
 				}
@@ -171,16 +171,16 @@ func TestANodeThatLagsBehindTheRootFailsNothing(t *testing.T) {
 			w.run(r)
 			req, _ := w.withdrawal(sol)
 			if s := w.done(w.submit(r, req).ID); s.State != test.want {
-				t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+				t.Errorf("the submission ended as %+v, failure %v; want it %s", s, s.Failure, test.want)
 			}
 		})
 	}
 }
 
-func TestARootThatTheNodeHasNotSeenIsNotStale(t *testing.T) {
+func TestRootNewerThanTheNodeIsNotStale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	unseen := func() submission.Request {
+	unknownRoot := func() submission.Request {
 		to := w.newKey().PublicKey()
 		in := w.inputs(-sol, to)
 		in.Root = [32]byte{31: 9}
@@ -189,34 +189,34 @@ func TestARootThatTheNodeHasNotSeenIsNotStale(t *testing.T) {
 	snap, err := w.state.Tree(t.Context(), 0)
 	must(t, err)
 	must(t, w.store.RecordTreeSlot(t.Context(), w.pool.Address, snap.Slot))
-	_, err = w.relay(nil).Submit(t.Context(), unseen())
+	_, err = w.relay(nil).Submit(t.Context(), unknownRoot())
 	_ = wantCode(t, err, refusal.RootNotFound)
 	must(t, w.store.RecordTreeSlot(t.Context(), w.pool.Address, snap.Slot+1_000_000)) // another process's node is ahead
-	_, err = w.relay(nil).Submit(t.Context(), unseen())
+	_, err = w.relay(nil).Submit(t.Context(), unknownRoot())
 	_ = wantCode(t, err, refusal.ChainUnavailable)
 }
 
-// forkedState answers with a tree as old as it was when it was frozen.
-type forkedState struct {
+// staleState returns the tree stored in old, if any, and otherwise the newest tree.
+type staleState struct {
 	submission.PoolState
 	old atomic.Pointer[onchain.Snapshot]
 }
 
-func (f *forkedState) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
+func (f *staleState) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
 	if old := f.old.Load(); old != nil {
 		return *old, nil
 	}
 	return f.PoolState.Tree(ctx, maxAge)
 }
 
-func (f *forkedState) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
+func (f *staleState) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	if old := f.old.Load(); old != nil {
 		return *old, nil
 	}
 	return f.PoolState.TreeWith(ctx, root, maxAge)
 }
 
-func TestANodeThatHasNotSeenTheRootFailsNothing(t *testing.T) {
+func TestSubmissionWaitsForANodeBehindItsRoot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old, err := w.state.Tree(t.Context(), 0)
@@ -224,38 +224,38 @@ func TestANodeThatHasNotSeenTheRootFailsNothing(t *testing.T) {
 	w.deposit(10_000_000)
 	req, _ := w.withdrawal(sol)
 	id := w.submit(w.relay(nil), req).ID
-	behind := &forkedState{PoolState: w.state}
+	behind := &staleState{PoolState: w.state}
 	behind.old.Store(&old)
 	r := w.assemble(parts{state: behind})
 	w.run(r)
-	w.eventually("it was tried", func() bool { return w.get(id).Tries > 1 })
+	w.eventually("the submission was tried twice", func() bool { return w.get(id).Tries > 1 })
 	behind.old.Store(nil)
 	if s := w.done(id); s.State != submission.Completed {
-		t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+		t.Errorf("the submission ended as %+v, failure %v; want it completed", s, s.Failure)
 	}
 }
 
-func TestFeesThatDoNotComeHoldNothingUp(t *testing.T) {
+func TestFeeQueryTimeoutDoesNotBlockSubmissions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := w.distort(&distorted{fees: func(ctx context.Context) error {
+	r := w.relayOver(&alteredChain{fees: func(ctx context.Context) error {
 		<-ctx.Done()
 		return &onchain.Unavailable{Kind: onchain.KindCancelled, Err: ctx.Err()}
 	}})
 	w.run(r)
 	req, _ := w.withdrawal(sol)
 	if s := w.done(w.submit(r, req).ID); s.State != submission.Completed {
-		t.Fatalf("the submission ended as %+v", s)
+		t.Fatalf("the submission ended as %+v, want it completed", s)
 	}
 }
 
-// stuckTree is a pool whose tree hangs once something is spent.
-type stuckTree struct {
+// hangingTree is a pool whose tree reads hang while stuck is set.
+type hangingTree struct {
 	submission.PoolState
 	stuck atomic.Bool
 }
 
-func (s *stuckTree) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
+func (s *hangingTree) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
 	if s.stuck.Load() {
 		<-ctx.Done()
 		return onchain.Snapshot{}, ctx.Err()
@@ -263,28 +263,28 @@ func (s *stuckTree) Tree(ctx context.Context, maxAge time.Duration) (onchain.Sna
 	return s.PoolState.Tree(ctx, maxAge)
 }
 
-func (s *stuckTree) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
+func (s *hangingTree) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	if s.stuck.Load() {
 		return s.Tree(ctx, maxAge)
 	}
 	return s.PoolState.TreeWith(ctx, root, maxAge)
 }
 
-func TestATreeThatHangsDoesNotHoldAnOutcomeUp(t *testing.T) {
+func TestHangingTreeReadDoesNotDelayOutcomes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	tree := &stuckTree{PoolState: w.state}
+	tree := &hangingTree{PoolState: w.state}
 	r := w.assemble(parts{state: tree, chain: func(c txmgr.Chain) txmgr.Chain {
-		return &lossy{Chain: c, fate: func(int64) (bool, bool) { tree.stuck.Store(true); return true, true }}
+		return &lossyChain{Chain: c, fate: func(int64) (bool, bool) { tree.stuck.Store(true); return true, true }}
 	}})
 	w.run(r)
 	req, _ := w.withdrawal(sol)
 	if s := w.done(w.submit(r, req).ID); s.State != submission.Completed || s.Root != nil {
-		t.Errorf("the submission ended as %+v", s)
+		t.Errorf("the submission ended as %+v, want it completed without a root", s)
 	}
 }
 
-// lateLeaves is an index that reads a block only after the submission is completed.
+// lateLeaves is an index that finds leaves only once here is set.
 type lateLeaves struct{ here atomic.Bool }
 
 func (*lateLeaves) Sync(context.Context) error { return errors.New("behind") }
@@ -298,7 +298,7 @@ func (l *lateLeaves) Find(_ context.Context, commitments [][32]byte) (map[[32]by
 	return found, nil
 }
 
-// lateTree is a chain whose tree can be read only after the submission is completed.
+// lateTree is a chain whose tree cannot be read from the landing until here is set.
 type lateTree struct {
 	submission.PoolState
 	landed, here *atomic.Bool
@@ -322,10 +322,10 @@ func TestLateLeavesAndRootAreAddedAtFinality(t *testing.T) {
 	w.leaves = index
 	var landed atomic.Bool
 	r := w.assemble(parts{state: lateTree{w.state, &landed, &index.here}, chain: func(c txmgr.Chain) txmgr.Chain {
-		return &distorted{Chain: c, statuses: func(_ bool, s []*onchain.Status) {
+		return &alteredChain{Chain: c, statuses: func(_ bool, s []*onchain.Status) {
 			landed.Store(landed.Load() || slices.ContainsFunc(s, func(st *onchain.Status) bool { return st != nil }))
 			if !index.here.Load() {
-				withhold(s, onchain.Confirmed)
+				capCommitment(s, onchain.Confirmed)
 			}
 		}}
 	}})
@@ -333,36 +333,36 @@ func TestLateLeavesAndRootAreAddedAtFinality(t *testing.T) {
 	req, _ := w.withdrawal(sol)
 	id := w.submit(r, req).ID
 	if s := w.done(id); len(s.LeafIndices) != 0 || s.Root != nil {
-		t.Fatalf("leaves %v and root %v are known before they were read", s.LeafIndices, s.Root)
+		t.Fatalf("the leaves are %v and the root is %v before they can be read, want none", s.LeafIndices, s.Root)
 	}
 	index.here.Store(true)
-	w.eventually("it is finalized", func() bool { return w.get(id).Finalized })
+	w.eventually("the submission is finalized", func() bool { return w.get(id).Finalized })
 	if got := w.get(id); !cmp.Equal(got.LeafIndices, []uint64{3, 4}) || got.Root == nil {
 		t.Errorf("the leaves are %v and the root is %v, want 3 and 4 and a root", got.LeafIndices, got.Root)
 	}
 }
 
-// deafStore is a database that does not answer when read for the pin.
-type deafStore struct {
+// hangingStore is a database whose reads of the pinned encoding of A hang.
+type hangingStore struct {
 	submission.Store
 	asked chan struct{}
 }
 
-func (d deafStore) PinnedProofA(ctx context.Context, _ [32]byte) (string, error) {
+func (d hangingStore) PinnedProofA(ctx context.Context, _ [32]byte) (string, error) {
 	d.asked <- struct{}{}
 	<-ctx.Done()
 	return "", ctx.Err()
 }
 
-func TestRequestsDoNotWaitForOneAnothersPin(t *testing.T) {
+func TestConcurrentPinReadsDoNotBlockEachOther(t *testing.T) {
 	t.Parallel()
-	deaf := deafStore{asked: make(chan struct{}, 2)}
-	p, err := submission.NewProofAPolicy("auto", deaf, [32]byte{}, time.Now)
+	hanging := hangingStore{asked: make(chan struct{}, 2)}
+	p, err := submission.NewProofAPolicy("auto", hanging, [32]byte{}, time.Now)
 	must(t, err)
 	long, end := context.WithCancel(t.Context())
 	first := make(chan error, 1)
 	go func() { _, err := p.Accepts(long, groth16.Plain); first <- err }()
-	<-deaf.asked
+	<-hanging.asked
 	second := make(chan error, 1)
 	go func() {
 		short, cancel := context.WithTimeout(t.Context(), slot)
@@ -373,11 +373,11 @@ func TestRequestsDoNotWaitForOneAnothersPin(t *testing.T) {
 	select {
 	case err := <-second:
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("the second request gets %v, want its own deadline", err)
+			t.Errorf("the second request ended with %v, want its deadline exceeded", err)
 		}
 	case err := <-first:
-		t.Errorf("the first request ended first, with %v", err)
-	case <-time.After(patien / 6):
+		t.Errorf("the first request ended before the second, with %v", err)
+	case <-time.After(testTimeout / 6):
 		t.Error("the second request waits for the first")
 	}
 	end()

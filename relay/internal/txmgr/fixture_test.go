@@ -30,15 +30,15 @@ import (
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 const (
-	slot   = 20 * time.Millisecond
-	sol    = 1_000_000_000
-	lease  = time.Second
-	patien = 2 * time.Minute
+	slot        = 20 * time.Millisecond
+	sol         = 1_000_000_000
+	lease       = time.Second
+	testTimeout = 2 * time.Minute
 )
 
-// world is a pool on a local chain, a database, and relays to come. Proofs are
-// made with a key whose secrets are known, so that any statement has one; the
-// verification of them is real.
+// world is a pool on a local chain and a database, for relays to run on. Proofs are
+// made with a key whose secrets are known, so that any statement can be proven; their
+// verification is real.
 type world struct {
 	t       *testing.T
 	chain   *localnet.Chain
@@ -54,7 +54,7 @@ type world struct {
 	nonce   atomic.Uint64
 }
 
-// clock is the machine's, moved forward.
+// clock is the machine's clock plus an offset.
 type clock struct{ ahead atomic.Int64 }
 
 func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
@@ -65,7 +65,7 @@ func newWorld(t *testing.T) *world {
 	return newWorldOf(t, slot)
 }
 
-// newWorldOf is a world whose slots last so long, and whose chain a test may change.
+// newWorldOf makes a world with the slot duration, whose chain options a test may change.
 func newWorldOf(t *testing.T, slot time.Duration, change ...func(*localnet.Options)) *world {
 	t.Helper()
 	w := &world{t: t, secrets: trapdoor.New(t.Name(), shieldpool.SignalCount), clock: new(clock), leaves: noLeaves{}}
@@ -131,7 +131,7 @@ func (w *world) newKey() *feepayer.Key {
 	return k
 }
 
-// inputs are public inputs over the newest root with fresh notes.
+// inputs returns public inputs over the newest root with new notes.
 func (w *world) inputs(amount int64, recipient solana.PublicKey) *shieldpool.PublicInputs {
 	w.t.Helper()
 	snap, err := w.state.Tree(w.t.Context(), 0)
@@ -162,7 +162,7 @@ func (w *world) deposit(lamports int64) {
 	w.land(wallet, &shieldpool.Call{Proof: w.prove(in), Inputs: in})
 }
 
-// land sends a transaction past the relay and waits until it is confirmed.
+// land sends a transaction without the relay and waits until it is confirmed.
 func (w *world) land(wallet *feepayer.Key, c *shieldpool.Call) {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -190,14 +190,14 @@ func (w *world) land(wallet *feepayer.Key, c *shieldpool.Call) {
 
 func (w *world) eventually(what string, ok func() bool) {
 	w.t.Helper()
-	for deadline := time.Now().Add(patien); !ok(); time.Sleep(slot / 2) {
+	for deadline := time.Now().Add(testTimeout); !ok(); time.Sleep(slot / 2) {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("not within %s: %s", patien, what)
+			w.t.Fatalf("not within %s: %s", testTimeout, what)
 		}
 	}
 }
 
-// withdrawal is a request to pay a new wallet, and that wallet.
+// withdrawal returns a request to pay a new wallet, and the wallet.
 func (w *world) withdrawal(lamports int64) (submission.Request, solana.PublicKey) {
 	w.t.Helper()
 	to := w.newKey().PublicKey()
@@ -213,7 +213,7 @@ func (noLeaves) Find(context.Context, [][32]byte) (map[[32]byte]uint64, error) {
 	return nil, nil
 }
 
-// counts keeps what the engine reports to its observer.
+// counts counts the events that a relay reports to its observer.
 type counts struct {
 	mu sync.Mutex
 	n  map[string]int
@@ -225,7 +225,7 @@ func (c *counts) add(s string) {
 	c.n[s]++
 }
 
-func (c *counts) of(s string) int {
+func (c *counts) count(s string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.n[s]
@@ -267,7 +267,7 @@ type parts struct {
 	concurrency int
 }
 
-// relay makes a relay; wrap may put something between it and the chain.
+// relay makes a relay; wrap may wrap its chain, unless it is nil.
 func (w *world) relay(wrap func(txmgr.Chain) txmgr.Chain) *relay {
 	w.t.Helper()
 	return w.assemble(parts{chain: wrap})
@@ -276,7 +276,7 @@ func (w *world) relay(wrap func(txmgr.Chain) txmgr.Chain) *relay {
 func (w *world) assemble(p parts) *relay {
 	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-	pays, err := feepayer.New(feepayer.Options{Keys: append([]*feepayer.Key{w.payer}, p.payers...), Balances: w.rpc, Log: log, Now: time.Now, MinBalance: sol / 100})
+	payers, err := feepayer.New(feepayer.Options{Keys: append([]*feepayer.Key{w.payer}, p.payers...), Balances: w.rpc, Log: log, Now: time.Now, MinBalance: sol / 100})
 	must(w.t, err)
 	if p.chain == nil {
 		p.chain = func(c txmgr.Chain) txmgr.Chain { return c }
@@ -297,18 +297,18 @@ func (w *world) assemble(p parts) *relay {
 		p.concurrency = 64
 	}
 	db := p.store(w.store)
-	signs, err := submission.NewProofAPolicy("auto", db, w.key.Hash(), w.clock.now)
+	proofA, err := submission.NewProofAPolicy("auto", db, w.key.Hash(), w.clock.now)
 	must(w.t, err)
 	r := &relay{counts: &counts{n: map[string]int{}}}
 	r.handler, err = submission.New(submission.Options{
-		Store: db, Chain: p.chain(w.rpc), State: p.state, Pool: w.pool, Payers: pays, Spending: p.spending, Leaves: w.leaves, ProofA: signs,
+		Store: db, Chain: p.chain(w.rpc), State: p.state, Pool: w.pool, Payers: payers, Spending: p.spending, Leaves: w.leaves, ProofA: proofA,
 		Observer: r.counts, Log: log, Now: w.clock.now, Worker: uuid.New(), Concurrency: p.concurrency,
 		Price: txmgr.PriceRule{Cap: 1000, Percentile: 50}, Timing: p.timing,
 	})
 	must(w.t, err)
 	r.Manager = r.handler.Manager
 	r.Admission, err = admission.New(admission.Options{
-		Store: db, Pool: w.pool, State: p.state, Payers: pays, Spending: p.spending, Key: w.key, ProofA: signs, Observer: r.counts,
+		Store: db, Pool: w.pool, State: p.state, Payers: payers, Spending: p.spending, Key: w.key, ProofA: proofA, Observer: r.counts,
 		Submissions: r.handler, Ready: always, Now: w.clock.now, NewID: uuid.New,
 	})
 	must(w.t, err)
@@ -317,7 +317,7 @@ func (w *world) assemble(p parts) *relay {
 	return r
 }
 
-// run works the relay until stop, which waits for its hand-over.
+// run runs the relay until stop is called, which waits until the relay has released its leases.
 func (w *world) run(r *relay) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// lagging is a chain whose history, while it lags, ends below a slot.
+// lagging is a chain that, while lags is set, has reached only slot 1 and knows no signature.
 type lagging struct {
 	txmgr.Chain
 	lags     atomic.Bool
@@ -24,22 +24,22 @@ func (l *lagging) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onc
 	if l.lags.Load() {
 		clear(s)
 	} else {
-		withhold(s, onchain.Confirmed)
+		capCommitment(s, onchain.Confirmed)
 	}
 	return s, at, err
 }
 
 func (l *lagging) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
-	look, err := l.Chain.Search(ctx, sigs)
+	result, err := l.Chain.Search(ctx, sigs)
 	if l.lags.Load() {
 		l.searched.Add(1)
-		clear(look.Statuses)
-		look.Slot, look.FinalizedSlot, look.FinalizedHeight = 1, 1, 1
+		clear(result.Statuses)
+		result.Slot, result.FinalizedSlot, result.FinalizedHeight = 1, 1, 1
 	}
-	return look, err
+	return result, err
 }
 
-func TestAHistoryThatHasNotReachedTheSlotTakesNothingBack(t *testing.T) {
+func TestLaggingHistoryRollsNothingBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	behind := new(lagging)
@@ -48,11 +48,11 @@ func TestAHistoryThatHasNotReachedTheSlotTakesNothingBack(t *testing.T) {
 	req, _ := w.withdrawal(sol)
 	id := w.submit(r, req).ID
 	if s := w.done(id); s.State != submission.Completed {
-		t.Fatalf("the submission ended as %+v", s)
+		t.Fatalf("the submission ended as %+v, want it completed", s)
 	}
 	behind.lags.Store(true)
-	w.eventually("it was looked for", func() bool { return behind.searched.Load() > 2 || r.of("reopened") > 0 })
-	if s := w.get(id); s.State != submission.Completed || r.of("reopened") != 0 {
-		t.Errorf("a confirmed submission was taken back because a node that lags does not know it yet: %+v", s)
+	w.eventually("the landing was searched", func() bool { return behind.searched.Load() > 2 || r.count("reopened") > 0 })
+	if s := w.get(id); s.State != submission.Completed || r.count("reopened") != 0 {
+		t.Errorf("a confirmed submission was rolled back because a lagging node does not know its landing yet: %+v", s)
 	}
 }

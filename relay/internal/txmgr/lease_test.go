@@ -13,22 +13,22 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// gated blocks calls until their gate opens; a nil gate is open.
+// gated blocks calls until their gate, a channel, is closed; a nil gate blocks nothing.
 type gated struct {
 	txmgr.Chain
 	simulate, statuses, send chan struct{}
-	// first has only the first call wait.
-	first bool
-	// waiting counts the calls that came to a closed gate; cut the sends whose
-	// context had ended when it opened.
-	waiting, cut atomic.Int64
+	// onlyFirst blocks only the first call.
+	onlyFirst bool
+	// waiting counts the calls that met a gate. cancelled counts the sends whose
+	// context had ended when the gate opened.
+	waiting, cancelled atomic.Int64
 }
 
-func (g *gated) pass(ctx context.Context, gate chan struct{}) error {
+func (g *gated) wait(ctx context.Context, gate chan struct{}) error {
 	if gate == nil {
 		return nil
 	}
-	if n := g.waiting.Add(1); g.first && n > 1 {
+	if n := g.waiting.Add(1); g.onlyFirst && n > 1 {
 		return nil
 	}
 	select {
@@ -40,14 +40,14 @@ func (g *gated) pass(ctx context.Context, gate chan struct{}) error {
 }
 
 func (g *gated) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
-	if err := g.pass(ctx, g.simulate); err != nil {
+	if err := g.wait(ctx, g.simulate); err != nil {
 		return onchain.Simulation{}, err
 	}
 	return g.Chain.Simulate(ctx, raw, replaceBlockhash, minContextSlot)
 }
 
 func (g *gated) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error) {
-	if err := g.pass(ctx, g.statuses); err != nil {
+	if err := g.wait(ctx, g.statuses); err != nil {
 		return nil, 0, err
 	}
 	return g.Chain.Statuses(ctx, sigs)
@@ -59,51 +59,52 @@ func (g *gated) Send(ctx context.Context, raw []byte, preflight bool, minContext
 		<-g.send
 	}
 	if ctx.Err() != nil {
-		g.cut.Add(1)
+		g.cancelled.Add(1)
 		return ctx.Err()
 	}
 	return g.Chain.Send(ctx, raw, preflight, minContextSlot)
 }
 
-// keepsItsLease lets several leases pass and wants the submission to stay with its first owner.
-func (w *world) keepsItsLease(s *submission.Submission) {
+// wantLeaseKept waits for the time of several leases, and checks that the submission stays with its
+// first owner.
+func (w *world) wantLeaseKept(s *submission.Submission) {
 	w.t.Helper()
 	for deadline := time.Now().Add(5 * lease / 2); time.Now().Before(deadline); time.Sleep(slot) {
 		if got := w.get(s.ID); got.Epoch != 1 {
-			w.t.Fatalf("the lease of a worker that is alive was taken: epoch %d", got.Epoch)
+			w.t.Fatalf("the submission of a live worker was claimed by another: epoch %d, want 1", got.Epoch)
 		}
 	}
 }
 
-func TestAStepThatTakesLongKeepsItsLease(t *testing.T) {
+func TestSlowStepKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	slow := &gated{simulate: make(chan struct{})}
 	r := w.relay(func(c txmgr.Chain) txmgr.Chain { slow.Chain = c; return slow })
 	w.run(r)
-	s := w.takenBy(r)
+	s := w.submitTo(r)
 	w.eventually("the step simulates", func() bool { return slow.waiting.Load() > 0 })
-	heir := w.relay(nil)
-	w.run(heir)
-	w.keepsItsLease(s)
+	newOwner := w.relay(nil)
+	w.run(newOwner)
+	w.wantLeaseKept(s)
 	close(slow.simulate)
-	if s = w.done(s.ID); s.State != submission.Completed || r.of("signed") != 1 || heir.of("signed") != 0 {
-		t.Errorf("the submission ended as %+v, signed %d and %d times", s, r.of("signed"), heir.of("signed"))
+	if s = w.done(s.ID); s.State != submission.Completed || r.count("signed") != 1 || newOwner.count("signed") != 0 {
+		t.Errorf("the submission ended as %+v; the relays signed %d and %d transactions, want it completed after 1 and 0", s, r.count("signed"), newOwner.count("signed"))
 	}
 }
 
-func TestAChainThatHangsCostsNoLease(t *testing.T) {
+func TestHangingChainCostsNoLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	hung := &gated{statuses: make(chan struct{})}
 	r := w.relay(func(c txmgr.Chain) txmgr.Chain { hung.Chain = c; return hung })
 	w.run(r)
-	s := w.takenBy(r)
-	w.eventually("the relay asks for the signature", func() bool { return hung.waiting.Load() > 0 })
-	w.keepsItsLease(s)
+	s := w.submitTo(r)
+	w.eventually("the relay polls the signature", func() bool { return hung.waiting.Load() > 0 })
+	w.wantLeaseKept(s)
 	close(hung.statuses)
 	if s = w.done(s.ID); s.State != submission.Completed {
-		t.Errorf("the submission ended as %+v", s)
+		t.Errorf("the submission ended as %+v, want it completed", s)
 	}
 }
 
@@ -111,69 +112,69 @@ func TestAStepThatLostItsLeaseSignsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	slow := &gated{simulate: make(chan struct{})}
-	var db severed
+	var db unreachableStore
 	r := w.assemble(parts{
 		chain: func(c txmgr.Chain) txmgr.Chain { slow.Chain = c; return slow },
 		store: func(s submission.Store) submission.Store { db.Store = s; return &db },
 	})
 	w.run(r)
-	id := w.takenBy(r).ID
+	id := w.submitTo(r).ID
 	w.eventually("the first relay simulates", func() bool { return slow.waiting.Load() > 0 })
-	db.cut.Store(true) // its heartbeat stops, and comes back later
-	heir := w.relay(nil)
-	w.run(heir)
-	if s := w.done(id); s.State != submission.Completed || heir.of("signed") == 0 {
-		t.Fatalf("the submission ended as %+v after %d signatures of the heir", s, heir.of("signed"))
+	db.cut.Store(true) // the heartbeat stops until cut is reset
+	newOwner := w.relay(nil)
+	w.run(newOwner)
+	if s := w.done(id); s.State != submission.Completed || newOwner.count("signed") == 0 {
+		t.Fatalf("the submission ended as %+v after %d signatures of the second relay", s, newOwner.count("signed"))
 	}
 	db.cut.Store(false)
 	close(slow.simulate)
-	w.eventually("the first relay finds out", func() bool { return r.of("lease lost") > 0 })
-	if r.of("signed") != 0 {
-		t.Errorf("it signed %d transactions under a lease that was not its own", r.of("signed"))
+	w.eventually("the first relay loses its lease", func() bool { return r.count("lease lost") > 0 })
+	if r.count("signed") != 0 {
+		t.Errorf("the first relay signed %d transactions under a lost lease, want 0", r.count("signed"))
 	}
 }
 
-// A failover that loses a claim hands its epoch out again, perhaps to the same process: two steps
-// would then have one lease, and each would sign.
-func TestALeaseThatAProcessIsGivenTwiceIsSignedUnderOnce(t *testing.T) {
+// After a failover that lost a claim, the database assigns the claim's epoch again, perhaps to the
+// same process. Two steps would then have the same lease, and each would sign.
+func TestLeaseAssignedTwiceSignsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	slow := &gated{simulate: make(chan struct{}), first: true}
+	slow := &gated{simulate: make(chan struct{}), onlyFirst: true}
 	r := w.relay(func(c txmgr.Chain) txmgr.Chain { slow.Chain = c; return slow })
 	w.run(r)
-	s := w.takenBy(r)
+	s := w.submitTo(r)
 	w.eventually("the first step simulates", func() bool { return slow.waiting.Load() > 0 })
 	_, err := w.store.Pool.Exec(t.Context(), `UPDATE submissions SET state = 'pending', lease_owner = NULL, epoch = 0 WHERE id = $1`, s.ID)
 	must(t, err)
-	w.eventually("another step simulates", func() bool { return slow.waiting.Load() > 1 })
+	w.eventually("a second step simulates", func() bool { return slow.waiting.Load() > 1 })
 	close(slow.simulate)
 	if s = w.done(s.ID); s.State != submission.Completed {
-		t.Errorf("the submission ended as %+v", s)
+		t.Errorf("the submission ended as %+v, want it completed", s)
 	}
-	w.eventually("the first step finds out", func() bool { return r.of("lease lost") > 1 })
-	if n := r.of("signed"); n != 1 {
+	w.eventually("the lease is reported as lost twice", func() bool { return r.count("lease lost") > 1 })
+	if n := r.count("signed"); n != 1 {
 		t.Errorf("%d transactions were signed, want one", n)
 	}
 }
 
-func TestAStepThatIsOutOfTimeStillSends(t *testing.T) {
+func TestStepPastItsDeadlineStillSends(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	slow := &gated{send: make(chan struct{})}
 	r := w.relay(func(c txmgr.Chain) txmgr.Chain { slow.Chain = c; return slow })
 	stop := w.run(r)
-	w.takenBy(r)
-	w.eventually("it sends", func() bool { return slow.waiting.Load() > 0 })
+	w.submitTo(r)
+	w.eventually("the relay sends", func() bool { return slow.waiting.Load() > 0 })
 	stopped := make(chan struct{})
 	go func() { stop(); close(stopped) }()
 	select {
 	case <-stopped:
 		t.Fatal("the relay stopped before its send had ended")
-	case <-time.After(lease): // twice what a step has left at a shutdown
+	case <-time.After(lease): // twice the time that a step has after a shutdown begins
 	}
 	close(slow.send)
 	<-stopped
-	if slow.cut.Load() != 0 {
-		t.Error("a send was cut off")
+	if slow.cancelled.Load() != 0 {
+		t.Error("a send was cancelled")
 	}
 }

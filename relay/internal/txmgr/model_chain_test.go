@@ -13,42 +13,43 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// modelChain is a chain of blocks in memory, small enough to know everything about it: which
-// transaction can still land, on which fork, and how it ended. It moves only on request. Its tree
-// has roots but no real hashes, and proofs are not checked.
+// modelChain is a chain of blocks in memory, small enough for the model to know which transaction
+// can still land, on which fork, and how it ended. It makes blocks only on request. Its tree has
+// roots but no real hashes, and proofs are not checked.
 type modelChain struct {
 	modelRules
 	pool *shieldpool.Pool
 
 	mu                        sync.Mutex
 	tip, confirmed, finalized *modelBlock
-	// slot is the newest of all forks: a fork's blocks come after those that it undoes.
+	// slot is the newest slot of all forks: a fork's blocks have later slots than the blocks that
+	// they replace.
 	slot uint64
-	// views are the states that nodes have been able to see, oldest first: a lagging node sees an old one.
+	// views are all states of the chain, oldest first: a lagging node reads an old one.
 	views  []modelView
 	hashes map[solana.Hash]*modelBlock
-	// landings are all of a signature, on all forks.
+	// landings are all landings of a signature, on all forks.
 	landings map[solana.Signature][]*modelLanding
-	// pending are transactions that nodes have forwarded and no leader has taken.
+	// pending are transactions that nodes have forwarded and no block contains.
 	pending map[solana.Signature]*modelTx
-	// history is how many slots before the finalized one endpoints can search; 0 for all.
+	// history is how many slots before the finalized slot endpoints can search; 0 for all.
 	history uint64
 }
 
 // modelRules are the parameters that differ between models.
 type modelRules struct {
-	// life is how many blocks a blockhash lives; ring how many roots the program remembers.
-	life uint64
-	ring int
+	// blockhashLife is how many blocks a blockhash is valid; rootHistory how many roots the program keeps.
+	blockhashLife uint64
+	rootHistory   int
 	// confirmAfter and finalAfter are how many blocks on top make a block confirmed and finalized.
 	confirmAfter, finalAfter uint64
-	// recent is how many slots the cache of statuses holds.
-	recent uint64
-	// rootFirst says that the program checks the root before the nullifiers.
+	// statusSlots is how many slots the cache of recent statuses contains.
+	statusSlots uint64
+	// rootFirst: the program checks the root before the nullifiers.
 	rootFirst bool
 }
 
-// modelBlock is a block, and the accounts as they are after it.
+// modelBlock is a block, with the state of the accounts after it.
 type modelBlock struct {
 	slot, height uint64
 	parent       *modelBlock
@@ -56,21 +57,21 @@ type modelBlock struct {
 	state        *modelState
 }
 
-// at is the block's ancestor, or the block itself, of a height.
-func (b *modelBlock) at(height uint64) *modelBlock {
+// ancestorAt returns the block's ancestor at a height, or the block itself.
+func (b *modelBlock) ancestorAt(height uint64) *modelBlock {
 	for b != nil && b.height > height {
 		b = b.parent
 	}
 	return b
 }
 
-// on reports whether the block is on the branch that ends in tip.
-func (b *modelBlock) on(tip *modelBlock) bool { return tip.at(b.height) == b }
+// isOn reports whether the block is on the branch that ends in tip.
+func (b *modelBlock) isOn(tip *modelBlock) bool { return tip.ancestorAt(b.height) == b }
 
-// modelState are the accounts that the model knows of. It is never changed.
+// modelState is the accounts after a block. It is copied before a change.
 type modelState struct {
 	leaves uint64
-	// roots are the program's ring, the newest last.
+	// roots is the program's root history, the newest last.
 	roots    [][32]byte
 	spent    map[[32]byte]*modelLanding
 	placed   map[[32]byte]uint64
@@ -91,7 +92,7 @@ type modelLanding struct {
 	err   *shieldpool.TransactionError
 }
 
-// modelView is the chain as a node sees it at one time.
+// modelView is the chain as a node reports it at one time.
 type modelView struct{ tip, confirmed, finalized *modelBlock }
 
 func newModelChain(rules modelRules, pool *shieldpool.Pool, lamports map[solana.PublicKey]uint64) *modelChain {
@@ -110,15 +111,15 @@ func newModelChain(rules modelRules, pool *shieldpool.Pool, lamports map[solana.
 }
 
 // modelRoot stands for the tree's root after a leaf: the same leaves give the
-// same root on every fork. The first byte is zero, which makes it canonical.
+// same root on every fork. The first byte is zero, so that the root is canonical.
 func modelRoot(before, leaf [32]byte) (root [32]byte) {
 	sum := sha256.Sum256(append(before[:], leaf[:]...))
 	copy(root[1:], sum[:])
 	return root
 }
 
-// produce makes one block, after as many skipped slots, of those transactions
-// that may stand in it, in the order of their signatures.
+// produce makes one block after the skipped slots. It contains the transactions
+// that are valid there, in the order of their signatures.
 func (c *modelChain) produce(skip uint64, txs []*modelTx) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,10 +139,10 @@ func (c *modelChain) produce(skip uint64, txs []*modelTx) {
 	}
 	c.hashes[b.hash] = b
 	c.tip = b
-	c.settle()
+	c.updateCommitments()
 }
 
-// change makes one block in which something else happened to the accounts.
+// change makes one block in which f changes the accounts.
 func (c *modelChain) change(f func(*modelState)) {
 	c.produce(0, nil)
 	c.mu.Lock()
@@ -150,24 +151,25 @@ func (c *modelChain) change(f func(*modelState)) {
 	f(c.tip.state)
 }
 
-// settle moves the commitments on after the tip has moved. What is finalized stays so.
-func (c *modelChain) settle() {
+// updateCommitments updates the confirmed and finalized blocks after the tip has changed. A finalized
+// block stays finalized.
+func (c *modelChain) updateCommitments() {
 	if at := c.tip.height - min(c.tip.height, c.finalAfter); at > c.finalized.height {
-		c.finalized = c.tip.at(at)
+		c.finalized = c.tip.ancestorAt(at)
 	}
-	c.confirmed = c.tip.at(max(c.finalized.height, c.tip.height-min(c.tip.height, c.confirmAfter)))
+	c.confirmed = c.tip.ancestorAt(max(c.finalized.height, c.tip.height-min(c.tip.height, c.confirmAfter)))
 	c.views = append(c.views, modelView{c.tip, c.confirmed, c.finalized})
 }
 
-// fork undoes up to depth blocks that are not finalized. Of their transactions, those that again
-// chooses are forwarded once more; the others are gone until they are sent again.
+// fork removes up to depth blocks that are not finalized. Transactions of these blocks for which
+// again returns true become pending again; the others are lost until they are sent again.
 func (c *modelChain) fork(depth uint64, again func() bool) (undone int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	to := c.tip.at(max(c.finalized.height, c.tip.height-min(c.tip.height, depth)))
+	to := c.tip.ancestorAt(max(c.finalized.height, c.tip.height-min(c.tip.height, depth)))
 	var lost []*modelTx
 	for _, all := range c.landings {
-		if l := all[len(all)-1]; l.block.on(c.tip) && !l.block.on(to) && !l.tx.foreign {
+		if l := all[len(all)-1]; l.block.isOn(c.tip) && !l.block.isOn(to) && !l.tx.foreign {
 			lost = append(lost, l.tx)
 		}
 	}
@@ -178,19 +180,19 @@ func (c *modelChain) fork(depth uint64, again func() bool) (undone int) {
 			c.pending[tx.signature] = tx
 		}
 	}
-	c.settle()
+	c.updateCommitments()
 	return len(lost)
 }
 
-// waiting are the pending transactions, in the order of their signatures.
-func (c *modelChain) waiting() []*modelTx {
+// pendingTxs returns the pending transactions, in the order of their signatures.
+func (c *modelChain) pendingTxs() []*modelTx {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.SortedFunc(maps.Values(c.pending), func(x, y *modelTx) int { return bytes.Compare(x.signature[:], y.signature[:]) })
 }
 
-// put forwards a transaction to the leaders to come.
-func (c *modelChain) put(tx *modelTx) {
+// forward makes a transaction pending, unless it has landed.
+func (c *modelChain) forward(tx *modelTx) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.landing(tx.signature, c.tip) == nil {
@@ -198,37 +200,37 @@ func (c *modelChain) put(tx *modelTx) {
 	}
 }
 
-// landing finds a signature on the branch that ends in tip; nil when it is not there.
+// landing finds the landing of a signature on the branch that ends in tip; nil when there is none.
 func (c *modelChain) landing(sig solana.Signature, tip *modelBlock) *modelLanding {
 	for _, l := range c.landings[sig] {
-		if l.block.on(tip) {
+		if l.block.isOn(tip) {
 			return l
 		}
 	}
 	return nil
 }
 
-// landed is where a signature stands on the branch of the newest block.
+// landed finds the landing of a signature on the branch of the newest block; nil when there is none.
 func (c *modelChain) landed(sig solana.Signature) *modelLanding {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.landing(sig, c.tip)
 }
 
-// dead reports whether an attempt can land on no fork any more, and has not
-// succeeded: blocks have passed its last height, or its blockhash is of a fork that died.
+// dead reports whether an attempt has not succeeded and can no longer land on any fork:
+// the finalized height has passed its last valid height, or the fork of its blockhash died.
 func (c *modelChain) dead(a *modelAttempt) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l := c.landing(a.signature, c.finalized); l != nil {
 		return l.err != nil
 	}
-	return c.finalized.height > a.made.height+c.life || c.finalized.slot > a.made.slot && !a.made.on(c.finalized)
+	return c.finalized.height > a.blockhashOf.height+c.blockhashLife || c.finalized.slot > a.blockhashOf.slot && !a.blockhashOf.isOn(c.finalized)
 }
 
-// drivenOut reports whether leaves pushed a root out of the root history on any fork that was ever
+// wasEvicted reports whether leaves pushed a root out of the root history on any fork that was ever
 // confirmed.
-func (c *modelChain) drivenOut(root [32]byte) bool {
+func (c *modelChain) wasEvicted(root [32]byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.ContainsFunc(c.views, func(v modelView) bool {
@@ -244,22 +246,22 @@ func (c *modelChain) drivenOut(root [32]byte) bool {
 	})
 }
 
-// newest is the view of a node that is up to date.
-func (c *modelChain) newest() modelView {
+// newestView is the view of a node that is up to date.
+func (c *modelChain) newestView() modelView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.views[len(c.views)-1]
 }
 
-// behind is the view of a node that lags by some views.
-func (c *modelChain) behind(n int) modelView {
+// olderView is the view of a node that lags by n views.
+func (c *modelChain) olderView(n int) modelView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.views[max(0, len(c.views)-1-n)]
 }
 
-// searchable is the first slot that an endpoint with that view can search.
-func (c *modelChain) searchable(v modelView) uint64 {
+// firstSearchable is the first slot that an endpoint with that view can search.
+func (c *modelChain) firstSearchable(v modelView) uint64 {
 	if c.history == 0 {
 		return 0
 	}

@@ -15,68 +15,68 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// The invariants, each checked when it could be broken: a commit, a send, an answer, an outcome.
-// They are the specification; none of them asks the engine.
+// The checks of the invariants. Each runs where its invariant could break: at a commit, a send, an
+// answer or an outcome. None of them relies on the relay's own state.
 
-// row is the database's state of a submission and its attempts.
+// row reads the database's state of a submission and its attempts.
 func (w *modelWorld) row(id uuid.UUID) (r modelRow) {
 	rows, err := w.store.Pool.Query(context.WithoutCancel(w.t.Context()), modelRows+` WHERE id = $1`, id)
 	if err == nil {
 		r, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[modelRow])
 	}
 	if err != nil {
-		w.violated("read the row of %s: %v", w.short(id), err)
+		w.violated("read the row of %s: %v", w.shortID(id), err)
 	}
 	return r
 }
 
-// accepted tracks a submission from its commit on. compare checks after each operation that there
-// is one live submission per nullifier.
-func (w *modelWorld) accepted(p *modelProcess, from modelSender, s *submission.Submission) {
-	w.note("%s accepts %s, %s, leaves at its root %d", p.name, w.short(s.ID), s.Kind, s.RootSeq)
+// recordAccepted records a submission at its commit. checkRows checks after each operation that there
+// is at most one live submission per nullifier.
+func (w *modelWorld) recordAccepted(p *modelProcess, from modelSender, s *submission.Submission) {
+	w.note("%s accepts %s, %s, leaves at its root %d", p.name, w.shortID(s.ID), s.Kind, s.RootSeq)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.taken = append(w.taken, &modelTaken{id: s.ID, call: s.Call, hash: submission.ContentHash(s.Call), from: from, made: s})
+	w.submissions = append(w.submissions, &modelSubmission{id: s.ID, call: s.Call, hash: submission.ContentHash(s.Call), from: from, accepted: s})
 }
 
-// find is an accepted submission; nil when no process ever accepted it.
-func (w *modelWorld) find(id uuid.UUID) *modelTaken {
+// find returns an accepted submission; nil when no process ever accepted it.
+func (w *modelWorld) find(id uuid.UUID) *modelSubmission {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if i := slices.IndexFunc(w.taken, func(t *modelTaken) bool { return t.id == id }); i >= 0 {
-		return w.taken[i]
+	if i := slices.IndexFunc(w.submissions, func(t *modelSubmission) bool { return t.id == id }); i >= 0 {
+		return w.submissions[i]
 	}
 	return nil
 }
 
-// answered checks a client's answer: an earlier submission only if it does the same and has not
-// failed, a conflict only if there is one.
-func (w *modelWorld) answered(p *modelProcess, c *shieldpool.Call, from modelSender, s *submission.Submission, err error) {
+// checkAnswer checks the answer to a client: it may be an earlier submission only if that has the
+// same content and has not failed, and a conflict only if there is one.
+func (w *modelWorld) checkAnswer(p *modelProcess, c *shieldpool.Call, from modelSender, s *submission.Submission, err error) {
 	r, refused := refusal.As(err)
 	switch {
 	case refused:
 		w.note("%s refuses a request: %s", p.name, r.Code)
 		if r.Code == refusal.NullifierReserved && !w.reserved(c) {
-			w.violated("a request was refused for notes that no submission has")
+			w.violated("a request was refused for its notes, which no submission has reserved")
 		}
-		w.refused(c, from, r.Code)
+		w.checkRefusal(c, from, r.Code)
 	case err != nil:
 		w.violated("%s answered a request with %v", p.name, err)
 	case submission.ContentHash(s.Call) != submission.ContentHash(c):
-		w.violated("a request was answered with %s, which does something else", w.short(s.ID))
+		w.violated("a request was answered with %s, which has other content", w.shortID(s.ID))
 	case w.find(s.ID) == nil:
-		w.violated("a request was answered with %s, which was never committed", w.short(s.ID))
-	case s.State == submission.Failed && !w.find(s.ID).names(c, from):
-		w.violated("a request was answered with %s, which has failed: its notes were free", w.short(s.ID))
+		w.violated("a request was answered with %s, which was never committed", w.shortID(s.ID))
+	case s.State == submission.Failed && !w.find(s.ID).hasKey(c, from):
+		w.violated("a request was answered with %s, which has failed and has freed its notes", w.shortID(s.ID))
 	default:
-		w.told(c, from, s)
+		w.checkRepeat(c, from, s)
 	}
 }
 
 // reserved reports whether a submission that has not failed spends one of the call's notes.
 func (w *modelWorld) reserved(c *shieldpool.Call) bool {
-	w.compare()
-	for _, t := range w.taken {
+	w.checkRows()
+	for _, t := range w.submissions {
 		for i, n := range t.call.Inputs.Nullifiers {
 			if t.last.State != submission.Failed && t.call.Inputs.HasNullifier(i) && slices.Contains(c.Inputs.Nullifiers[:], n) {
 				return true
@@ -86,43 +86,43 @@ func (w *modelWorld) reserved(c *shieldpool.Call) bool {
 	return false
 }
 
-// recorded checks a new attempt: it is as described, it does what the submission asks for, and
-// every earlier one is dead (invariant 4).
-func (w *modelWorld) recorded(p *modelProcess, l txmgr.Lease, a *txmgr.Attempt) {
-	w.note("%s signs %.4x for %s under epoch %d, valid up to height %d", p.name, a.Signature[:], w.short(l.ID), l.Epoch, a.LastValidBlockHeight)
-	taken := w.find(l.ID)
-	if taken == nil {
-		w.violated("an attempt of %s was committed, which was never accepted", w.short(l.ID))
+// checkAttempt checks a new attempt: its transaction matches its row and the submission, and every
+// earlier attempt is dead (invariant 4).
+func (w *modelWorld) checkAttempt(p *modelProcess, l txmgr.Lease, a *txmgr.Attempt) {
+	w.note("%s signs %.4x for %s under epoch %d, valid up to height %d", p.name, a.Signature[:], w.shortID(l.ID), l.Epoch, a.LastValidBlockHeight)
+	sub := w.find(l.ID)
+	if sub == nil {
+		w.violated("an attempt was committed for %s, which was never accepted", w.shortID(l.ID))
 		return
 	}
 	tx, err := parseModelTx(w.pool, a.Raw)
 	made := w.chain.hashes[a.Blockhash]
 	switch {
 	case err != nil:
-		w.violated("attempt of %s is no transaction: %v", w.short(l.ID), err)
+		w.violated("the attempt of %s is not a valid transaction: %v", w.shortID(l.ID), err)
 		return
 	case tx.signature != a.Signature, tx.payer != a.FeePayer, tx.blockhash != a.Blockhash, a.Cost != tx.fee+tx.rent,
 		made == nil || made.slot != a.BlockhashSlot,
-		a.LastValidBlockHeight < made.height+w.chain.life, a.LastValidBlockHeight > made.height+w.chain.life && w.hostile.percent == 0 && !w.lied:
-		w.violated("attempt of %s is not what its row says", w.short(l.ID))
-	case submission.ContentHash(tx.call) != taken.hash:
-		w.violated("attempt of %s does not do what was asked", w.short(l.ID))
+		a.LastValidBlockHeight < made.height+w.chain.blockhashLife, a.LastValidBlockHeight > made.height+w.chain.blockhashLife && w.liar.percent == 0 && !w.lied:
+		w.violated("the attempt of %s does not match its row", w.shortID(l.ID))
+	case submission.ContentHash(tx.call) != sub.hash:
+		w.violated("the attempt of %s does not match the submission's content", w.shortID(l.ID))
 	}
-	if n := w.paid(taken); n >= modelPaid {
-		w.violated("%s was signed anew after %d failures on the chain, each of which was paid for", w.short(l.ID), n)
+	if n := w.paidFailures(sub); n >= modelMaxFailures {
+		w.violated("%s was signed anew after %d paid failures on the chain", w.shortID(l.ID), n)
 	}
-	for _, earlier := range w.attemptsOf(taken) {
+	for _, earlier := range w.attemptsOf(sub) {
 		if !earlier.lost && !w.chain.dead(earlier) {
-			w.violated("death rule: %s was signed anew as %.4x while %.4x has landed or can land", w.short(l.ID), a.Signature[:], earlier.signature[:])
+			w.violated("death rule: %s was signed anew as %.4x while %.4x has landed or can land", w.shortID(l.ID), a.Signature[:], earlier.signature[:])
 		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.attempts[a.Signature] = &modelAttempt{signature: a.Signature, submission: taken, made: made}
+	w.attempts[a.Signature] = &modelAttempt{signature: a.Signature, submission: sub, blockhashOf: made}
 }
 
-// attemptsOf are all that were ever committed of a submission.
-func (w *modelWorld) attemptsOf(t *modelTaken) (out []*modelAttempt) {
+// attemptsOf returns all attempts that were ever committed for a submission.
+func (w *modelWorld) attemptsOf(t *modelSubmission) (out []*modelAttempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, a := range w.attempts {
@@ -133,10 +133,10 @@ func (w *modelWorld) attemptsOf(t *modelTaken) (out []*modelAttempt) {
 	return out
 }
 
-// sent checks a transaction that reaches the chain: it is in the database at
-// that moment (invariant 3), and on its first time nothing else of its
+// checkSend checks a transaction that reaches the chain: it is in the database at
+// that moment (invariant 3), and at its first send no other attempt of its
 // submission can land (invariant 4).
-func (w *modelWorld) sent(p *modelProcess, tx *modelTx) {
+func (w *modelWorld) checkSend(p *modelProcess, tx *modelTx) {
 	w.mu.Lock()
 	known := w.attempts[tx.signature]
 	w.mu.Unlock()
@@ -145,7 +145,7 @@ func (w *modelWorld) sent(p *modelProcess, tx *modelTx) {
 		err := w.store.Pool.QueryRow(context.WithoutCancel(w.t.Context()), `SELECT 1 FROM attempts WHERE signature = $1`, tx.signature[:]).Scan(&one)
 		if err != nil {
 			if !errors.Is(err, pgx.ErrNoRows) {
-				w.violated("look for a sent attempt: %v", err)
+				w.violated("read a sent attempt: %v", err)
 			}
 			w.violated("write before send: %s sent %.4x, which the database does not know", p.name, tx.signature[:])
 			return
@@ -154,7 +154,7 @@ func (w *modelWorld) sent(p *modelProcess, tx *modelTx) {
 	if known == nil || known.sent {
 		return
 	}
-	w.note("%s sends %.4x of %s", p.name, tx.signature[:], w.short(known.submission.id))
+	w.note("%s sends %.4x of %s", p.name, tx.signature[:], w.shortID(known.submission.id))
 	w.mu.Lock()
 	known.sent = true
 	w.mu.Unlock()
@@ -168,65 +168,65 @@ func (w *modelWorld) sent(p *modelProcess, tx *modelTx) {
 	}
 }
 
-// landed checks an outcome: a transaction reported as landed has landed, on some fork at least.
-func (w *modelWorld) landed(l *submission.Landing) {
+// checkLanding checks an outcome: a transaction reported as landed has landed on at least one fork.
+func (w *modelWorld) checkLanding(l *submission.Landing) {
 	w.chain.mu.Lock()
 	defer w.chain.mu.Unlock()
 	if !slices.ContainsFunc(w.chain.landings[l.Signature], func(x *modelLanding) bool { return x.err == nil }) {
-		w.violated("%s is said to have landed as %.4x, which it never has", w.short(l.ID), l.Signature[:])
+		w.violated("%s was reported as landed by %.4x, which never landed", w.shortID(l.ID), l.Signature[:])
 	}
 }
 
-// failed checks a failure at its commit: nothing of the submission has landed or
-// can land, and its reason is true.
-func (w *modelWorld) failed(p *modelProcess, id uuid.UUID, code refusal.Code) {
-	w.note("%s fails %s: %s", p.name, w.short(id), code)
-	taken := w.find(id)
-	confirmed := w.chain.newest().confirmed
-	for _, a := range w.attemptsOf(taken) {
+// checkFailure checks a failure at its commit: no attempt of the submission has landed or
+// can land, and the reason is true.
+func (w *modelWorld) checkFailure(p *modelProcess, id uuid.UUID, code refusal.Code) {
+	w.note("%s fails %s: %s", p.name, w.shortID(id), code)
+	sub := w.find(id)
+	confirmed := w.chain.newestView().confirmed
+	for _, a := range w.attemptsOf(sub) {
 		l := w.chain.landed(a.signature)
 		switch {
 		case l != nil && l.err == nil && l.block.height <= confirmed.height:
-			w.violated("%s failed with %s, and %.4x of it has landed", w.short(id), code, a.signature[:])
+			w.violated("%s failed with %s, although its attempt %.4x has landed", w.shortID(id), code, a.signature[:])
 		case !a.lost && !w.chain.dead(a):
-			w.violated("death rule: %s failed with %s while %.4x of it can land", w.short(id), code, a.signature[:])
+			w.violated("death rule: %s failed with %s while its attempt %.4x can land", w.shortID(id), code, a.signature[:])
 		}
 	}
 	switch code {
 	case refusal.RootNotFound:
-		if slices.Contains(confirmed.state.roots, taken.call.Inputs.Root) && !w.chain.drivenOut(taken.call.Inputs.Root) {
-			w.violated("%s failed with root_not_found, and its root is in the root history", w.short(id))
+		if slices.Contains(confirmed.state.roots, sub.call.Inputs.Root) && !w.chain.wasEvicted(sub.call.Inputs.Root) {
+			w.violated("%s failed with root_not_found, although its root is in the root history", w.shortID(id))
 		}
 	case refusal.NullifierSpent:
-		if !w.spentByOthers(taken) {
-			w.violated("%s failed with nullifier_spent, and nobody else has finally spent its notes", w.short(id))
+		if !w.spentByOthers(sub) {
+			w.violated("%s failed with nullifier_spent, although no other transaction has finally spent its notes", w.shortID(id))
 		}
 	case refusal.ProofInvalid:
-		if !isTurned(taken.call) {
-			w.violated("%s failed with proof_invalid, and its proof is honest", w.short(id))
+		if !hasNegatedA(sub.call) {
+			w.violated("%s failed with proof_invalid, although its proof is valid", w.shortID(id))
 		}
 	case refusal.ProgramError:
-		if n := w.paid(taken); n < modelPaid {
-			w.violated("%s failed with program_error after %d failures on the chain", w.short(id), n)
+		if n := w.paidFailures(sub); n < modelMaxFailures {
+			w.violated("%s failed with program_error after %d failures on the chain, want %d", w.shortID(id), n, modelMaxFailures)
 		}
 	default:
-		w.violated("%s failed with %s, for which the model gives no reason", w.short(id), code)
+		w.violated("%s failed with %s, for which the model gives no reason", w.shortID(id), code)
 	}
 }
 
-// spentByOthers reports whether another transaction has spent a note of the submission, and it is final.
-func (w *modelWorld) spentByOthers(t *modelTaken) bool {
+// spentByOthers reports whether another transaction, which is final, has spent a note of the submission.
+func (w *modelWorld) spentByOthers(t *modelSubmission) bool {
 	for _, n := range t.call.Inputs.Nullifiers {
-		l := w.chain.newest().finalized.state.spent[n]
-		if l != nil && (!w.ours(l.tx.payer) || submission.ContentHash(l.tx.call) != t.hash) {
+		l := w.chain.newestView().finalized.state.spent[n]
+		if l != nil && (!w.isPayer(l.tx.payer) || submission.ContentHash(l.tx.call) != t.hash) {
 			return true
 		}
 	}
 	return false
 }
 
-// delayed keeps when a deferred row is due again.
-func (w *modelWorld) delayed(id uuid.UUID, d time.Duration) {
+// recordDelay records when a deferred row is due again.
+func (w *modelWorld) recordDelay(id uuid.UUID, d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if d > 0 {
@@ -245,8 +245,9 @@ type modelRow struct {
 	Finalized  bool
 	RolledBack bool
 	Code       string
-	// Attempts counts them, Buried and Refused those that are.
-	Attempts, Buried, Refused int
+	// Attempts counts all attempts, DeadAttempts those marked as dead, and Rejected those that
+	// preflight refused.
+	Attempts, DeadAttempts, Rejected int
 }
 
 const modelRows = `SELECT id, state, epoch, COALESCE(lease_owner, '00000000-0000-0000-0000-000000000000'), tries, COALESCE(hold_reason, ''),
@@ -254,8 +255,8 @@ const modelRows = `SELECT id, state, epoch, COALESCE(lease_owner, '00000000-0000
 	FROM submissions s CROSS JOIN LATERAL (SELECT count(*) AS n, count(*) FILTER (WHERE dead) AS dead, count(*) FILTER (WHERE refused) AS refused
 		FROM attempts WHERE submission_id = s.id) a`
 
-// compare reads all rows, and checks the conditions on them after every operation.
-func (w *modelWorld) compare() {
+// checkRows reads all rows after every operation, and checks them against the model and each other.
+func (w *modelWorld) checkRows() {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context())
 	rows, err := w.store.Pool.Query(ctx, modelRows)
@@ -266,39 +267,39 @@ func (w *modelWorld) compare() {
 	for _, r := range all {
 		now[r.ID] = r
 	}
-	spends := map[[32]byte]*modelTaken{}
-	for _, t := range w.taken {
-		was, is := t.last, now[t.id]
+	spends := map[[32]byte]*modelSubmission{}
+	for _, t := range w.submissions {
+		before, after := t.last, now[t.id]
 		switch {
-		case is.State == "":
-			w.violated("%s was accepted and is gone", w.short(t.id))
-		case is.Epoch < was.Epoch:
-			w.violated("%s went from epoch %d back to %d", w.short(t.id), was.Epoch, is.Epoch)
-		case (was.State == submission.Failed || was.Finalized) && is != was:
-			w.violated("%s changed after its end: from %+v to %+v", w.short(t.id), was, is)
+		case after.State == "":
+			w.violated("%s was accepted, but has no row", w.shortID(t.id))
+		case after.Epoch < before.Epoch:
+			w.violated("%s went from epoch %d back to %d", w.shortID(t.id), before.Epoch, after.Epoch)
+		case (before.State == submission.Failed || before.Finalized) && after != before:
+			w.violated("%s changed after its end: from %+v to %+v", w.shortID(t.id), before, after)
 		}
-		t.last, t.told = is, t.told || is.State == submission.Completed
-		if is.State == submission.Failed && is.RolledBack != t.told {
-			w.violated("%s failed, was completed before: %v, and says rolled back: %v", w.short(t.id), t.told, is.RolledBack)
+		t.last, t.wasCompleted = after, t.wasCompleted || after.State == submission.Completed
+		if after.State == submission.Failed && after.RolledBack != t.wasCompleted {
+			w.violated("%s failed; it was completed before: %v, but rolled_back is %v", w.shortID(t.id), t.wasCompleted, after.RolledBack)
 		}
 		for i, n := range t.call.Inputs.Nullifiers {
-			if is.State == submission.Failed || !t.call.Inputs.HasNullifier(i) {
+			if after.State == submission.Failed || !t.call.Inputs.HasNullifier(i) {
 				continue
 			}
 			if other := spends[n]; other != nil {
-				w.violated("unique index: %s and %s are live and spend the same note", w.short(other.id), w.short(t.id))
+				w.violated("unique index: %s and %s have not failed and spend the same note", w.shortID(other.id), w.shortID(t.id))
 			}
 			spends[n] = t
 		}
 	}
 }
 
-// truth compares every outcome with the chain, once all is quiet and final.
-func (w *modelWorld) truth() {
+// checkOutcomes compares every outcome with the chain, once all work is done and final.
+func (w *modelWorld) checkOutcomes() {
 	w.t.Helper()
-	w.compare()
-	final := w.chain.newest().finalized
-	for _, t := range w.taken {
+	w.checkRows()
+	final := w.chain.newestView().finalized
+	for _, t := range w.submissions {
 		s, err := w.store.Get(w.t.Context(), t.id)
 		modelMust(w.t, err)
 		switch s.State {
@@ -306,28 +307,28 @@ func (w *modelWorld) truth() {
 			l := w.chain.landing(*s.Signature, final)
 			switch {
 			case l == nil || l.err != nil:
-				w.violated("%s is completed, and its signature has not landed", w.short(t.id))
-			case submission.ContentHash(l.tx.call) != t.hash || !w.ours(l.tx.payer):
-				w.violated("%s is completed by a transaction that does something else", w.short(t.id))
+				w.violated("%s is completed, but its signature has not landed", w.shortID(t.id))
+			case submission.ContentHash(l.tx.call) != t.hash || !w.isPayer(l.tx.payer):
+				w.violated("%s is completed by a transaction with other content or of another payer", w.shortID(t.id))
 			case l.block.slot != s.Slot || !s.Finalized:
-				w.violated("%s landed in slot %d, and is said to be in %d, final %v", w.short(t.id), l.block.slot, s.Slot, s.Finalized)
+				w.violated("%s landed in slot %d; its row says slot %d, final %v", w.shortID(t.id), l.block.slot, s.Slot, s.Finalized)
 			case !w.placedAt(s.LeafIndices, t, final):
-				w.violated("%s has leaves that are elsewhere", w.short(t.id))
+				w.violated("%s has wrong leaf indices", w.shortID(t.id))
 			}
 		case submission.Failed:
 			for _, a := range w.attemptsOf(t) {
 				if l := w.chain.landing(a.signature, final); l != nil && l.err == nil && !a.lost {
-					w.violated("%s failed with %s, and %.4x of it has landed", w.short(t.id), s.Failure.Code, a.signature[:])
+					w.violated("%s failed with %s, although its attempt %.4x has landed", w.shortID(t.id), s.Failure.Code, a.signature[:])
 				}
 			}
 		default:
-			w.violated("%s is left unfinished: %s, held %q after %d tries", w.short(t.id), s.State, s.Hold, s.Tries)
+			w.violated("%s is left unfinished: %s, held %q after %d tries", w.shortID(t.id), s.State, s.Hold, s.Tries)
 		}
 	}
 }
 
-// placedAt reports whether the leaf indices are where the chain has them.
-func (w *modelWorld) placedAt(indices []uint64, t *modelTaken, final *modelBlock) bool {
+// placedAt reports whether the leaf indices are those of the chain.
+func (w *modelWorld) placedAt(indices []uint64, t *modelSubmission, final *modelBlock) bool {
 	for i, c := range t.call.Inputs.Commitments {
 		if i >= len(indices) || final.state.placed[c] != indices[i] {
 			return false

@@ -11,99 +11,101 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// A model's endpoints are behind the engine's ports, where package chain compares one endpoint's
-// reports with another's. With a hostile endpoint among them the ports still return the truth, or
-// say that it is not verified, or do not answer. The model chooses which, and everything that a
-// port does not call verified may be a lie. The lies themselves, told by endpoints of a local chain, belong to the drill.
+// Package chain compares the reports of endpoints with each other before the transaction manager
+// gets them. With a lying endpoint among them, the manager still gets the truth, an unverified
+// report, or no answer. The model chooses which; an unverified report may be a lie. The drill tests
+// package chain itself, with lying endpoints of a local chain.
 
-// modelLies is a hostile endpoint among several.
-type modelLies struct {
-	// percent of the calls reach it, first or as the second one asked; 0 for none.
+// modelLiar is a lying endpoint among honest ones.
+type modelLiar struct {
+	// percent is the share of calls in which the endpoint takes part, as the first or the second
+	// endpoint that is asked; 0 without a lying endpoint.
 	percent int
-	// aim is its report about every signature.
+	// aim is the endpoint's report about every signature.
 	aim modelAim
-	// three says that two others agree most of the time, so that the truth can be
-	// verified against it; with one other nothing that it contradicts can.
+	// three: two honest endpoints outvote the lying one most of the time. With only one honest
+	// endpoint, a report that the liar contradicts cannot be verified.
 	three bool
-	// stays says that it still lies when everything else is quiet.
+	// stays: the endpoint still lies after all other faults have ended.
 	stays bool
 }
 
-// modelAim is a hostile endpoint's report about signatures.
+// modelAim is the lying endpoint's report about signatures.
 type modelAim int
 
 const (
 	aimLanded modelAim = iota
 	aimFailed
 	aimHidden
-	// aimNone is the truth: it lies about other things.
+	// aimNone is the truth: the endpoint lies only about other things.
 	aimNone
 	modelAims
 )
 
-// settled reports whether outcomes can be known while the endpoint lies. They cannot when it
-// contradicts, in every call, the only other one; then they wait, and have to come once it is honest.
-func (l modelLies) settled() bool {
+// outcomesDecidable reports whether outcomes can be decided while the endpoint lies. They cannot when
+// it contradicts the only other endpoint in every call; they are then decided once it is honest.
+func (l modelLiar) outcomesDecidable() bool {
 	return l.percent < 100 || l.three || l.aim == aimNone
 }
 
-// lies draws whether the hostile endpoint has a say in a call, and how it decides.
-func (p *modelProcess) lies(method, key string) *rand.Rand {
-	if p.w.hostile.percent == 0 {
+// lieSource returns the random source of a lie about a call; nil when the lying endpoint takes no part.
+func (p *modelProcess) lieSource(method, key string) *rand.Rand {
+	if p.w.liar.percent == 0 {
 		return nil
 	}
 	r := p.draw(method, key)
-	if r.IntN(100) >= p.w.hostile.percent {
+	if r.IntN(100) >= p.w.liar.percent {
 		return nil
 	}
 	return r
 }
 
-// draw depends, like faults, on the call alone.
+// draw returns a random source that depends, like faults, on the call alone.
 func (p *modelProcess) draw(method, key string) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %d %s %s %s lies", p.w.seed, p.w.tick, p.name, method, key)
 	return rand.New(rand.NewPCG(h.Sum64(), 5))
 }
 
-// modelProgramError is the final error in a lie about a failed transaction.
+// modelProgramError chooses a permanent error for a lie about a failed transaction.
 func modelProgramError(r *rand.Rand) *shieldpool.TransactionError {
 	codes := []uint32{shieldpool.CodeProofInvalid, shieldpool.CodeRootNotFound, shieldpool.CodeDoubleSpend, shieldpool.CodeConservation}
 	return programError(codes[r.IntN(len(codes))])
 }
 
-// contest gives the statuses as they come out when the hostile endpoint takes part. With absence
-// the port also compares unknown signatures with another endpoint.
-func (p *modelProcess) contest(method string, v modelView, sigs []solana.Signature, truth []*onchain.Status, absence bool) []*onchain.Status {
-	r := p.lies(method, modelKey(sigs))
+// withLies returns the statuses that the manager gets when the lying endpoint may take part. With
+// absence, signatures that one endpoint does not know are also compared with another endpoint.
+func (p *modelProcess) withLies(method string, v modelView, sigs []solana.Signature, truth []*onchain.Status, absence bool) []*onchain.Status {
+	r := p.lieSource(method, modelKey(sigs))
 	if r == nil {
 		return truth
 	}
 	first := r.IntN(2) == 0
-	if p.w.hostile.three && r.IntN(4) > 0 {
-		return truth // two honest ones have agreed
+	if p.w.liar.three && r.IntN(4) > 0 {
+		return truth // two honest endpoints agreed
 	}
 	out := make([]*onchain.Status, len(sigs))
 	for i, t := range truth {
 		lie := t
-		switch p.w.hostile.aim {
+		switch p.w.liar.aim {
 		case aimLanded:
 			lie = &onchain.Status{Slot: v.finalized.slot, Confirmation: onchain.Finalized}
 		case aimFailed:
-			// Which error depends on the signature alone: many are asked for in any order.
+			// The error depends on the signature alone, because signatures are polled in any order.
 			err := modelProgramError(p.draw(method, modelKey(sigs[i:i+1])))
 			lie = &onchain.Status{Slot: v.finalized.slot, Confirmation: onchain.Finalized, Err: err}
 		case aimHidden:
 			lie = nil
 		default:
 		}
-		out[i] = contested(lie, t, first, absence)
+		out[i] = compareReports(lie, t, first, absence)
 	}
 	return out
 }
 
-// contested is the result of a lie and the truth, the lie being told first or second.
-func contested(lie, truth *onchain.Status, first, absence bool) *onchain.Status {
+// compareReports returns the result of comparing a lie and the truth. first says that the lying endpoint
+// was asked first.
+func compareReports(lie, truth *onchain.Status, first, absence bool) *onchain.Status {
 	one, two := truth, lie
 	if first {
 		one, two = lie, truth
@@ -116,7 +118,7 @@ func contested(lie, truth *onchain.Status, first, absence bool) *onchain.Status 
 	case one == nil:
 		one = two
 	case !one.Decisive():
-		return one // nothing follows from it
+		return one // a status that decides nothing is not compared
 	case two != nil && (one.Err == nil) == (two.Err == nil) && (one.Err == nil || *one.Err == *two.Err):
 		agreed := *one
 		agreed.Slot = min(one.Slot, two.Slot)
@@ -130,33 +132,33 @@ func contested(lie, truth *onchain.Status, first, absence bool) *onchain.Status 
 	return &doubtful
 }
 
-// simulated is a simulation as it comes out when the hostile endpoint has a say.
-func (p *modelProcess) simulated(key string, truth onchain.Simulation) onchain.Simulation {
-	r := p.lies("simulate", key)
+// simulationWithLies returns the simulation that the manager gets when the lying endpoint may take part.
+func (p *modelProcess) simulationWithLies(key string, truth onchain.Simulation) onchain.Simulation {
+	r := p.lieSource("simulate", key)
 	if r == nil {
 		return truth
 	}
-	said := truth
-	if said.Err = nil; r.IntN(2) == 0 {
-		said.Err = modelProgramError(r)
+	lie := truth
+	if lie.Err = nil; r.IntN(2) == 0 {
+		lie.Err = modelProgramError(r)
 	}
 	switch alone := r.IntN(3) == 0; {
-	case said.Err == nil: // what would fail is sent, and costs a fee
-		return said
+	case lie.Err == nil: // successes are not compared: a transaction that will fail is sent, and costs a fee
+		return lie
 	case truth.Err == nil && !alone:
 		return truth
-	case truth.Err != nil && *said.Err == *truth.Err:
+	case truth.Err != nil && *lie.Err == *truth.Err:
 		return truth
 	default:
-		said.Unverified = true
-		return said
+		lie.Unverified = true
+		return lie
 	}
 }
 
-// higher is by how much the reported last block height of a blockhash is too high, as before an
-// upgrade or while no second endpoint corroborates the first one.
-func (p *modelProcess) higher(b *modelBlock) uint64 {
-	r := p.lies("blockhash", "")
+// extraHeight returns by how much the reported last valid block height of a blockhash is too high, as
+// before an upgrade or while no second endpoint corroborates the first one.
+func (p *modelProcess) extraHeight(b *modelBlock) uint64 {
+	r := p.lieSource("blockhash", "")
 	if r == nil {
 		return 0
 	}

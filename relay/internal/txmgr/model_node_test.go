@@ -13,7 +13,7 @@ import (
 // modelNode is the model chain as a process reads it through its endpoints.
 type modelNode struct{ *modelProcess }
 
-// behind is the answer of a node that has not reached the slot asked for.
+// nodeBehind is the error of a node that has not reached the minimum slot of a call.
 func nodeBehind(method string) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindNodeBehind}
 }
@@ -22,7 +22,7 @@ func nodeBehind(method string) error {
 func (n modelNode) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
 	return ask(ctx, n.modelProcess, "blockhash", "", noChain, func(_ context.Context, _ modelFault, v modelView) (onchain.Blockhash, error) {
 		b := v.confirmed
-		return onchain.Blockhash{Hash: b.hash, Slot: b.slot, LastValidBlockHeight: b.height + n.w.chain.life + n.higher(b)}, nil
+		return onchain.Blockhash{Hash: b.hash, Slot: b.slot, LastValidBlockHeight: b.height + n.w.chain.blockhashLife + n.extraHeight(b)}, nil
 	})
 }
 
@@ -30,12 +30,12 @@ func (n modelNode) LatestBlockhash(ctx context.Context) (onchain.Blockhash, erro
 func (n modelNode) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
 	tx, err := parseModelTx(n.w.chain.pool, raw)
 	if err != nil {
-		n.w.violated("%s sends what is no transaction: %v", n.name, err)
+		n.w.violated("%s sends an invalid transaction: %v", n.name, err)
 		return err
 	}
 	method := "send"
 	if !first {
-		method = "resend" // never stops and never dies: the driver waits for it
+		method = "resend" // no process pauses or dies at this call: the driver waits for its end
 	}
 	_, err = ask(ctx, n.modelProcess, method, modelKey([]solana.Signature{tx.signature}), noChain, func(_ context.Context, f modelFault, v modelView) (struct{}, error) {
 		if v.confirmed.slot < minContextSlot {
@@ -46,17 +46,17 @@ func (n modelNode) Send(ctx context.Context, raw []byte, first bool, minContextS
 				return struct{}{}, &onchain.SendError{Err: refused}
 			}
 		}
-		n.w.sent(n.modelProcess, tx)
+		n.w.checkSend(n.modelProcess, tx)
 		if f != faultDropped {
-			n.w.chain.put(tx)
+			n.w.chain.forward(tx)
 		}
 		return struct{}{}, nil
 	})
 	return err
 }
 
-// preflight is the reason why a node refuses a transaction; nil when it does not. With a replaced
-// blockhash the transaction's own is not checked.
+// preflight returns the error with which a node refuses a transaction; nil when it accepts it. With
+// replaced, the transaction's blockhash is not checked.
 func (c *modelChain) preflight(v modelView, tx *modelTx, replaced bool) *shieldpool.TransactionError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *modelChain) preflight(v modelView, tx *modelTx, replaced bool) *shieldp
 		if c.landing(tx.signature, b) != nil {
 			return &shieldpool.TransactionError{Kind: "AlreadyProcessed"}
 		}
-		if made := c.hashes[tx.blockhash]; made == nil || !made.on(b) || b.height+1 > made.height+c.life {
+		if made := c.hashes[tx.blockhash]; made == nil || !made.isOn(b) || b.height+1 > made.height+c.blockhashLife {
 			return &shieldpool.TransactionError{Kind: "BlockhashNotFound"}
 		}
 	}
@@ -79,7 +79,7 @@ func (c *modelChain) preflight(v modelView, tx *modelTx, replaced bool) *shieldp
 func (n modelNode) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
 	tx, err := parseModelTx(n.w.chain.pool, raw)
 	if err != nil {
-		n.w.violated("%s simulates what is no transaction: %v", n.name, err)
+		n.w.violated("%s simulates an invalid transaction: %v", n.name, err)
 		return onchain.Simulation{}, err
 	}
 	return ask(ctx, n.modelProcess, "simulate", string(tx.call.Inputs.Nullifiers[0][:]), noChain, func(_ context.Context, _ modelFault, v modelView) (onchain.Simulation, error) {
@@ -87,11 +87,11 @@ func (n modelNode) Simulate(ctx context.Context, raw []byte, replaceBlockhash bo
 			return onchain.Simulation{}, nodeBehind("simulateTransaction")
 		}
 		truth := onchain.Simulation{Err: n.w.chain.preflight(v, tx, replaceBlockhash), UnitsConsumed: tx.units(), Slot: v.confirmed.slot}
-		return n.simulated(string(tx.call.Inputs.Nullifiers[0][:]), truth), nil
+		return n.simulationWithLies(string(tx.call.Inputs.Nullifiers[0][:]), truth), nil
 	})
 }
 
-// status is the status at a node with that view of a signature that landed from a slot on.
+// status returns a signature's status at a node with that view; nil when it landed before slot from.
 func (c *modelChain) status(v modelView, sig solana.Signature, from uint64) *onchain.Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +109,7 @@ func (c *modelChain) status(v modelView, sig solana.Signature, from uint64) *onc
 	return s
 }
 
-// statuses are those of many.
+// statuses returns the statuses of the signatures, in their order.
 func (c *modelChain) statuses(f modelFault, v modelView, sigs []solana.Signature, from uint64) []*onchain.Status {
 	out := make([]*onchain.Status, len(sigs))
 	if f == faultNull {
@@ -121,15 +121,15 @@ func (c *modelChain) statuses(f modelFault, v modelView, sigs []solana.Signature
 	return out
 }
 
-// expired is the slot up to which no blockhash can be named any more, as reported by a node with
-// that view; 0 for none.
+// expired returns the slot up to which all blockhashes have expired, as reported by a node with that
+// view; 0 for none.
 func (c *modelChain) expired(v modelView) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if v.finalized.height <= c.life {
+	if v.finalized.height <= c.blockhashLife {
 		return 0
 	}
-	if b := v.finalized.at(v.finalized.height - c.life - 1); b != nil {
+	if b := v.finalized.ancestorAt(v.finalized.height - c.blockhashLife - 1); b != nil {
 		return b.slot
 	}
 	return 0
@@ -138,8 +138,8 @@ func (c *modelChain) expired(v modelView) uint64 {
 // Statuses implements txmgr.Chain.
 func (n modelNode) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error) {
 	out, err := ask(ctx, n.modelProcess, "statuses", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) ([]*onchain.Status, error) {
-		truth := n.w.chain.statuses(f, v, sigs, v.tip.slot-min(v.tip.slot, n.w.chain.recent))
-		return n.contest("statuses", v, sigs, truth, false), nil
+		truth := n.w.chain.statuses(f, v, sigs, v.tip.slot-min(v.tip.slot, n.w.chain.statusSlots))
+		return n.withLies("statuses", v, sigs, truth, false), nil
 	})
 	return out, 0, err
 }
@@ -147,9 +147,9 @@ func (n modelNode) Statuses(ctx context.Context, sigs []solana.Signature) ([]*on
 // Search implements txmgr.Chain.
 func (n modelNode) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
 	return ask(ctx, n.modelProcess, "search", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) (onchain.SearchResult, error) {
-		from := n.w.chain.searchable(v)
+		from := n.w.chain.firstSearchable(v)
 		return onchain.SearchResult{
-			Statuses: n.contest("search", v, sigs, n.w.chain.statuses(f, v, sigs, from), true), Slot: v.tip.slot,
+			Statuses: n.withLies("search", v, sigs, n.w.chain.statuses(f, v, sigs, from), true), Slot: v.tip.slot,
 			FinalizedSlot: v.finalized.slot, FinalizedHeight: v.finalized.height, FirstAvailable: from,
 			ExpiredSlot: n.w.chain.expired(v),
 		}, nil
@@ -161,8 +161,8 @@ func (n modelNode) PriorityFees(ctx context.Context, _ []solana.PublicKey) ([]ui
 	return ask(ctx, n.modelProcess, "fees", "", noChain, func(context.Context, modelFault, modelView) ([]uint64, error) { return []uint64{10, 20, 30}, nil })
 }
 
-// Tree implements submission.PoolState, like the reader of the pool: a node that is behind the
-// state read before takes nothing back.
+// Tree implements submission.PoolState like the pool reader: the state of a node that is behind does
+// not replace a newer one that was read before.
 func (n modelNode) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
 	now := n.w.now()
 	n.mu.Lock()
@@ -211,18 +211,18 @@ func (n modelNode) Inspect(ctx context.Context, in *shieldpool.PublicInputs, rec
 	})
 }
 
-// Tokens implements submission.PoolState: no model's swap is admitted by one.
+// Tokens implements submission.PoolState. The model has no swaps.
 func (n modelNode) Tokens(ctx context.Context, mint, _ solana.PublicKey) (onchain.Tokens, error) {
 	return ask(ctx, n.modelProcess, "tokens", string(mint[:]), noPool, func(_ context.Context, _ modelFault, v modelView) (onchain.Tokens, error) {
 		return onchain.Tokens{Slot: v.confirmed.slot}, nil
 	})
 }
 
-// Creation implements submission.PoolState.
+// FindCreation implements submission.PoolState.
 func (n modelNode) FindCreation(ctx context.Context, nullifier [32]byte) (*onchain.Creation, error) {
 	return ask(ctx, n.modelProcess, "creation", string(nullifier[:]), noChain, func(_ context.Context, _ modelFault, v modelView) (*onchain.Creation, error) {
 		l := v.confirmed.state.spent[nullifier]
-		if l == nil || l.block.slot < n.w.chain.searchable(v) {
+		if l == nil || l.block.slot < n.w.chain.firstSearchable(v) {
 			return nil, nil //nolint:nilnil // nil is "no history has it", as documented
 		}
 		out := &onchain.Creation{Signature: l.tx.signature, Slot: l.block.slot, Confirmation: onchain.Confirmed, FeePayer: l.tx.payer, Call: l.tx.call}

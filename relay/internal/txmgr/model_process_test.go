@@ -20,46 +20,47 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// modelProcess is one relay process: an engine that is driven by hand, between a real store and a
-// model chain. Every call to them passes through reach, where the process can die, be paused, or get no answer.
+// modelProcess is one relay process: a transaction manager between a real store and a model chain,
+// whose loops the model runs. Every call to store and chain passes through reach, where the process
+// can die or pause.
 type modelProcess struct {
 	w      *modelWorld
 	name   string
 	worker uuid.UUID
 	key    solana.PrivateKey
 
-	engine    *txmgr.Manager
-	admission *admission.Admission
-	places    int
+	manager     *txmgr.Manager
+	admission   *admission.Admission
+	concurrency int
 
 	mu sync.Mutex
-	// dead: the process has been killed, and none of its later actions counts.
+	// dead: the process has been killed, and its later calls fail.
 	dead bool
-	// dieAt is the point at which the process dies; stopAt the point at which a step that the driver
-	// starts is paused.
+	// dieAt is the point at which the process dies; stopAt the point at which a step of the driver
+	// pauses.
 	dieAt, stopAt string
 	stopped       *modelStop
-	// denies: its nodes know no signature. silent is a call that gets no answer.
-	denies bool
-	silent string
-	// tree is the newest tree that the process has read, and when.
+	// noSignatures: the process's nodes report no signature. unanswered is a method whose calls get no answer.
+	noSignatures bool
+	unanswered   string
+	// tree is the newest tree that the process has read.
 	tree     onchain.Snapshot
 	reserved map[solana.PublicKey]int64
 }
 
 // modelStop is a step that is paused in the middle of a call.
 type modelStop struct {
-	lease txmgr.Lease
-	at    string
-	goOn  chan struct{}
+	lease  txmgr.Lease
+	at     string
+	resume chan struct{}
 }
 
-// stepKey finds, in a step's context, the lease that it runs under.
+// stepKey is the key, in a step's context, of the lease under which the step runs.
 type stepKey struct{}
 
 var errKilled = errors.New("the process has been killed")
 
-// reach is called at a point, such as "send before", of every call.
+// reach is called before and after every call, with the point's name, such as "send before".
 func (p *modelProcess) reach(ctx context.Context, point string) error {
 	p.mu.Lock()
 	if p.dieAt == point {
@@ -75,11 +76,11 @@ func (p *modelProcess) reach(ctx context.Context, point string) error {
 		p.mu.Unlock()
 		return nil
 	}
-	stop := &modelStop{lease: *lease, at: point, goOn: make(chan struct{})}
+	stop := &modelStop{lease: *lease, at: point, resume: make(chan struct{})}
 	p.stopAt, p.stopped = "", stop
 	p.mu.Unlock()
-	p.w.note("%s stands still at %q with %s", p.name, point, p.w.short(lease.ID))
-	<-stop.goOn
+	p.w.note("%s pauses at %q with %s", p.name, point, p.w.shortID(lease.ID))
+	<-stop.resume
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.dead {
@@ -88,41 +89,41 @@ func (p *modelProcess) reach(ctx context.Context, point string) error {
 	return nil
 }
 
-// standing is the paused step, or nil.
-func (p *modelProcess) standing() *modelStop {
+// pausedStep returns the paused step, or nil.
+func (p *modelProcess) pausedStep() *modelStop {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.stopped
 }
 
-// settle waits until only the paused step of the process is left.
-func (p *modelProcess) settle() {
+// waitIdle waits until nothing of the process runs, except its paused step.
+func (p *modelProcess) waitIdle() {
 	p.w.t.Helper()
 	for deadline := time.Now().Add(modelPatience); ; {
-		var but []txmgr.Lease
-		if s := p.standing(); s != nil {
-			but = append(but, s.lease)
+		var except []txmgr.Lease
+		if s := p.pausedStep(); s != nil {
+			except = append(except, s.lease)
 		}
-		if p.engine.Quiet(but...) {
+		if p.manager.Idle(except...) {
 			return
 		}
 		if time.Now().After(deadline) {
-			p.w.fatal("%s does not come to rest within %s", p.name, modelPatience)
+			p.w.fatal("%s is not idle within %s", p.name, modelPatience)
 		}
 		time.Sleep(50 * time.Microsecond)
 	}
 }
 
-// goOn resumes the paused step, and waits until it has ended.
-func (p *modelProcess) goOn() {
+// resume resumes the paused step, and waits until it has ended.
+func (p *modelProcess) resume() {
 	p.mu.Lock()
 	s := p.stopped
 	p.stopped, p.stopAt = nil, ""
 	p.mu.Unlock()
 	if s != nil {
-		close(s.goOn)
+		close(s.resume)
 	}
-	p.engine.WaitSteps()
+	p.manager.WaitSteps()
 }
 
 // kill ends the process as SIGKILL does.
@@ -130,7 +131,7 @@ func (p *modelProcess) kill() {
 	p.mu.Lock()
 	p.dead = true
 	p.mu.Unlock()
-	p.goOn()
+	p.resume()
 }
 
 func (p *modelProcess) alive() bool {
@@ -144,23 +145,24 @@ type modelFault int
 
 const (
 	faultNone modelFault = iota
-	// faultSilent: no answer, and nothing done. faultLost: done, and no answer.
+	// faultSilent: the call is not made, and gets no answer. faultLost: the call is made, and its
+	// answer is lost.
 	faultSilent
 	faultLost
-	// faultBehind: the node that answers lags. faultNull: it knows nothing.
+	// faultBehind: the node that answers lags. faultNull: the node knows no signature.
 	faultBehind
 	faultNull
-	// faultDropped: it says that it took a transaction, and forwards nothing.
+	// faultDropped: the node accepts a transaction, and does not forward it.
 	faultDropped
 )
 
-// fault decides about a call. The same call in the same operation always gets the same fault, in
-// any order of concurrent calls.
+// fault chooses the fault of a call. The same call in the same operation always gets the same fault,
+// in any order of concurrent calls.
 func (p *modelProcess) fault(method, key string) (modelFault, *rand.Rand) {
-	if p.silent == method {
+	if p.unanswered == method {
 		return faultSilent, nil
 	}
-	if p.denies && (method == "statuses" || method == "search") {
+	if p.noSignatures && (method == "statuses" || method == "search") {
 		return faultNull, nil
 	}
 	if p.w.faults == 0 {
@@ -184,16 +186,16 @@ func (p *modelProcess) fault(method, key string) (modelFault, *rand.Rand) {
 	return kinds[r.IntN(len(kinds))], r
 }
 
-// see is the view of the node that answers a call.
-func (p *modelProcess) see(f modelFault, r *rand.Rand) modelView {
+// viewFor returns the view of the node that answers a call.
+func (p *modelProcess) viewFor(f modelFault, r *rand.Rand) modelView {
 	if f != faultBehind {
-		return p.w.chain.newest()
+		return p.w.chain.newestView()
 	}
-	return p.w.chain.behind(1 + r.IntN(12))
+	return p.w.chain.olderView(1 + r.IntN(12))
 }
 
-// ask makes one call: act is its other side, unknown the error of a call without an answer. The
-// time for which a step was paused does not count as its own.
+// ask makes one call with its faults. act makes the actual call; unknown returns the error of a call
+// without an answer. A pause before the call does not use up the call's time.
 func ask[T any](ctx context.Context, p *modelProcess, method, key string, unknown func(string) error, act func(context.Context, modelFault, modelView) (T, error)) (T, error) {
 	var zero T
 	if err := p.reach(ctx, method+" before"); err != nil {
@@ -203,7 +205,7 @@ func ask[T any](ctx context.Context, p *modelProcess, method, key string, unknow
 	if f == faultSilent {
 		return zero, unknown(method)
 	}
-	out, err := act(context.WithoutCancel(ctx), f, p.see(f, r))
+	out, err := act(context.WithoutCancel(ctx), f, p.viewFor(f, r))
 	if err := p.reach(ctx, method+" after"); err != nil {
 		return zero, unknownBecause(unknown(method), err)
 	}
@@ -213,7 +215,7 @@ func ask[T any](ctx context.Context, p *modelProcess, method, key string, unknow
 	return out, err
 }
 
-// unknownBecause keeps the caller's error and adds the cause for the log's reader.
+// unknownBecause adds the cause to the error of a call without an answer, for the log.
 func unknownBecause(unknown, why error) error { return fmt.Errorf("%w (%w)", unknown, why) }
 
 func noChain(method string) error {
@@ -236,7 +238,7 @@ func (p *modelProcess) PublicKey() solana.PublicKey { return p.key.PublicKey() }
 func (p *modelProcess) Keys() []solana.PublicKey { return p.w.payers }
 
 // Owns implements txmgr.FeePayers.
-func (p *modelProcess) Owns(key solana.PublicKey) bool { return p.w.ours(key) }
+func (p *modelProcess) Owns(key solana.PublicKey) bool { return p.w.isPayer(key) }
 
 // Ready implements txmgr.FeePayers.
 func (p *modelProcess) Ready(_ context.Context, lamports uint64) error {
@@ -245,13 +247,13 @@ func (p *modelProcess) Ready(_ context.Context, lamports uint64) error {
 	return p.affords(lamports)
 }
 
-// affords refuses when the process's payer cannot spend lamports; mu is held.
+// affords refuses when the process's payer cannot spend lamports. The caller holds mu.
 func (p *modelProcess) affords(lamports uint64) error {
-	holds := int64(p.w.chain.newest().confirmed.state.lamports[p.key.PublicKey()])
+	holds := int64(p.w.chain.newestView().confirmed.state.lamports[p.key.PublicKey()])
 	if holds-p.reserved[p.key.PublicKey()] >= int64(lamports) {
 		return nil
 	}
-	return refusal.New(refusal.FeePayerEmpty, "the model's payer is dry")
+	return refusal.New(refusal.FeePayerEmpty, "the model's payer is empty")
 }
 
 // Pick implements txmgr.FeePayers.
@@ -275,7 +277,7 @@ func (p *modelProcess) Release(payer solana.PublicKey, lamports uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reserved[payer] -= int64(lamports); p.reserved[payer] < 0 {
-		p.w.violated("%s settled more than was reserved", p.name)
+		p.w.violated("%s released more lamports than were reserved", p.name)
 	}
 }
 
@@ -290,7 +292,7 @@ func (p *modelProcess) Sync(context.Context) error { return nil }
 
 // Find implements submission.LeafIndex.
 func (p *modelProcess) Find(_ context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
-	placed, out := p.w.chain.newest().confirmed.state.placed, map[[32]byte]uint64{}
+	placed, out := p.w.chain.newestView().confirmed.state.placed, map[[32]byte]uint64{}
 	for _, c := range commitments {
 		if i, ok := placed[c]; ok {
 			out[c] = i
@@ -313,7 +315,7 @@ func (p *modelProcess) Attempt(event string) {
 	case "panic":
 		p.w.violated("a step of %s panicked", p.name)
 	case "adopted":
-		p.w.note("%s finds a landing of ours that the database did not know", p.name)
+		p.w.note("%s finds an own landing that the database did not know", p.name)
 	}
 }
 
@@ -323,7 +325,7 @@ func (p *modelProcess) Lease(string, int) {}
 // Poll implements submission.Observer.
 func (p *modelProcess) Poll(int, bool) {}
 
-// modelKey names signatures in the decision about a fault, in any order.
+// modelKey returns a key of the signatures for fault; it does not depend on their order.
 func modelKey(sigs []solana.Signature) string {
 	var sum [4]byte
 	for _, s := range sigs {
@@ -334,7 +336,7 @@ func modelKey(sigs []solana.Signature) string {
 	return fmt.Sprintf("%x", sum)
 }
 
-// points lists the points of a call.
+// points lists the points before and after the calls of the methods.
 func points(methods string) (out []string) {
 	for _, m := range strings.Fields(methods) {
 		out = append(out, m+" before", m+" after")

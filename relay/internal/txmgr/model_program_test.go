@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// modelFee is what a signature costs and modelRent what a nullifier's account does, in lamports.
+	// modelFee is the cost of a signature, and modelRent that of a nullifier's account, in lamports.
 	modelFee  = 5000
 	modelRent = 890_880
 )
@@ -25,12 +25,12 @@ type modelTx struct {
 	call      *shieldpool.Call
 	// limit is in compute units; fee and rent in lamports.
 	limit, fee, rent uint64
-	// foreign ones are made by the model: they need no blockhash and pay from elsewhere.
+	// foreign: a stranger's transaction. It needs no blockhash, and the model does not charge its payer.
 	foreign bool
 }
 
-// parseModelTx reads a transaction of ours, byte by byte as it is sent. An
-// unsigned one, as simulations run it, has a signature of zeros.
+// parseModelTx parses the bytes of a relay's transaction. The unsigned
+// transaction of a simulation has a signature of zeros.
 func parseModelTx(pool *shieldpool.Pool, raw []byte) (*modelTx, error) {
 	parsed, err := solana.TransactionFromBytes(raw)
 	if err != nil {
@@ -72,22 +72,22 @@ func parseModelTx(pool *shieldpool.Pool, raw []byte) (*modelTx, error) {
 	return tx, nil
 }
 
-// units is what a transaction consumes: the bumps of its addresses spread it.
+// units is the transaction's consumption, which varies with the bumps of its addresses.
 func (tx *modelTx) units() uint64 {
 	return 160_000 + uint64(tx.call.Inputs.Nullifiers[0][31])%12*1000
 }
 
-// fits reports whether a transaction may stand in the block after parent.
+// fits reports whether a transaction is valid in the block after parent.
 func (c *modelChain) fits(tx *modelTx, parent *modelBlock) bool {
 	if tx.foreign {
 		return true
 	}
 	made := c.hashes[tx.blockhash]
-	return made != nil && made.on(parent) && parent.height+1 <= made.height+c.life &&
+	return made != nil && made.isOn(parent) && parent.height+1 <= made.height+c.blockhashLife &&
 		c.landing(tx.signature, parent) == nil && parent.state.lamports[tx.payer] >= tx.fee
 }
 
-// run runs a transaction that stands in a block.
+// run executes a transaction of a block, and returns the state after it.
 func (c *modelChain) run(s *modelState, l *modelLanding) (*modelState, *shieldpool.TransactionError) {
 	tx, next := l.tx, s.clone()
 	if !tx.foreign {
@@ -97,7 +97,7 @@ func (c *modelChain) run(s *modelState, l *modelLanding) (*modelState, *shieldpo
 		return next, err
 	}
 	if failsOnChain(tx.call) && !tx.foreign {
-		return next, programError(shieldpool.CodeSwapNotReady) // which does not last, so it may be tried anew
+		return next, programError(shieldpool.CodeSwapNotReady) // a temporary error: the relay may sign anew
 	}
 	if !tx.foreign {
 		next.lamports[tx.payer] -= tx.rent
@@ -112,11 +112,11 @@ func (c *modelChain) run(s *modelState, l *modelLanding) (*modelState, *shieldpo
 		next.leaves++
 		next.roots = append(next.roots, modelRoot(next.roots[len(next.roots)-1], leaf))
 	}
-	next.roots = next.roots[max(0, len(next.roots)-c.ring):]
+	next.roots = next.roots[max(0, len(next.roots)-c.rootHistory):]
 	return next, nil
 }
 
-// refuses is why the network would fail a transaction whose fee is paid; nil when it would not.
+// refuses returns the error with which a transaction whose fee is paid fails; nil when it succeeds.
 func (c *modelChain) refuses(s *modelState, tx *modelTx) *shieldpool.TransactionError {
 	spent := slices.ContainsFunc(tx.call.Inputs.Nullifiers[:], func(n [32]byte) bool { return s.spent[n] != nil })
 	known := slices.Contains(s.roots, tx.call.Inputs.Root)
@@ -131,23 +131,23 @@ func (c *modelChain) refuses(s *modelState, tx *modelTx) *shieldpool.Transaction
 		return programError(shieldpool.CodeRootNotFound)
 	case spent:
 		return programError(shieldpool.CodeDoubleSpend)
-	case isTurned(tx.call):
+	case hasNegatedA(tx.call):
 		return programError(shieldpool.CodeProofInvalid)
 	case s.lamports[tx.payer] < tx.fee+tx.rent:
-		return programError(1) // the system program's, passed through
+		return programError(1) // the system program's error, which the pool's program passes through
 	default:
 		return nil
 	}
 }
 
-// programError is what the program, or one that it calls, fails a transaction with.
+// programError is an error of the pool's program, or of a program that it calls.
 func programError(code uint32) *shieldpool.TransactionError {
 	return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "Custom", Custom: code}
 }
 
 // tree is the tree account as a node reads it.
 func (c *modelChain) tree(s *modelState) *shieldpool.TreeAccount {
-	t := &shieldpool.TreeAccount{NextIndex: s.leaves, Root: s.roots[len(s.roots)-1], History: make([][32]byte, c.ring), RootIndex: uint64(len(s.roots) - 1)}
+	t := &shieldpool.TreeAccount{NextIndex: s.leaves, Root: s.roots[len(s.roots)-1], History: make([][32]byte, c.rootHistory), RootIndex: uint64(len(s.roots) - 1)}
 	copy(t.History, s.roots)
 	return t
 }

@@ -15,87 +15,87 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// The five rules that keep anything from being lost or sent twice, each in the situation that needs
-// it. Without the rule its test fails.
+// The five rules that prevent lost and repeated payments, each tested in a situation that needs the
+// rule. Without the rule its test fails.
 
-// newModelFleet is a model of two processes in which nothing goes wrong by itself.
+// newModelFleet makes a model of two processes without random faults.
 func newModelFleet(t *testing.T, db *store.Store) (w *modelWorld, a, b *modelProcess) {
 	t.Helper()
-	rules := modelRules{life: 20, ring: 20, confirmAfter: 1, finalAfter: 5, recent: 100}
+	rules := modelRules{blockhashLife: 20, rootHistory: 20, confirmAfter: 1, finalAfter: 5, statusSlots: 100}
 	w = newModelWorld(t, db, 1, rules, 2, 8, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	return w, w.processes[0], w.processes[1]
 }
 
-// takenBy has a process accept a new submission, and gives the model's record of it.
-func (w *modelWorld) takenBy(p *modelProcess) *modelTaken {
+// acceptNew has a process accept a new submission, and returns the model's record of it.
+func (w *modelWorld) acceptNew(p *modelProcess) *modelSubmission {
 	w.t.Helper()
 	s, err := w.submit(p, w.call(0, 2))
 	modelMust(w.t, err)
 	return w.find(s.ID)
 }
 
-// inheritFrom ends a process, and has another claim its jobs.
-func (w *modelWorld) inheritFrom(p, heir *modelProcess) {
+// takeOverFrom lets the leases of a process lapse, and has another process claim a job of it.
+func (w *modelWorld) takeOverFrom(p, newOwner *modelProcess) {
 	w.t.Helper()
 	w.lapse(p)
-	heir.engine.BeatOnce(w.t.Context())
-	heir.engine.ReapOnce(w.t.Context())
-	w.claim(heir)
+	newOwner.manager.HeartbeatOnce(w.t.Context())
+	newOwner.manager.FreeDeadProcessesOnce(w.t.Context())
+	w.claim(newOwner)
 }
 
-// follow lets the chain go on, everything landing, and a process poll and write.
+// follow produces slots in which all transactions land; then the process polls and writes outcomes.
 func (w *modelWorld) follow(p *modelProcess, slots int) {
 	w.t.Helper()
 	w.slots(slots, landAll)
 	w.poll(p)
-	p.engine.FlushOnce(w.t.Context())
+	p.manager.FlushOnce(w.t.Context())
 }
 
-// wantState fails the test unless the database has that state for a submission.
-func (w *modelWorld) wantState(s *modelTaken, want submission.State) *submission.Submission {
+// wantState fails the test unless the submission has that state in the database.
+func (w *modelWorld) wantState(s *modelSubmission, want submission.State) *submission.Submission {
 	w.t.Helper()
 	w.check()
 	got, err := w.store.Get(w.t.Context(), s.id)
 	modelMust(w.t, err)
 	if got.State != want {
-		w.fatal("%s is %s, want %s", w.short(s.id), got.State, want)
+		w.fatal("%s is %s, want %s", w.shortID(s.id), got.State, want)
 	}
 	return got
 }
 
-// wantAttempts fails the test unless so many attempts were committed.
-func (w *modelWorld) wantAttempts(s *modelTaken, want int) {
+// wantAttempts fails the test unless that many attempts of the submission were committed.
+func (w *modelWorld) wantAttempts(s *modelSubmission, want int) {
 	w.t.Helper()
 	w.check()
 	if got := len(w.attemptsOf(s)); got != want {
-		w.fatal("%s has %d attempts, want %d", w.short(s.id), got, want)
+		w.fatal("%s has %d attempts, want %d", w.shortID(s.id), got, want)
 	}
 }
 
 func TestRuleWriteBeforeSend(t *testing.T) {
 	t.Parallel()
 	db := newModelStore(t)
-	t.Run("a process that dies between commit and send leaves an attempt that its heir sends", func(t *testing.T) {
+	t.Run("an attempt whose process dies between commit and send is sent by the new owner", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
 		a.dieAt = "send before"
-		s := w.takenBy(a)
+		s := w.acceptNew(a)
 		w.wantAttempts(s, 1)
-		if n := len(w.chain.waiting()); n != 0 {
+		if n := len(w.chain.pendingTxs()); n != 0 {
 			t.Fatalf("%d transactions reached the chain before the send", n)
 		}
 		a.kill()
-		w.inheritFrom(a, b)
-		w.follow(b, 1) // to send it
+		w.takeOverFrom(a, b)
+		w.follow(b, 1) // sends the attempt
 		w.follow(b, 2)
 		w.wantState(s, submission.Completed)
 		w.wantAttempts(s, 1)
 	})
-	t.Run("an attempt that the database did not take is not sent", func(t *testing.T) {
+	t.Run("an attempt that the database did not record is not sent", func(t *testing.T) {
 		w, a, _ := newModelFleet(t, db)
-		a.silent = "record"
-		s := w.takenBy(a)
+		a.unanswered = "record"
+		s := w.acceptNew(a)
 		w.wantAttempts(s, 0)
-		if n := len(w.chain.waiting()); n != 0 {
+		if n := len(w.chain.pendingTxs()); n != 0 {
 			t.Fatalf("%d transactions reached the chain without a row", n)
 		}
 	})
@@ -104,24 +104,24 @@ func TestRuleWriteBeforeSend(t *testing.T) {
 func TestRuleDeath(t *testing.T) {
 	t.Parallel()
 	db := newModelStore(t)
-	t.Run("nothing is signed anew while the blockhash lives on a fork that may become final", func(t *testing.T) {
+	t.Run("nothing is signed anew while a fork that may become final accepts the blockhash", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
-		s := w.takenBy(a)
+		s := w.acceptNew(a)
 		w.wantAttempts(s, 1)
-		// Its last height has passed, but not finally: the block may still hold it.
-		w.slots(int(w.chain.life+w.chain.finalAfter), landNone)
+		// The tip has passed the attempt's last valid height, but the finalized block has not.
+		w.slots(int(w.chain.blockhashLife+w.chain.finalAfter), landNone)
 		w.poll(a)
 		w.wantAttempts(s, 1)
-		w.inheritFrom(a, b)
+		w.takeOverFrom(a, b)
 		w.wantAttempts(s, 1)
 		w.follow(b, 3)
 		w.wantAttempts(s, 2)
 		w.follow(b, 3)
 		w.wantState(s, submission.Completed)
 	})
-	t.Run("a landing that a fork undoes is sent again byte for byte, not signed anew", func(t *testing.T) {
+	t.Run("an attempt rolled back by a fork is rebroadcast, not signed anew", func(t *testing.T) {
 		w, a, _ := newModelFleet(t, db)
-		s := w.takenBy(a)
+		s := w.acceptNew(a)
 		w.follow(a, 2)
 		w.wantState(s, submission.Completed)
 		w.chain.fork(w.chain.finalAfter, func() bool { return false })
@@ -131,18 +131,18 @@ func TestRuleDeath(t *testing.T) {
 		}
 		w.wantState(s, submission.Processing)
 		w.claim(a)
-		w.follow(a, 1) // to send it
+		w.follow(a, 1) // sends the attempt
 		w.follow(a, 2)
 		w.wantState(s, submission.Completed)
 		w.wantAttempts(s, 1)
 	})
-	t.Run("a failure in a block that a fork undoes is no failure", func(t *testing.T) {
+	t.Run("a failure in a block that a fork removes does not fail the submission", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
-		s := w.takenBy(a)
-		// On this fork its root has left the root history before it lands.
-		w.appendLeaves(w.chain.ring)
+		s := w.acceptNew(a)
+		// On this fork the root leaves the root history before the attempt lands.
+		w.appendLeaves(w.chain.rootHistory)
 		w.follow(a, 2)
-		w.inheritFrom(a, b) // which first looks the attempt up
+		w.takeOverFrom(a, b) // b first resolves the attempt
 		w.wantState(s, submission.Processing)
 		w.chain.fork(w.chain.finalAfter, func() bool { return true })
 		w.follow(b, 3)
@@ -155,40 +155,40 @@ func TestRuleEpoch(t *testing.T) {
 	t.Parallel()
 	db := newModelStore(t)
 	for _, at := range []string{"simulate after", "blockhash after", "record before"} {
-		t.Run("a step that stood still at "+at+" cannot sign what its heir has signed", func(t *testing.T) {
+		t.Run("a step that paused at "+at+" signs nothing after the new owner has signed", func(t *testing.T) {
 			w, a, b := newModelFleet(t, db)
 			a.stopAt = at
-			s := w.takenBy(a)
-			w.inheritFrom(a, b)
+			s := w.acceptNew(a)
+			w.takeOverFrom(a, b)
 			w.wantAttempts(s, 1)
-			a.goOn()
+			a.resume()
 			w.wantAttempts(s, 1)
 			w.follow(b, 2)
 			w.wantState(s, submission.Completed)
 		})
 	}
-	t.Run("an outcome of a lease that was lost is not written", func(t *testing.T) {
+	t.Run("an outcome is not written under a lost lease", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
-		s := w.takenBy(a)
+		s := w.acceptNew(a)
 		w.slots(2, landAll)
 		w.poll(a)
-		w.inheritFrom(a, b)
-		a.engine.FlushOnce(t.Context())
+		w.takeOverFrom(a, b)
+		a.manager.FlushOnce(t.Context())
 		w.wantState(s, submission.Processing)
-		b.engine.FlushOnce(t.Context())
+		b.manager.FlushOnce(t.Context())
 		w.wantState(s, submission.Completed)
 	})
-	t.Run("an outcome of an older lease is not written in the name of the present one", func(t *testing.T) {
+	t.Run("an outcome of an older lease in the same batch is not written", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
-		for range 8 { // enough for either order of the two to come first
-			w.takenBy(a)
+		for range 8 { // in half of the pairs the stale outcome is first
+			w.acceptNew(a)
 		}
 		w.lapse(a)
-		b.engine.ReapOnce(t.Context())
-		b.engine.BeatOnce(t.Context())
+		b.manager.FreeDeadProcessesOnce(t.Context())
+		b.manager.HeartbeatOnce(t.Context())
 		w.claimAll(b)
 		var batch []submission.Landing
-		for i, s := range w.taken {
+		for i, s := range w.submissions {
 			row := w.row(s.id)
 			present := txmgr.Lease{ID: s.id, Epoch: row.Epoch, Owner: row.Owner}
 			stale := submission.Landing{Lease: txmgr.Lease{ID: s.id, Epoch: 1, Owner: a.worker}, Outcome: submission.Outcome{Signature: [64]byte{1}, Slot: 1}}
@@ -201,67 +201,67 @@ func TestRuleEpoch(t *testing.T) {
 		}
 		lost, err := w.store.Complete(t.Context(), batch)
 		modelMust(t, err)
-		if len(lost) != len(w.taken) {
-			t.Errorf("%d leases were lost, want %d", len(lost), len(w.taken))
+		if len(lost) != len(w.submissions) {
+			t.Errorf("%d leases were lost, want %d", len(lost), len(w.submissions))
 		}
-		for _, s := range w.taken {
+		for _, s := range w.submissions {
 			if got := w.wantState(s, submission.Completed); got.Slot != 2 {
-				t.Errorf("%s is completed with what was found under an older lease", w.short(s.id))
+				t.Errorf("%s is completed in slot %d by the outcome of an older lease, want slot 2", w.shortID(s.id), got.Slot)
 			}
 		}
 	})
-	t.Run("a watch that was lost ends nothing and takes nothing back", func(t *testing.T) {
+	t.Run("a process that lost its landed jobs neither finalizes nor reopens them", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
-		final, undone := w.takenBy(a), w.takenBy(a)
+		final, undone := w.acceptNew(a), w.acceptNew(a)
 		w.slots(1, func(tx *modelTx) bool { return submission.ContentHash(tx.call) == final.hash })
 		w.slots(int(w.chain.finalAfter), landAll)
 		w.poll(a)
-		a.engine.FlushOnce(t.Context())
+		a.manager.FlushOnce(t.Context())
 		w.wantState(final, submission.Completed)
 		w.wantState(undone, submission.Completed)
 		w.lapse(a)
-		b.engine.ReapOnce(t.Context())
-		b.engine.ClaimLandedOnce(t.Context())
+		b.manager.FreeDeadProcessesOnce(t.Context())
+		b.manager.ClaimLandedOnce(t.Context())
 		w.chain.fork(w.chain.finalAfter, func() bool { return false })
 		for range 6 { // one poll may reach a lagging node
 			w.slots(1, landNone)
 			w.poll(a)
 		}
-		a.engine.FlushOnce(t.Context())
+		a.manager.FlushOnce(t.Context())
 		if w.wantState(final, submission.Completed).Finalized {
-			t.Error("a process that watches no more has ended the watch")
+			t.Error("a process finalized a submission whose lease it had lost")
 		}
 		w.wantState(undone, submission.Completed)
 	})
-	t.Run("a step that went on too late puts nothing off", func(t *testing.T) {
+	t.Run("a step that resumes after its lease was lost defers nothing", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
-		a.silent, a.stopAt = "simulate", "release before"
-		s := w.takenBy(a)
-		w.inheritFrom(a, b)
-		a.goOn()
+		a.unanswered, a.stopAt = "simulate", "release before"
+		s := w.acceptNew(a)
+		w.takeOverFrom(a, b)
+		a.resume()
 		if got := w.wantState(s, submission.Processing); got.Tries != 0 {
-			t.Errorf("the submission counts %d tries, which its worker has not made", got.Tries)
+			t.Errorf("the submission counts %d tries, want 0 for its new owner", got.Tries)
 		}
 		w.follow(b, 2)
 		w.wantState(s, submission.Completed)
 	})
-	for _, at := range []string{"bury before", "fail before"} {
-		t.Run("a step that stood still at "+at+" ends nothing", func(t *testing.T) {
+	for _, at := range []string{"markDead before", "fail before"} {
+		t.Run("a step that paused at "+at+" and lost its lease fails nothing", func(t *testing.T) {
 			w, a, b := newModelFleet(t, db)
-			s := w.takenBy(b)
-			w.slots(int(w.chain.life+w.chain.finalAfter), landNone)
-			w.appendLeaves(w.chain.ring)
+			s := w.acceptNew(b)
+			w.slots(int(w.chain.blockhashLife+w.chain.finalAfter), landNone)
+			w.appendLeaves(w.chain.rootHistory)
 			w.slots(2, landNone)
 			a.stopAt = at
-			w.inheritFrom(b, a)
+			w.takeOverFrom(b, a)
 			b.stopAt = at
-			w.inheritFrom(a, b)
-			if a.standing() == nil || b.standing() == nil {
-				w.fatal("not both stand still")
+			w.takeOverFrom(a, b)
+			if a.pausedStep() == nil || b.pausedStep() == nil {
+				w.fatal("the two steps are not both paused")
 			}
-			a.goOn()
+			a.resume()
 			w.wantState(s, submission.Processing)
-			b.goOn()
+			b.resume()
 			w.wantState(s, submission.Failed)
 		})
 	}
@@ -270,7 +270,7 @@ func TestRuleEpoch(t *testing.T) {
 func TestRuleUniqueIndex(t *testing.T) {
 	t.Parallel()
 	db := newModelStore(t)
-	t.Run("two processes that both found the note free do not both take it", func(t *testing.T) {
+	t.Run("of two processes that both found a note unreserved, one accepts it", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
 		one, two := w.call(0, 2), w.call(0, 2)
 		two.Inputs.Nullifiers[1] = one.Inputs.Nullifiers[0]
@@ -278,14 +278,14 @@ func TestRuleUniqueIndex(t *testing.T) {
 		modelMust(t, err)
 		second, _, err := b.admission.Check(t.Context(), two, groth16.Plain, nil)
 		modelMust(t, err)
-		_, err = a.admission.Accept(w.step(), first, nil)
+		_, err = a.admission.Accept(w.stepContext(), first, nil)
 		modelMust(t, err)
-		_, err = b.admission.Accept(w.step(), second, nil)
+		_, err = b.admission.Accept(w.stepContext(), second, nil)
 		w.wantRefusal(err, refusal.NullifierReserved)
-		a.settle()
+		a.waitIdle()
 		w.check()
 	})
-	t.Run("of many at the same moment one is taken", func(t *testing.T) {
+	t.Run("of many concurrent requests with one note, one is accepted", func(t *testing.T) {
 		const many = 16
 		w, _, _ := newModelFleet(t, db)
 		note := w.element(3)
@@ -296,24 +296,24 @@ func TestRuleUniqueIndex(t *testing.T) {
 			calls = append(calls, c)
 		}
 		errs := make([]error, many)
-		var at sync.WaitGroup
+		var accepts sync.WaitGroup
 		for i, c := range calls {
 			s := &submission.Submission{ID: uuid.New(), Pool: w.pool.Address, Kind: c.Kind(), State: submission.Pending, Call: c, ProofAEncoding: "plain"}
-			at.Go(func() {
+			accepts.Go(func() {
 				if _, errs[i] = w.store.Accept(t.Context(), s, nil, nil); errs[i] == nil {
-					w.accepted(w.processes[0], modelSender{}, s)
+					w.recordAccepted(w.processes[0], modelSender{}, s)
 				}
 			})
 		}
-		at.Wait()
+		accepts.Wait()
 		for _, err := range errs {
 			if err != nil {
 				w.wantRefusal(err, refusal.NullifierReserved)
 			}
 		}
 		w.check()
-		if len(w.taken) != 1 {
-			t.Errorf("%d submissions of one note were taken, want 1", len(w.taken))
+		if len(w.submissions) != 1 {
+			t.Errorf("%d submissions with the same note were accepted, want 1", len(w.submissions))
 		}
 	})
 }
@@ -321,49 +321,49 @@ func TestRuleUniqueIndex(t *testing.T) {
 func TestRuleNullifierAccount(t *testing.T) {
 	t.Parallel()
 	db := newModelStore(t)
-	t.Run("a landing of which the database knows nothing completes its submission", func(t *testing.T) {
+	t.Run("a landing whose attempt the database lost completes the submission", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
-		s := w.takenBy(a)
-		sig := w.chain.waiting()[0].signature
+		s := w.acceptNew(a)
+		sig := w.chain.pendingTxs()[0].signature
 		w.loseAttempts(s)
 		a.kill()
 		w.slots(2, landAll)
-		w.inheritFrom(a, b)
-		b.engine.FlushOnce(t.Context())
+		w.takeOverFrom(a, b)
+		b.manager.FlushOnce(t.Context())
 		if got := w.wantState(s, submission.Completed); *got.Signature != sig {
-			t.Errorf("completed with %s, want %s, which landed", got.Signature, sig)
+			t.Errorf("the submission is completed with %s, want %s, which landed", got.Signature, sig)
 		}
 		w.wantAttempts(s, 1)
 	})
-	t.Run("a landing that the endpoint denies completes its submission", func(t *testing.T) {
+	t.Run("a landing whose signature no endpoint reports completes the submission", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
-		s := w.takenBy(a)
+		s := w.acceptNew(a)
 		w.slots(1, landAll)
-		w.slots(int(w.chain.life+w.chain.finalAfter), landNone)
-		b.denies = true
-		w.inheritFrom(a, b)
-		b.engine.FlushOnce(t.Context())
+		w.slots(int(w.chain.blockhashLife+w.chain.finalAfter), landNone)
+		b.noSignatures = true
+		w.takeOverFrom(a, b)
+		b.manager.FlushOnce(t.Context())
 		w.wantState(s, submission.Completed)
 		w.wantAttempts(s, 1)
 	})
-	t.Run("notes that somebody else has spent fail it, once that is final", func(t *testing.T) {
+	t.Run("notes spent by another finalized transaction fail the submission", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
-		s := w.takenBy(a)
+		s := w.acceptNew(a)
 		w.chain.produce(0, []*modelTx{w.foreign(s.call)}) // exactly the same content, paid by another
-		w.slots(int(w.chain.life+w.chain.finalAfter)+1, landNone)
-		w.inheritFrom(a, b)
+		w.slots(int(w.chain.blockhashLife+w.chain.finalAfter)+1, landNone)
+		w.takeOverFrom(a, b)
 		got := w.wantState(s, submission.Failed)
 		if got.Failure.Code != refusal.NullifierSpent {
-			t.Errorf("failed with %s, want %s", got.Failure.Code, refusal.NullifierSpent)
+			t.Errorf("the submission failed with %s, want %s", got.Failure.Code, refusal.NullifierSpent)
 		}
 	})
-	t.Run("notes that a fork may give back fail nothing", func(t *testing.T) {
+	t.Run("notes spent in a block that is not final do not fail the submission", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
 		a.dieAt = "simulate before" // before anything was signed
-		s := w.takenBy(a)
+		s := w.acceptNew(a)
 		w.chain.produce(0, []*modelTx{w.foreign(s.call)})
 		w.slots(2, landNone)
-		w.inheritFrom(a, b)
+		w.takeOverFrom(a, b)
 		w.wantState(s, submission.Processing)
 		w.chain.fork(w.chain.finalAfter, func() bool { return false })
 		w.slots(2, landNone)

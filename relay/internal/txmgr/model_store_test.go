@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// modelLease is the lease of a heartbeat: the driver alone ends it.
+	// modelLease is the duration of a lease: only the driver lets leases lapse.
 	modelLease = time.Hour
-	// modelLater is when a deferred row is due: the driver alone brings it forward.
+	// modelLater is the delay of a deferred row: only the driver makes the row due earlier.
 	modelLater = 24 * time.Hour
-	// modelRest is the longest rest after failures on the chain: another test covers how the real
-	// rests grow, and the model would last as long as they do.
-	modelRest = modelSlot
+	// modelMaxRetryDelay is the longest delay after failures on the chain. Another test covers the
+	// real delays, with which the model would take too long.
+	modelMaxRetryDelay = modelSlot
 )
 
-// modelStore is the real store as a process reaches it. It checks every write: a write under a
-// lease that the row no longer has must change nothing.
+// modelStore is the real store, with the faults of a process's calls. It checks that a write under a
+// lease that the row no longer has changes nothing.
 type modelStore struct {
 	submission.Store
 	*modelProcess
@@ -40,15 +40,15 @@ func (s modelStore) under(ctx context.Context, method string, l txmgr.Lease, wri
 		err := write(ctx)
 		unchanged(err == nil)
 		if err != nil && !errors.Is(err, txmgr.ErrLeaseLost) {
-			s.w.violated("%s: %s on %s: %v", s.name, method, s.w.short(l.ID), err)
+			s.w.violated("%s: %s on %s: %v", s.name, method, s.w.shortID(l.ID), err)
 		}
 		return struct{}{}, err
 	})
 	return err
 }
 
-// guard reads a row before a write under a lease. The function that it returns gets whether the
-// write went through, and checks that it changed nothing if the lease was not valid.
+// guard reads a row before a write under a lease. If the lease is not valid, the returned function
+// checks that the write failed and changed nothing.
 func (s modelStore) guard(method string, l txmgr.Lease) func(wrote bool) {
 	before := s.w.row(l.ID)
 	if before.Epoch == l.Epoch && before.Owner == s.worker {
@@ -56,7 +56,7 @@ func (s modelStore) guard(method string, l txmgr.Lease) func(wrote bool) {
 	}
 	return func(wrote bool) {
 		if after := s.w.row(l.ID); wrote || after != before {
-			s.w.violated("epoch check: %s wrote %q on %s under epoch %d, which it no longer held", s.name, method, s.w.short(l.ID), l.Epoch)
+			s.w.violated("epoch check: %s wrote %q on %s under epoch %d, whose lease it had lost", s.name, method, s.w.shortID(l.ID), l.Epoch)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func (s modelStore) underMany(ctx context.Context, method string, ls []submissio
 		unchanged := make([]func(bool), len(ls))
 		for i := range ls {
 			unchanged[i] = s.guard(method, ls[i].Lease)
-			// One batch may have results of a process's older lease and of its present one.
+			// One batch may contain outcomes of a process's older lease and of its present lease.
 			if slices.ContainsFunc(ls, func(l submission.Landing) bool { return l.ID == ls[i].ID && l.Epoch != ls[i].Epoch }) {
 				unchanged[i] = func(bool) {}
 			}
@@ -77,22 +77,22 @@ func (s modelStore) underMany(ctx context.Context, method string, ls []submissio
 			s.w.violated("%s: %s: %v", s.name, method, err)
 		}
 		for i := range ls {
-			gone := slices.Contains(lost, ls[i].Lease)
-			unchanged[i](!gone)
-			s.w.landed(&ls[i])
-			s.w.note("%s: %s %s, signature %.4x in slot %d, lost %v", s.name, method, s.w.short(ls[i].ID), ls[i].Signature[:], ls[i].Slot, gone)
+			isLost := slices.Contains(lost, ls[i].Lease)
+			unchanged[i](!isLost)
+			s.w.checkLanding(&ls[i])
+			s.w.note("%s: %s %s, signature %.4x in slot %d, lost %v", s.name, method, s.w.shortID(ls[i].ID), ls[i].Signature[:], ls[i].Slot, isLost)
 		}
 		return lost, err
 	})
 }
 
-// Accept has the key of the request's sender: the driver's own calls have none.
+// Accept uses the idempotency key of the sender in ctx, because the driver passes none.
 func (s modelStore) Accept(ctx context.Context, sub *submission.Submission, _ []byte, worker *uuid.UUID) (*submission.Submission, error) {
 	return ask(ctx, s.modelProcess, "accept", sub.ID.String(), noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (*submission.Submission, error) {
 		from := sender(ctx)
 		got, err := s.Store.Accept(ctx, sub, admission.KeyHash(from.key, from.client, sub.Call), worker)
 		if err == nil && got == sub {
-			s.w.accepted(s.modelProcess, from, sub)
+			s.w.recordAccepted(s.modelProcess, from, sub)
 			if lease, ok := ctx.Value(stepKey{}).(*txmgr.Lease); ok {
 				*lease = sub.Lease()
 			}
@@ -109,25 +109,25 @@ func (s modelStore) FindRepeated(ctx context.Context, sub *submission.Submission
 }
 
 func (s modelStore) Heartbeat(ctx context.Context, w txmgr.Worker, _ time.Duration) (bool, error) {
-	return ask(ctx, s.modelProcess, "beat", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (bool, error) {
+	return ask(ctx, s.modelProcess, "heartbeat", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (bool, error) {
 		return s.Store.Heartbeat(ctx, w, modelLease)
 	})
 }
 
 func (s modelStore) FreeDeadProcesses(ctx context.Context) (int, error) {
-	return ask(ctx, s.modelProcess, "reap", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) {
+	return ask(ctx, s.modelProcess, "freeDead", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) {
 		return s.Store.FreeDeadProcesses(ctx)
 	})
 }
 
 func (s modelStore) ReleaseAll(ctx context.Context, worker uuid.UUID) (int, error) {
-	return ask(ctx, s.modelProcess, "retire", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) {
+	return ask(ctx, s.modelProcess, "releaseAll", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (int, error) {
 		return s.Store.ReleaseAll(ctx, worker)
 	})
 }
 
 func (s modelStore) Leases(ctx context.Context, worker uuid.UUID) ([]txmgr.Lease, error) {
-	return ask(ctx, s.modelProcess, "held", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]txmgr.Lease, error) {
+	return ask(ctx, s.modelProcess, "leases", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]txmgr.Lease, error) {
 		return s.Store.Leases(ctx, worker)
 	})
 }
@@ -140,12 +140,12 @@ func (s modelStore) Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*
 	return s.claim(ctx, worker, limit, s.Store.Probe)
 }
 
-// claim takes one at a time, so that the steps of a process come one after the other.
+// claim claims one job at a time, so that the steps of a process run one after the other.
 func (s modelStore) claim(ctx context.Context, worker uuid.UUID, limit int, claim func(context.Context, uuid.UUID, int) ([]*txmgr.Job, error)) ([]*txmgr.Job, error) {
 	return ask(ctx, s.modelProcess, "claim", "", noDatabase, func(ctx context.Context, _ modelFault, _ modelView) ([]*txmgr.Job, error) {
 		claimed, err := claim(ctx, worker, min(limit, 1))
 		for _, c := range claimed {
-			s.w.note("%s claims %s, epoch %d, %d live and %d dead attempts", s.name, s.w.short(c.ID), c.Epoch, len(c.Live), len(c.Dead))
+			s.w.note("%s claims %s, epoch %d, %d live and %d dead attempts", s.name, s.w.shortID(c.ID), c.Epoch, len(c.Live), len(c.Dead))
 			if lease, ok := ctx.Value(stepKey{}).(*txmgr.Lease); ok {
 				*lease = c.Lease
 			}
@@ -168,11 +168,11 @@ func (s modelStore) Release(ctx context.Context, l txmgr.Lease, delay time.Durat
 		}
 		err := s.Store.Release(ctx, l, later, hold)
 		if err == nil {
-			s.w.note("%s puts %s off by %s, held %q", s.name, s.w.short(l.ID), delay, hold)
+			s.w.note("%s defers %s by %s, held %q", s.name, s.w.shortID(l.ID), delay, hold)
 			if hold == submission.HoldFailing {
-				delay = min(delay, modelRest)
+				delay = min(delay, modelMaxRetryDelay)
 			}
-			s.w.delayed(l.ID, delay)
+			s.w.recordDelay(l.ID, delay)
 		}
 		return err
 	})
@@ -182,22 +182,22 @@ func (s modelStore) RecordAttempt(ctx context.Context, l txmgr.Lease, a txmgr.At
 	return s.under(ctx, "record", l, func(ctx context.Context) error {
 		err := s.Store.RecordAttempt(ctx, l, a)
 		if err == nil {
-			s.w.recorded(s.modelProcess, l, &a)
+			s.w.checkAttempt(s.modelProcess, l, &a)
 		}
 		return err
 	})
 }
 
 func (s modelStore) MarkAttemptRejected(ctx context.Context, l txmgr.Lease, sig solana.Signature) error {
-	return s.under(ctx, "refuse", l, func(ctx context.Context) error { return s.Store.MarkAttemptRejected(ctx, l, sig) })
+	return s.under(ctx, "reject", l, func(ctx context.Context) error { return s.Store.MarkAttemptRejected(ctx, l, sig) })
 }
 
 func (s modelStore) MarkAttemptsDead(ctx context.Context, l txmgr.Lease, dead []txmgr.DeadAttempt) error {
-	return s.under(ctx, "bury", l, func(ctx context.Context) error {
+	return s.under(ctx, "markDead", l, func(ctx context.Context) error {
 		err := s.Store.MarkAttemptsDead(ctx, l, dead)
 		for _, d := range dead {
 			if err == nil {
-				s.w.note("%s buries %.4x of %s", s.name, d.Signature[:], s.w.short(l.ID))
+				s.w.note("%s marks %.4x of %s as dead", s.name, d.Signature[:], s.w.shortID(l.ID))
 			}
 		}
 		return err
@@ -213,7 +213,7 @@ func (s modelStore) Finalize(ctx context.Context, ls []submission.Landing, pins 
 	slices.SortFunc(ls, func(x, y submission.Landing) int { return bytes.Compare(x.ID[:], y.ID[:]) })
 	for _, pin := range pins {
 		if pin.Encoding != "plain" {
-			s.w.violated("%s pins the sign of proofs that the program does not take, by %.4x", s.name, pin.Signature[:])
+			s.w.violated("%s pins an encoding of A that the program does not accept, by %.4x", s.name, pin.Signature[:])
 		}
 	}
 	return s.underMany(ctx, "finalize", ls, func(ctx context.Context) ([]txmgr.Lease, error) { return s.Store.Finalize(ctx, ls, pins) })
@@ -223,7 +223,7 @@ func (s modelStore) Reopen(ctx context.Context, l txmgr.Lease) error {
 	return s.under(ctx, "reopen", l, func(ctx context.Context) error {
 		err := s.Store.Reopen(ctx, l)
 		if err == nil {
-			s.w.note("%s reopens %s", s.name, s.w.short(l.ID))
+			s.w.note("%s reopens %s", s.name, s.w.shortID(l.ID))
 		}
 		return err
 	})
@@ -233,7 +233,7 @@ func (s modelStore) Fail(ctx context.Context, l txmgr.Lease, why *refusal.Refusa
 	return s.under(ctx, "fail", l, func(ctx context.Context) error {
 		err := s.Store.Fail(ctx, l, why)
 		if err == nil {
-			s.w.failed(s.modelProcess, l.ID, why.Code)
+			s.w.checkFailure(s.modelProcess, l.ID, why.Code)
 		}
 		return err
 	})

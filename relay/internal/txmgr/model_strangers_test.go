@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Hostile clients of the model. They have only what everybody can have: the calls that others sent,
-// the Idempotency-Keys that these chose, and money.
+// Hostile clients of the model. They know only what anybody could know: the calls and the
+// Idempotency-Keys that others sent.
 
 // modelSender is the sender of a request, with its Idempotency-Key, if any. The client is zero when
 // the relay requires no API keys.
@@ -19,25 +19,25 @@ type modelSender struct {
 	key    string
 }
 
-// senderKey finds, in a request's context, its sender.
+// senderKey is the key, in a request's context, of the request's sender.
 type senderKey struct{}
 
-// modelPaid is how many failures on the chain the relay pays for in one submission.
-const modelPaid = 8
+// modelMaxFailures is how many paid failures on the chain end a submission.
+const modelMaxFailures = 8
 
-// ofStrangers are the actions of hostile clients.
-func (m *model) ofStrangers() []modelOperation {
-	landed := func(s *modelTaken) bool { return s.last.State == submission.Completed }
+// strangerOperations returns the actions of hostile clients.
+func (m *model) strangerOperations() []modelOperation {
+	landed := func(s *modelSubmission) bool { return s.last.State == submission.Completed }
 	return []modelOperation{
-		{"a stranger copies what has landed", 2, func(p *modelProcess) { m.copy(p, m.some(landed)) }},
-		{"a stranger copies a request", 1, func(p *modelProcess) { m.copy(p, m.some(func(*modelTaken) bool { return true })) }},
-		{"a stranger's turned copy comes first", 1, func(p *modelProcess) {
+		{"a stranger copies a landed call", 2, func(p *modelProcess) { m.copy(p, m.pick(landed)) }},
+		{"a stranger copies a request", 1, func(p *modelProcess) { m.copy(p, m.pick(func(*modelSubmission) bool { return true })) }},
+		{"a stranger's copy with negated A comes first", 1, func(p *modelProcess) {
 			c := m.call(0, 2)
-			m.try(p, turn(c))
-			m.try(p, c)
+			m.trySubmit(p, withNegatedA(c))
+			m.trySubmit(p, c)
 		}},
-		{"a stranger uses another's key", 2, func(p *modelProcess) {
-			first := m.some(func(s *modelTaken) bool { return s.from.key != "" })
+		{"a stranger uses another client's key", 2, func(p *modelProcess) {
+			first := m.pick(func(s *modelSubmission) bool { return s.from.key != "" })
 			if first == nil {
 				return
 			}
@@ -50,26 +50,26 @@ func (m *model) ofStrangers() []modelOperation {
 		{"a client's transactions fail on the chain", 1, func(p *modelProcess) {
 			c := m.call(0, 1)
 			c.Inputs.Nullifiers[0] = m.element(failingNote)
-			m.try(p, c)
+			m.trySubmit(p, c)
 		}},
 	}
 }
 
-// copy sends another client's request, unchanged or with A negated, under no key, a key of the
-// stranger's own, or the other's.
-func (m *model) copy(p *modelProcess, s *modelTaken) {
+// copy sends another client's request, unchanged or with A negated. It uses no key, a key of the
+// stranger, or the other client's key.
+func (m *model) copy(p *modelProcess, s *modelSubmission) {
 	if s == nil {
 		return
 	}
 	c, from := s.call, modelSender{client: m.client()}
 	if m.rand.IntN(2) == 0 {
-		c = turn(c)
+		c = withNegatedA(c)
 	}
 	from.key = []string{"", "a copier's", s.from.key}[m.rand.IntN(3)]
 	_, _ = m.post(p, c, from)
 }
 
-// client is one without any other request, when clients can be distinguished.
+// client returns a new client, or zero when clients cannot be distinguished.
 func (w *modelWorld) client() (c [32]byte) {
 	if w.clients {
 		c = w.element(10)
@@ -77,26 +77,26 @@ func (w *modelWorld) client() (c [32]byte) {
 	return c
 }
 
-// turn is the same call over a proof whose A has the other sign: anybody can make it.
-func turn(c *shieldpool.Call) *shieldpool.Call {
-	turned := *c
-	turned.Proof = slices.Clone(c.Proof)
-	turned.Proof[0] ^= 1
-	return &turned
+// withNegatedA returns the same call with a proof whose A is negated. Anybody can make such a proof.
+func withNegatedA(c *shieldpool.Call) *shieldpool.Call {
+	negated := *c
+	negated.Proof = slices.Clone(c.Proof)
+	negated.Proof[0] ^= 1
+	return &negated
 }
 
-func isTurned(c *shieldpool.Call) bool { return c.Proof[0] != 0 }
+func hasNegatedA(c *shieldpool.Call) bool { return c.Proof[0] != 0 }
 
-// failingNote marks notes whose transactions fail on the chain, but in no simulation: their client
-// changes an account between the two.
+// failingNote marks notes whose transactions fail on the chain, but in no simulation, because their
+// client changes an account between the two.
 const failingNote = 9
 
 func failsOnChain(c *shieldpool.Call) bool { return c.Inputs.Nullifiers[0][1] == failingNote }
 
-// paid counts the attempts of a submission that the database has and that have
+// paidFailures counts the attempts of a submission that are in the database and have
 // finally failed on the chain, each for a fee.
-func (w *modelWorld) paid(t *modelTaken) (n int) {
-	final := w.chain.newest().finalized
+func (w *modelWorld) paidFailures(t *modelSubmission) (n int) {
+	final := w.chain.newestView().finalized
 	for _, a := range w.attemptsOf(t) {
 		if l := w.chain.landing(a.signature, final); l != nil && l.err != nil && !a.lost {
 			n++
@@ -105,56 +105,57 @@ func (w *modelWorld) paid(t *modelTaken) (n int) {
 	return n
 }
 
-// sender is the sender of a context's request.
+// sender returns the sender in a request's context.
 func sender(ctx context.Context) modelSender {
 	from, _ := ctx.Value(senderKey{}).(modelSender)
 	return from
 }
 
-// names reports whether a request names the exact key under which a submission was accepted. When
-// clients cannot be distinguished, a key stands for its content alone.
-func (t *modelTaken) names(c *shieldpool.Call, from modelSender) bool {
+// hasKey reports whether a request has the key under which the submission was accepted. When clients
+// cannot be distinguished, the key is valid only for the same content.
+func (t *modelSubmission) hasKey(c *shieldpool.Call, from modelSender) bool {
 	return from.key != "" && t.from == from && (from.client != [32]byte{} || t.hash == submission.ContentHash(c))
 }
 
-// owner is the submission of a key; nil when its sender has not used it.
-func (w *modelWorld) owner(c *shieldpool.Call, from modelSender) *modelTaken {
-	if i := slices.IndexFunc(w.taken, func(t *modelTaken) bool { return t.names(c, from) }); i >= 0 {
-		return w.taken[i]
+// keyOwner returns the submission that was accepted under the request's key; nil when its sender has not
+// used the key.
+func (w *modelWorld) keyOwner(c *shieldpool.Call, from modelSender) *modelSubmission {
+	if i := slices.IndexFunc(w.submissions, func(t *modelSubmission) bool { return t.hasKey(c, from) }); i >= 0 {
+		return w.submissions[i]
 	}
 	return nil
 }
 
-// told checks with whose submission a request is answered: a key stands for the submission accepted
-// under it. A client that repeats another's content gets that submission's outcome, but not as its
-// sender; the interface gives only the sender the id of a landed submission.
-func (w *modelWorld) told(c *shieldpool.Call, from modelSender, s *submission.Submission) {
-	t, owner := w.find(s.ID), w.owner(c, from)
-	switch own := owner != nil || s == t.made; {
+// checkRepeat checks which submission a request is answered with. A key is answered with the submission
+// accepted under it. A client that repeats another client's content gets that submission marked as
+// Repeated, because the interface gives the id of a landed submission only to its sender.
+func (w *modelWorld) checkRepeat(c *shieldpool.Call, from modelSender, s *submission.Submission) {
+	t, owner := w.find(s.ID), w.keyOwner(c, from)
+	switch own := owner != nil || s == t.accepted; {
 	case owner != nil && owner != t:
-		w.violated("a key was answered with %s, and stands for %s", w.short(s.ID), w.short(owner.id))
+		w.violated("a key was answered with %s, but belongs to %s", w.shortID(s.ID), w.shortID(owner.id))
 	case s.Repeated == own:
-		w.violated("%s was answered to its own sender: %v, as a repeat: %v", w.short(s.ID), own, s.Repeated)
+		w.violated("%s was returned to its own sender: %v, marked as repeated: %v", w.shortID(s.ID), own, s.Repeated)
 	case t.last.State == submission.Completed && s.State != submission.Completed:
-		w.violated("%s has landed, and who repeats it is told %s", w.short(s.ID), s.State)
+		w.violated("%s has landed, but a repeated request returned state %s", w.shortID(s.ID), s.State)
 	case s.State == submission.Completed:
-		w.landed(&submission.Landing{Lease: s.Lease(), Outcome: submission.Outcome{Signature: *s.Signature}})
+		w.checkLanding(&submission.Landing{Lease: s.Lease(), Outcome: submission.Outcome{Signature: *s.Signature}})
 	}
 }
 
-// refused checks that a request is not refused because of what strangers have sent.
-func (w *modelWorld) refused(c *shieldpool.Call, from modelSender, code refusal.Code) {
-	hash, owner := submission.ContentHash(c), w.owner(c, from)
+// checkRefusal checks that a request is not refused because of requests of strangers.
+func (w *modelWorld) checkRefusal(c *shieldpool.Call, from modelSender, code refusal.Code) {
+	hash, owner := submission.ContentHash(c), w.keyOwner(c, from)
 	switch {
 	case owner != nil && owner.hash == hash && code != refusal.DatabaseUnavailable:
-		w.violated("a key stands for %s, and its sender was refused: %s", w.short(owner.id), code)
+		w.violated("the key of %s was refused with %s to its sender", w.shortID(owner.id), code)
 	case owner == nil && code == refusal.IdempotencyKeyReused:
-		w.violated("a key was refused that its sender has not used")
-	case code == refusal.ProofInvalid && !isTurned(c):
-		w.violated("an honest proof was refused")
-	case code == refusal.NullifierReserved && slices.ContainsFunc(w.taken, func(t *modelTaken) bool {
+		w.violated("a key was refused as reused, but its sender has not used it")
+	case code == refusal.ProofInvalid && !hasNegatedA(c):
+		w.violated("a valid proof was refused")
+	case code == refusal.NullifierReserved && slices.ContainsFunc(w.submissions, func(t *modelSubmission) bool {
 		return t.last.State != submission.Failed && t.hash == hash
 	}):
-		w.violated("a request was refused for the notes of the very submission that it repeats")
+		w.violated("a repeated request was refused because its own submission reserved the notes")
 	}
 }

@@ -14,25 +14,25 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// A failing seed prints itself; these repeat it, or look further for longer.
+// A failing run prints its seed. These flags repeat a seed, or run more seeds for longer.
 var (
 	modelSeed  = flag.Uint64("model.seed", 0, "run the model of this seed alone; 0 runs those from 1 to model.seeds")
 	modelSeeds = flag.Uint64("model.seeds", 24, "how many seeds the model runs")
-	modelOps   = flag.Int("model.ops", 120, "how many operations the model runs for each seed before all comes to rest")
+	modelOps   = flag.Int("model.ops", 120, "how many operations the model runs for each seed before it finishes all work")
 )
 
 // modelLanes is how many seeds run concurrently: the database answers one while the other computes.
 const modelLanes = 4
 
-// TestModel runs random operations, each run from its seed, on several processes over a real store
-// and a model chain, with all faults that the invariants of docs/engineering/architecture.md allow
-// for. The invariants are checked after each operation, and at the end, when all is quiet, every
+// TestModel runs random operations, chosen by a seed, on several processes with a real store and a
+// model chain, and with all faults that the invariants of docs/engineering/architecture.md allow
+// for. The invariants are checked after each operation. At the end, when all work is done, every
 // outcome is compared with the chain.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	if *modelSeed != 0 {
-		loud := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
-		newModel(t, newModelStore(t), *modelSeed, loud).run(*modelOps)
+		log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+		newModel(t, newModelStore(t), *modelSeed, log).run(*modelOps)
 		return
 	}
 	for lane := range uint64(modelLanes) {
@@ -54,7 +54,7 @@ func runModelLane(t *testing.T, lane uint64) {
 	}
 }
 
-// model drives a world by operations from a seed.
+// model runs random operations, chosen by a seed, on a world.
 type model struct {
 	*modelWorld
 	concurrency int
@@ -73,18 +73,18 @@ func newModel(t *testing.T, db *store.Store, seed uint64, log *slog.Logger) *mod
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 3))
 	rules := modelRules{
-		life: 12 + r.Uint64N(20), ring: 16 + 4*r.IntN(8), confirmAfter: 1 + r.Uint64N(2), finalAfter: 4 + r.Uint64N(5),
-		recent: 8 + r.Uint64N(20), rootFirst: r.IntN(2) == 0,
+		blockhashLife: 12 + r.Uint64N(20), rootHistory: 16 + 4*r.IntN(8), confirmAfter: 1 + r.Uint64N(2), finalAfter: 4 + r.Uint64N(5),
+		statusSlots: 8 + r.Uint64N(20), rootFirst: r.IntN(2) == 0,
 	}
 	m := &model{concurrency: 2 + r.IntN(6)}
 	m.modelWorld = newModelWorld(t, db, seed, rules, 2+r.IntN(2), m.concurrency, log)
 	m.clients = seed%2 == 0
-	m.repeat = fmt.Sprintf("seed %d; repeat it with: go test ./relay/internal/submission -run 'TestModel$' -model.seed=%d -model.ops=%d", seed, seed, *modelOps)
-	m.operations = slices.Concat(m.ofClients(), m.ofStrangers(), m.ofProcesses(), m.ofChain(), m.ofFate())
+	m.repeat = fmt.Sprintf("seed %d; repeat it with: go test ./relay/internal/txmgr -run 'TestModel$' -model.seed=%d -model.ops=%d", seed, seed, *modelOps)
+	m.operations = slices.Concat(m.clientOperations(), m.strangerOperations(), m.processOperations(), m.chainOperations(), m.faultOperations())
 	return m
 }
 
-// run runs that many operations, and then lets everything come to rest.
+// run runs n operations, then finishes all work, and checks the outcomes.
 func (m *model) run(n int) {
 	m.t.Helper()
 	total := 0
@@ -105,87 +105,88 @@ func (m *model) run(n int) {
 		m.revive()
 		m.check()
 	}
-	m.rest()
-	m.truth()
+	m.finish()
+	m.checkOutcomes()
 	m.check()
 }
 
-// revive starts a process in the place of each that has died.
+// revive replaces each process that has died by a new one.
 func (m *model) revive() {
 	m.t.Helper()
-	for place, p := range m.processes {
+	for i, p := range m.processes {
 		if !p.alive() {
 			p.kill()
-			m.processes[place] = m.newProcess(place, m.concurrency)
+			m.processes[i] = m.newProcess(i, m.concurrency)
 		}
 	}
 }
 
-// modelRestRounds is how long the model may take to come to rest: every
-// blockhash dies and every root leaves the root history well within it.
-const modelRestRounds = 200
+// modelFinishRounds is how many rounds the model may take to finish all work: every
+// blockhash expires and every root leaves the root history in far fewer.
+const modelFinishRounds = 200
 
-// rest ends all faults and lets one process finish everything, while a hostile endpoint may go on lying.
-func (m *model) rest() {
+// finish ends all faults and lets one process finish all work, while a lying endpoint may go on lying.
+func (m *model) finish() {
 	m.t.Helper()
-	m.note("all comes to rest")
+	m.note("faults end, and all work is finished")
 	m.faults, m.chain.history = 0, 0
-	if !m.hostile.stays {
-		m.hostile = modelLies{}
+	if !m.liar.stays {
+		m.liar = modelLiar{}
 	}
 	m.fund(modelSOL)
 	for _, p := range m.processes {
 		p.dieAt = ""
-		p.goOn()
+		p.resume()
 	}
 	last := m.processes[0]
 	for _, p := range m.processes[1:] {
-		p.engine.HandOverOnce(m.t.Context())
+		p.manager.HandOverOnce(m.t.Context())
 		p.kill()
 	}
 	m.exec(`UPDATE workers SET until = now() - interval '1 second' WHERE id <> $1`, last.worker)
-	for round := range modelRestRounds {
+	for round := range modelFinishRounds {
 		m.tick++
-		if round == modelRestRounds/2 && !m.hostile.settled() {
+		if round == modelFinishRounds/2 && !m.liar.outcomesDecidable() {
 			m.note("the endpoint is honest again")
-			m.hostile = modelLies{}
+			m.liar = modelLiar{}
 		}
-		last.engine.BeatOnce(m.t.Context())
-		last.engine.ReapOnce(m.t.Context())
-		last.engine.AuditOnce(m.t.Context())
+		last.manager.HeartbeatOnce(m.t.Context())
+		last.manager.FreeDeadProcessesOnce(m.t.Context())
+		last.manager.AuditOnce(m.t.Context())
 		m.claimAll(last)
-		last.engine.ClaimLandedOnce(m.t.Context())
+		last.manager.ClaimLandedOnce(m.t.Context())
 		m.poll(last)
-		last.engine.FlushOnce(m.t.Context())
-		m.compare()
-		if m.finished() {
+		last.manager.FlushOnce(m.t.Context())
+		m.checkRows()
+		if m.isFinished() {
 			break
 		}
 		m.slots(2, landAll)
 	}
-	m.empty(last)
+	m.checkIdle(last)
 }
 
-// finished reports whether nothing is left to do.
-func (m *model) finished() bool {
-	return !slices.ContainsFunc(m.taken, func(t *modelTaken) bool { return t.last.State != submission.Failed && !t.last.Finalized })
+// isFinished reports whether nothing is left to do.
+func (m *model) isFinished() bool {
+	return !slices.ContainsFunc(m.submissions, func(t *modelSubmission) bool { return t.last.State != submission.Failed && !t.last.Finalized })
 }
 
-// empty checks that a process which has nothing left to do holds nothing either.
-func (m *model) empty(p *modelProcess) {
-	if inFlight, watched := p.engine.InProgress(); inFlight != 0 || watched != 0 {
-		m.violated("%s has nothing to do and holds %d places and %d watches", p.name, inFlight, watched)
+// checkIdle checks that a process which has finished all work neither uses capacity nor keeps
+// reservations.
+func (m *model) checkIdle(p *modelProcess) {
+	if inFlight, landed := p.manager.InProgress(); inFlight != 0 || landed != 0 {
+		m.violated("%s has finished all work, but has %d jobs in flight and tracks %d landed jobs", p.name, inFlight, landed)
 	}
 	for _, lamports := range p.reserved {
 		if lamports != 0 {
-			m.violated("%s has nothing to do and keeps %d lamports reserved", p.name, lamports)
+			m.violated("%s has finished all work, but keeps %d lamports reserved", p.name, lamports)
 		}
 	}
 }
 
-// TestModelRepeats checks that the same seed gives the same run. Concurrent steps may be recorded
-// in another order.
-func TestModelRepeats(t *testing.T) {
+// TestModelIsDeterministic checks that the same seed gives the same run, except for the order of notes of
+// concurrent steps.
+func TestModelIsDeterministic(t *testing.T) {
 	t.Parallel()
 	db := newModelStore(t)
 	for seed := range uint64(2) {
@@ -196,7 +197,7 @@ func TestModelRepeats(t *testing.T) {
 			runs[i] = slices.Sorted(slices.Values(m.notes))
 		}
 		if diff := cmp.Diff(runs[0], runs[1]); diff != "" {
-			t.Errorf("seed %d went another way the second time (-first +second):\n%s", 100+seed, diff)
+			t.Errorf("two runs of seed %d differ (-first +second):\n%s", 100+seed, diff)
 		}
 	}
 }

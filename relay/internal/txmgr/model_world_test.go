@@ -29,18 +29,18 @@ import (
 const (
 	// modelPatience is how long the model waits for an expected event.
 	modelPatience = time.Minute
-	// modelSlot is a slot in the model's time: a blockhash of 20 blocks lives longer than the age at
-	// which engines search whether an attempt is dead.
+	// modelSlot is the duration of a slot in the model's time: a blockhash, which lasts 20 blocks, is
+	// valid for longer than the age at which managers search whether an attempt is dead.
 	modelSlot = 2 * time.Second
 	modelSOL  = 1_000_000_000
 )
 
-// modelWorld is a set of processes over a real store and a model chain, and the model's record of
-// both. Only the driver's goroutine moves it.
+// modelWorld is a set of processes with a real store and a model chain, and the model's record of
+// both. Only the driver's goroutine runs its operations.
 type modelWorld struct {
 	t    *testing.T
 	seed uint64
-	// repeat says how to see a failure again.
+	// repeat is the command that repeats the run.
 	repeat string
 
 	rand  *rand.Rand
@@ -50,67 +50,68 @@ type modelWorld struct {
 	log   *slog.Logger
 
 	processes []*modelProcess
-	born      int
+	started   int // the number of processes ever started
 	payers    []solana.PublicKey
 	keys      []solana.PrivateKey
 	// faults is the percentage of calls that fail; tick distinguishes operations.
 	faults, tick int
 	serial       uint64
-	// clients says that requests show API keys, by which clients are distinguished.
+	// clients: requests have API keys, by which clients are distinguished.
 	clients bool
-	// hostile is one of the endpoints, and lied says that it ever took part.
-	hostile modelLies
-	lied    bool
+	// liar is the lying endpoint, if any. lied: there has ever been one.
+	liar modelLiar
+	lied bool
 
 	mu    sync.Mutex
 	ahead time.Duration
 	start time.Time
 	// due is when deferred rows are due again, in the model's time.
-	due        map[uuid.UUID]time.Time
-	taken      []*modelTaken
-	attempts   map[solana.Signature]*modelAttempt
-	notes      []string
-	violations []string
+	due         map[uuid.UUID]time.Time
+	submissions []*modelSubmission
+	attempts    map[solana.Signature]*modelAttempt
+	notes       []string
+	violations  []string
 }
 
-// modelTaken is a submission that a process has accepted, as the model tracks it.
-type modelTaken struct {
+// modelSubmission is the model's record of a submission that a process has accepted.
+type modelSubmission struct {
 	id   uuid.UUID
 	call *shieldpool.Call
 	hash [32]byte
-	// from is the sender, who made the committed content.
-	from modelSender
-	made *submission.Submission
-	// last is the last state in the database; told says that it has been completed.
-	last modelRow
-	told bool
+	// from is the sender of the accepted request.
+	from     modelSender
+	accepted *submission.Submission
+	// last is the row when it was last read. wasCompleted: the submission has ever been completed.
+	last         modelRow
+	wasCompleted bool
 }
 
 // modelAttempt is an attempt that was committed.
 type modelAttempt struct {
 	signature  solana.Signature
-	submission *modelTaken
-	// made is the block of its blockhash.
-	made *modelBlock
-	// lost says that its row was removed from the database.
+	submission *modelSubmission
+	// blockhashOf is the block of the attempt's blockhash.
+	blockhashOf *modelBlock
+	// lost: the attempt's row was removed from the database. sent: the attempt reached the chain.
 	lost, sent bool
 }
 
-// newModelWorld makes a fleet of as many processes, in the schema of db.
+// newModelWorld makes a world with that many processes, in the schema of db.
 func newModelWorld(t *testing.T, db *store.Store, seed uint64, rules modelRules, processes, concurrency int, log *slog.Logger) *modelWorld {
 	t.Helper()
 	w := &modelWorld{
 		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), store: db, log: log, start: time.Now(),
 		due: map[uuid.UUID]time.Time{}, attempts: map[solana.Signature]*modelAttempt{},
-		// Attempts that are read back carry the database's time: an hour makes all of them old.
+		// Attempts that are read from the database have its time: an hour ahead makes all of them old.
 		ahead: time.Hour,
 	}
-	// Worlds of one test follow each other in its schema; for so few rows this is faster than TRUNCATE.
+	// The worlds of one test use the same schema, one after the other. For so few rows DELETE is faster
+	// than TRUNCATE.
 	_, err := db.Pool.Exec(t.Context(), `DELETE FROM submissions; DELETE FROM requests; DELETE FROM reservations; DELETE FROM attempts;
 		DELETE FROM workers; DELETE FROM idempotency_keys; DELETE FROM proof_signs; DELETE FROM spend_buckets`)
 	modelMust(t, err)
 	profile := shieldpool.Development()
-	profile.RootHistory = rules.ring
+	profile.RootHistory = rules.rootHistory
 	w.pool, err = profile.Pool(profile.Mints[0])
 	modelMust(t, err)
 	lamports := map[solana.PublicKey]uint64{}
@@ -129,7 +130,7 @@ func newModelWorld(t *testing.T, db *store.Store, seed uint64, rules modelRules,
 	return w
 }
 
-// newModelStore is a migrated store in a schema of its own.
+// newModelStore makes a migrated store in a schema of its own.
 func newModelStore(t *testing.T) *store.Store {
 	t.Helper()
 	db := pgtest.Pool(t)
@@ -146,26 +147,26 @@ func modelMust(t *testing.T, err error) {
 	}
 }
 
-// newProcess starts a process in a place of the fleet. Its first beat is made.
-func (w *modelWorld) newProcess(place, concurrency int) *modelProcess {
+// newProcess starts the i-th process of the world, and sends its first heartbeat.
+func (w *modelWorld) newProcess(i, concurrency int) *modelProcess {
 	w.t.Helper()
-	w.born++
+	w.started++
 	p := &modelProcess{
-		w: w, name: fmt.Sprintf("%c%d", 'A'+place, w.born), worker: w.newID(), key: w.keys[place], reserved: map[solana.PublicKey]int64{},
+		w: w, name: fmt.Sprintf("%c%d", 'A'+i, w.started), worker: w.newID(), key: w.keys[i], reserved: map[solana.PublicKey]int64{},
 	}
-	signs, err := submission.NewProofAPolicy("auto", modelStore{w.store, p}, [32]byte{1}, w.now)
+	proofA, err := submission.NewProofAPolicy("auto", modelStore{w.store, p}, [32]byte{1}, w.now)
 	modelMust(w.t, err)
 	handler, err := submission.New(submission.Options{
-		Store: modelStore{w.store, p}, Chain: modelNode{p}, State: modelNode{p}, Pool: w.pool, Payers: p, Spending: unlimited{}, Leaves: p, ProofA: signs,
+		Store: modelStore{w.store, p}, Chain: modelNode{p}, State: modelNode{p}, Pool: w.pool, Payers: p, Spending: unlimited{}, Leaves: p, ProofA: proofA,
 		Observer: p, Log: w.log, Now: w.now, Worker: p.worker, Concurrency: concurrency, Price: txmgr.PriceRule{Floor: 1, Cap: 1000, Percentile: 50},
 		Timing: txmgr.Timing{Lease: modelLease, Poll: modelSlot, Sweep: modelSlot, Backoff: modelSlot, BackoffCap: 4 * modelSlot, Hold: modelSlot},
 	})
 	modelMust(w.t, err)
-	p.engine, p.places = handler.Manager, concurrency
+	p.manager, p.concurrency = handler.Manager, concurrency
 	p.admission = &admission.Admission{Options: admission.Options{
-		Store: modelStore{w.store, p}, Pool: w.pool, State: modelNode{p}, Payers: p, Spending: unlimited{}, ProofA: signs, Observer: p, Submissions: handler, Ready: always, Now: w.now, NewID: w.newID,
+		Store: modelStore{w.store, p}, Pool: w.pool, State: modelNode{p}, Payers: p, Spending: unlimited{}, ProofA: proofA, Observer: p, Submissions: handler, Ready: always, Now: w.now, NewID: w.newID,
 	}}
-	p.engine.BeatOnce(w.t.Context())
+	p.manager.HeartbeatOnce(w.t.Context())
 	return p
 }
 
@@ -183,8 +184,8 @@ func (w *modelWorld) now() time.Time {
 	return w.start.Add(w.ahead)
 }
 
-// pass lets time pass, and brings forward rows that were deferred until then.
-func (w *modelWorld) pass(d time.Duration) {
+// passTime lets time pass, and makes rows due whose delay is over.
+func (w *modelWorld) passTime(d time.Duration) {
 	w.t.Helper()
 	w.mu.Lock()
 	w.ahead += d
@@ -208,22 +209,22 @@ func (w *modelWorld) exec(sql string, args ...any) {
 	modelMust(w.t, err)
 }
 
-// slots lets the chain go on, each block with those of the pending transactions that land chooses.
+// slots produces n blocks with the pending transactions for which land returns true.
 func (w *modelWorld) slots(n int, land func(*modelTx) bool) {
 	w.t.Helper()
 	for range n {
-		w.chain.produce(0, slices.DeleteFunc(w.chain.waiting(), func(tx *modelTx) bool { return !land(tx) }))
-		w.pass(modelSlot)
+		w.chain.produce(0, slices.DeleteFunc(w.chain.pendingTxs(), func(tx *modelTx) bool { return !land(tx) }))
+		w.passTime(modelSlot)
 	}
 }
 
 func landAll(*modelTx) bool  { return true }
 func landNone(*modelTx) bool { return false }
 
-// call makes a transfer or withdrawal over a root of the root history, back roots from
-// the newest, of as many new notes.
+// call makes a transfer or withdrawal of that many new notes. Its root is the newest, or back roots
+// older.
 func (w *modelWorld) call(back, notes int) *shieldpool.Call {
-	roots := w.chain.newest().confirmed.state.roots
+	roots := w.chain.newestView().confirmed.state.roots
 	in := &shieldpool.PublicInputs{Root: roots[max(0, len(roots)-1-back)], MintAddress: w.pool.Mint.Field}
 	for i := range notes {
 		in.Nullifiers[i] = w.element(3)
@@ -237,7 +238,7 @@ func (w *modelWorld) call(back, notes int) *shieldpool.Call {
 	return c
 }
 
-// element is a field element that was not there before.
+// element returns a new field element.
 func (w *modelWorld) element(kind byte) (e [32]byte) {
 	w.serial++
 	e[1] = kind
@@ -245,7 +246,7 @@ func (w *modelWorld) element(kind byte) (e [32]byte) {
 	return e
 }
 
-// submit brings a request without a key to a process, and waits until nothing of it runs.
+// submit sends a request without an idempotency key to a process, and waits until the process is idle.
 func (w *modelWorld) submit(p *modelProcess, c *shieldpool.Call) (*submission.Submission, error) {
 	w.t.Helper()
 	return w.post(p, c, modelSender{})
@@ -256,40 +257,40 @@ func (w *modelWorld) post(p *modelProcess, c *shieldpool.Call, from modelSender)
 	w.t.Helper()
 	ctx := context.WithValue(w.t.Context(), senderKey{}, from)
 	encoding := groth16.Plain
-	if isTurned(c) {
+	if hasNegatedA(c) {
 		encoding = groth16.Negated
 	}
 	s, earlier, err := p.admission.Check(ctx, c, encoding, nil)
 	if err == nil && earlier == nil {
-		s, err = p.admission.Accept(context.WithValue(w.step(), senderKey{}, from), s, nil)
-		p.settle()
+		s, err = p.admission.Accept(context.WithValue(w.stepContext(), senderKey{}, from), s, nil)
+		p.waitIdle()
 	}
 	if earlier != nil {
 		s = earlier
 	}
-	w.answered(p, c, from, s, err)
+	w.checkAnswer(p, c, from, s, err)
 	return s, err
 }
 
-// step is the context of an operation that may start a step.
-func (w *modelWorld) step() context.Context {
+// stepContext returns the context of an operation that may start a step.
+func (w *modelWorld) stepContext() context.Context {
 	return context.WithValue(w.t.Context(), stepKey{}, &txmgr.Lease{})
 }
 
 // claim lets a process claim one submission, and waits until its step has
-// ended or is paused; false when there was none to take.
+// ended or is paused. It returns false when none was due.
 func (w *modelWorld) claim(p *modelProcess) bool {
 	w.t.Helper()
 	lease := new(txmgr.Lease)
-	p.engine.ClaimOnce(context.WithValue(w.t.Context(), stepKey{}, lease))
-	p.settle()
+	p.manager.ClaimOnce(context.WithValue(w.t.Context(), stepKey{}, lease))
+	p.waitIdle()
 	return lease.Epoch > 0
 }
 
-// claimAll lets a process claim as many as it has places for.
+// claimAll lets a process claim as many submissions as it has capacity for.
 func (w *modelWorld) claimAll(p *modelProcess) {
 	w.t.Helper()
-	for range p.places {
+	for range p.concurrency {
 		if !w.claim(p) {
 			return
 		}
@@ -299,18 +300,18 @@ func (w *modelWorld) claimAll(p *modelProcess) {
 // poll lets a process poll the chain, and write the results.
 func (w *modelWorld) poll(p *modelProcess) {
 	w.t.Helper()
-	p.engine.PollOnce(w.t.Context())
-	p.settle()
+	p.manager.PollOnce(w.t.Context())
+	p.waitIdle()
 }
 
-// lapse ends the time of a process's leases.
+// lapse lets a process's leases lapse.
 func (w *modelWorld) lapse(p *modelProcess) {
 	w.t.Helper()
 	w.exec(`UPDATE workers SET until = now() - interval '1 second' WHERE id = $1`, p.worker)
 }
 
-// loseAttempts removes a submission's attempts from the database, as a failover to a replica that was behind does.
-func (w *modelWorld) loseAttempts(s *modelTaken) {
+// loseAttempts removes a submission's attempts from the database, like a failover to a replica that is behind.
+func (w *modelWorld) loseAttempts(s *modelSubmission) {
 	w.t.Helper()
 	w.exec(`DELETE FROM attempts WHERE submission_id = $1`, s.id)
 	w.mu.Lock()
@@ -322,10 +323,10 @@ func (w *modelWorld) loseAttempts(s *modelTaken) {
 	}
 }
 
-func (w *modelWorld) ours(key solana.PublicKey) bool { return slices.Contains(w.payers, key) }
+func (w *modelWorld) isPayer(key solana.PublicKey) bool { return slices.Contains(w.payers, key) }
 
-// short names a submission in the log of operations.
-func (w *modelWorld) short(id uuid.UUID) string { return id.String()[:6] }
+// shortID returns a submission's short name for the log of operations.
+func (w *modelWorld) shortID(id uuid.UUID) string { return id.String()[:6] }
 
 // note adds a line to the log of operations.
 func (w *modelWorld) note(format string, args ...any) {
@@ -334,7 +335,7 @@ func (w *modelWorld) note(format string, args ...any) {
 	w.notes = append(w.notes, fmt.Sprintf("%4d ", w.tick)+fmt.Sprintf(format, args...))
 }
 
-// violated records that an invariant does not hold; the driver stops there.
+// violated records that an invariant does not hold. The driver stops after the operation.
 func (w *modelWorld) violated(format string, args ...any) {
 	w.note("VIOLATED: "+format, args...)
 	w.mu.Lock()
@@ -345,12 +346,12 @@ func (w *modelWorld) violated(format string, args ...any) {
 // check fails the test when an invariant was violated.
 func (w *modelWorld) check() {
 	w.t.Helper()
-	w.compare()
+	w.checkRows()
 	w.mu.Lock()
-	broken := slices.Clone(w.violations)
+	violations := slices.Clone(w.violations)
 	w.mu.Unlock()
-	if len(broken) > 0 {
-		w.fatal("%s", strings.Join(broken, "\n"))
+	if len(violations) > 0 {
+		w.fatal("%s", strings.Join(violations, "\n"))
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// A database may lose writes in a failover: then only the chain shows that a transaction of ours
+// A database may lose writes in a failover. Then only the chain shows that a transaction of the relay
 // has landed.
 func TestALandingThatTheDatabaseLostIsFoundByItsNullifier(t *testing.T) {
 	t.Parallel()
@@ -15,20 +15,20 @@ func TestALandingThatTheDatabaseLostIsFoundByItsNullifier(t *testing.T) {
 	r := w.relay(nil)
 	req, to := w.withdrawal(sol)
 	s := w.submit(r, req)
-	w.land(w.payer, w.get(s.ID).Call) // by our payer, and no attempt of it is in the database
+	w.land(w.payer, w.get(s.ID).Call) // paid by the relay's payer, but the database has no such attempt
 	w.run(r)
 	done := w.done(s.ID)
-	if done.State != submission.Completed || done.Signature == nil || r.of("adopted") != 1 || r.of("signed") != 0 {
-		t.Fatalf("the submission ended as %+v, failure %v, after %d signatures", done, done.Failure, r.of("signed"))
+	if done.State != submission.Completed || done.Signature == nil || r.count("adopted") != 1 || r.count("signed") != 0 {
+		t.Fatalf("the submission ended as %+v, failure %v, after %d signatures; want it completed after none", done, done.Failure, r.count("signed"))
 	}
 	if w.balance(to) != sol-8_000_000 {
 		t.Error("the recipient was not paid exactly once")
 	}
-	w.eventually("it is finalized", func() bool { return w.get(s.ID).Finalized })
+	w.eventually("the submission is finalized", func() bool { return w.get(s.ID).Finalized })
 }
 
-// Another transaction of our own payer is not this submission's landing: it paid another recipient.
-func TestANoteSpentByAnotherSubmissionOfOursIsNoLanding(t *testing.T) {
+// A transaction of the relay's own payer that pays another recipient is not this submission's landing.
+func TestSpendByAnotherOwnSubmissionIsNoLanding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(nil)
@@ -43,9 +43,9 @@ func TestANoteSpentByAnotherSubmissionOfOursIsNoLanding(t *testing.T) {
 	w.run(r)
 	done := w.done(s.ID)
 	if done.State != submission.Failed || done.Failure.Code != refusal.NullifierSpent {
-		t.Fatalf("the submission ended as %+v, failure %v, want its note spent", done, done.Failure)
+		t.Fatalf("the submission ended as %+v, failure %v; want it failed with nullifier_spent", done, done.Failure)
 	}
 	if w.balance(to) != 0 {
-		t.Error("its recipient was paid all the same")
+		t.Errorf("the recipient of the failed submission holds %d lamports, want 0", w.balance(to))
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-func TestDeafnessTakesSeveralSendsThatFailForLong(t *testing.T) {
+func TestSendOutageNeedsRepeatedFailures(t *testing.T) {
 	t.Parallel()
-	away := &onchain.Unavailable{Method: "sendTransaction", Kind: onchain.KindTimeout}
-	leftOut := &onchain.Unavailable{Method: "sendTransaction", Kind: onchain.KindBudget}
+	timeout := &onchain.Unavailable{Method: "sendTransaction", Kind: onchain.KindTimeout}
+	noBudget := &onchain.Unavailable{Method: "sendTransaction", Kind: onchain.KindBudget}
 	const least = 5 * time.Second
 	type send struct {
 		at    time.Duration
@@ -25,15 +25,15 @@ func TestDeafnessTakesSeveralSendsThatFailForLong(t *testing.T) {
 		want  bool
 	}{
 		"nothing was sent":                            {at: time.Minute},
-		"three fail over five seconds":                {sends: []send{{err: away}, {at: 2 * time.Second, err: away}, {at: least, err: away}}, at: least, want: true},
-		"two fail over five seconds":                  {sends: []send{{err: away}, {at: least, err: away}}, at: least},
-		"many fail at one moment":                     {sends: []send{{err: away}, {err: away}, {err: away}, {err: away}}, at: least},
-		"one is taken among them":                     {sends: []send{{err: away}, {at: 2 * time.Second}, {at: 3 * time.Second, err: away}, {at: least, err: away}}, at: least},
-		"one is refused by who heard it":              {sends: []send{{err: away}, {err: away}, {at: least, err: away}, {at: least, err: &onchain.SendError{}}}, at: least},
-		"one lands of which nobody heard":             {sends: []send{{err: away}, {err: away}, {at: least, err: away}, {at: least, lands: true}}, at: least},
-		"the relay left all out for want of a budget": {sends: []send{{err: leftOut}, {at: 2 * time.Second, err: leftOut}, {at: least, err: leftOut}}, at: least},
-		"one fails long after several did":            {sends: []send{{err: away}, {at: 2 * time.Second, err: away}, {at: least, err: away}, {at: time.Hour, err: away}}, at: time.Hour},
-		"nothing has been tried since for long":       {sends: []send{{err: away}, {at: 2 * time.Second, err: away}, {at: least, err: away}}, at: 3 * least},
+		"three fail over five seconds":                {sends: []send{{err: timeout}, {at: 2 * time.Second, err: timeout}, {at: least, err: timeout}}, at: least, want: true},
+		"two fail over five seconds":                  {sends: []send{{err: timeout}, {at: least, err: timeout}}, at: least},
+		"many fail at one moment":                     {sends: []send{{err: timeout}, {err: timeout}, {err: timeout}, {err: timeout}}, at: least},
+		"one of the sends is accepted":                {sends: []send{{err: timeout}, {at: 2 * time.Second}, {at: 3 * time.Second, err: timeout}, {at: least, err: timeout}}, at: least},
+		"the last send is refused by an endpoint":     {sends: []send{{err: timeout}, {err: timeout}, {at: least, err: timeout}, {at: least, err: &onchain.SendError{}}}, at: least},
+		"a transaction lands after three timeouts":    {sends: []send{{err: timeout}, {err: timeout}, {at: least, err: timeout}, {at: least, lands: true}}, at: least},
+		"the relay withheld all sends for its budget": {sends: []send{{err: noBudget}, {at: 2 * time.Second, err: noBudget}, {at: least, err: noBudget}}, at: least},
+		"one fails long after the others":             {sends: []send{{err: timeout}, {at: 2 * time.Second, err: timeout}, {at: least, err: timeout}, {at: time.Hour, err: timeout}}, at: time.Hour},
+		"nothing was sent since then for long":        {sends: []send{{err: timeout}, {at: 2 * time.Second, err: timeout}, {at: least, err: timeout}}, at: 3 * least},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -47,24 +47,24 @@ func TestDeafnessTakesSeveralSendsThatFailForLong(t *testing.T) {
 				}
 			}
 			if got := d.ongoing(start.Add(test.at)); got != test.want {
-				t.Errorf("deaf: %v, want %v", got, test.want)
+				t.Errorf("outage: %v, want %v", got, test.want)
 			}
 		})
 	}
 }
 
-func TestTheReasonOfAHoldIsTheErrorsOwn(t *testing.T) {
+func TestPauseReasonComesFromTheError(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		err  error
 		want string
 	}{
 		"a pool that is not initialised": {refusal.New(refusal.PoolNotInitialised, "no account"), string(refusal.PoolNotInitialised)},
-		"a chain that is away":           {refusal.New(refusal.ChainUnavailable, "no answer"), HoldChain},
+		"a chain that does not answer":   {refusal.New(refusal.ChainUnavailable, "no answer"), HoldChain},
 		"an error without a code":        {errors.New("eof"), HoldChain},
 	} {
 		if got := pauseReason(test.err); got != test.want {
-			t.Errorf("%s: the queue waits for %s, want %s", name, got, test.want)
+			t.Errorf("%s: the pause reason is %s, want %s", name, got, test.want)
 		}
 	}
 }

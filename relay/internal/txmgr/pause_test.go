@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// noTransfers is a cap that transfers have reached.
+// noTransfers is a spend cap that refuses transfers alone.
 type noTransfers struct{ unlimited }
 
 func (noTransfers) Allow(_ context.Context, transfer bool, _ uint64) (func(bool), error) {
@@ -25,8 +25,8 @@ func (noTransfers) Allow(_ context.Context, transfer bool, _ uint64) (func(bool)
 	return func(bool) {}, nil
 }
 
-// probing has the proportion of the default timing: a sweep makes one probe, and a held submission
-// is tried again after two.
+// probing has the proportions of the default timing: a sweep makes one probe, and a held submission
+// is tried again after two sweeps.
 func probing() txmgr.Timing {
 	return txmgr.Timing{Lease: lease, Poll: slot, Sweep: 5 * slot, Backoff: slot, BackoffCap: 5 * slot, Hold: 10 * slot}
 }
@@ -40,193 +40,195 @@ func (w *world) transfer() submission.Request {
 func TestOtherHoldsDoNotKeepTheQueuePaused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	before := w.relay(nil) // never works: its submissions wait for another process
+	idle := w.relay(nil) // never runs: its submissions wait for another process
 	for range 12 {
-		w.submit(before, w.transfer())
+		w.submit(idle, w.transfer())
 	}
-	w.deposit(10_000_000) // the transfers' roots are the older ones
+	w.deposit(10_000_000) // the transfers have older roots than the withdrawal
 	req, _ := w.withdrawal(sol)
-	id := w.submit(before, req).ID
+	id := w.submit(idle, req).ID
 	w.payer = w.newKey()
 	r := w.assemble(parts{spending: noTransfers{}, timing: probing()})
 	w.run(r)
-	w.eventually("the queue is held", func() bool { return r.PausedBy() == string(refusal.FeePayerEmpty) })
+	w.eventually("the queue is paused", func() bool { return r.PausedBy() == string(refusal.FeePayerEmpty) })
 	must(t, w.chain.Fund(w.payer.PublicKey(), sol))
 	if s := w.done(id); s.State != submission.Completed {
-		t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+		t.Errorf("the submission ended as %+v, failure %v; want it completed", s, s.Failure)
 	}
 }
 
 func TestAPausedQueueTracksADeadRelaysTransactions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	before := w.relay(nil)
+	idle := w.relay(nil)
 	for range 12 {
 		req, _ := w.withdrawal(sol)
-		w.submit(before, req)
+		w.submit(idle, req)
 	}
 	w.deposit(10_000_000) // the waiting submissions have the older roots
-	var db severed
+	var db unreachableStore
 	dead := w.assemble(parts{chain: lostSends, concurrency: 1, store: func(s submission.Store) submission.Store { db.Store = s; return &db }})
-	// While its lease lasts it claims only what it accepts itself; on a busy machine the lease may be
-	// too short for the first tries.
+	// The relay processes a submission that it accepts only while its lease is valid. On a busy
+	// machine the lease may lapse before the first submissions are accepted.
 	var s *submission.Submission
-	w.eventually("the relay takes what it accepts", func() bool {
+	w.eventually("the relay processes a submission that it accepted", func() bool {
 		req, _ := w.withdrawal(sol)
-		dead.BeatOnce(t.Context())
+		dead.HeartbeatOnce(t.Context())
 		s = w.submit(dead, req)
 		return s.State == submission.Processing
 	})
 	dead.WaitSteps()
-	if dead.of("signed") != 1 {
+	if dead.count("signed") != 1 {
 		t.Fatal("the first relay has not signed")
 	}
 	w.payer = w.newKey()
-	heir := w.assemble(parts{timing: probing()})
-	w.run(heir)
-	w.eventually("the queue is held", func() bool { return heir.PausedBy() == string(refusal.FeePayerEmpty) })
-	if got := w.done(s.ID); got.State != submission.Completed || heir.of("signed") != 0 {
-		t.Errorf("the submission ended as %+v after %d signatures of the heir", got, heir.of("signed"))
+	newOwner := w.assemble(parts{timing: probing()})
+	w.run(newOwner)
+	w.eventually("the queue is paused", func() bool { return newOwner.PausedBy() == string(refusal.FeePayerEmpty) })
+	if got := w.done(s.ID); got.State != submission.Completed || newOwner.count("signed") != 0 {
+		t.Errorf("the submission ended as %+v after %d signatures of the second relay; want it completed after none", got, newOwner.count("signed"))
 	}
-	if heir.PausedBy() == "" {
-		t.Error("the queue is not held any more: the test shows nothing")
+	if newOwner.PausedBy() == "" {
+		t.Error("the queue is no longer paused, so the test shows nothing")
 	}
 }
 
-// awayState is a pool that cannot be read while away is set.
-type awayState struct {
+// unreadableState is a pool whose tree cannot be read while unreadable is set.
+type unreadableState struct {
 	submission.PoolState
-	away atomic.Bool
+	unreadable atomic.Bool
 }
 
-func (s *awayState) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
-	if s.away.Load() {
+func (s *unreadableState) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
+	if s.unreadable.Load() {
 		return onchain.Snapshot{}, refusal.New(refusal.ChainUnavailable, "the plan is used up")
 	}
 	return s.PoolState.Tree(ctx, maxAge)
 }
 
-func (s *awayState) TreeWith(ctx context.Context, _ [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
+func (s *unreadableState) TreeWith(ctx context.Context, _ [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	return s.Tree(ctx, maxAge)
 }
 
-// The number of processes is scaled by the due submissions: a queue that no process can work off
-// must not count as due.
-func TestAQueueIsHeldWholeWhileNothingOfTheChainCanBeRead(t *testing.T) {
+// The number of processes is scaled by the due submissions, so submissions that no process can
+// advance must not count as due.
+func TestQueuePausesWhileChainIsUnreadable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	before := w.relay(nil) // never works: its submissions wait for another process
+	idle := w.relay(nil) // never runs: its submissions wait for another process
 	var ids []uuid.UUID
 	for range 12 {
-		ids = append(ids, w.submit(before, w.transfer()).ID)
+		ids = append(ids, w.submit(idle, w.transfer()).ID)
 	}
-	state := &awayState{PoolState: w.state}
-	state.away.Store(true)
+	state := &unreadableState{PoolState: w.state}
+	state.unreadable.Store(true)
 	r := w.assemble(parts{state: state, timing: probing(), concurrency: 2})
 	w.run(r)
-	w.eventually("the queue is held", func() bool { return r.PausedBy() == txmgr.HoldChain })
-	w.eventually("the backlog has nothing that is due", func() bool {
+	w.eventually("the queue is paused", func() bool { return r.PausedBy() == txmgr.HoldChain })
+	w.eventually("no submission is due", func() bool {
 		b, err := w.store.Backlog(t.Context())
 		must(t, err)
 		return b.Due == 0 && b.Held[txmgr.HoldChain] == int64(len(ids))
 	})
-	state.away.Store(false)
+	state.unreadable.Store(false)
 	for _, id := range ids {
 		if s := w.done(id); s.State != submission.Completed {
-			t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+			t.Errorf("the submission ended as %+v, failure %v; want it completed", s, s.Failure)
 		}
 	}
 	w.eventually("the queue is not held", func() bool { return r.PausedBy() == "" })
 }
 
-// A process whose places are all taken by sent transactions tries nothing new.
-func TestAQueueBehindSentTransactionsIsPausedToo(t *testing.T) {
+// A process whose capacity is full of sent transactions tries nothing new, but still notices that
+// the chain cannot be read.
+func TestQueuePausesAtFullCapacity(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, 2*time.Second) // sent transactions do not expire meanwhile
-	before := w.relay(nil)            // never works
-	const queue, places = 12, 2
+	idle := w.relay(nil)              // never runs
+	const queue, capacity = 12, 2
 	for range queue {
-		w.submit(before, w.transfer())
+		w.submit(idle, w.transfer())
 	}
-	state := &awayState{PoolState: w.state}
-	r := w.assemble(parts{state: state, chain: lostSends, timing: probing(), concurrency: places})
+	state := &unreadableState{PoolState: w.state}
+	r := w.assemble(parts{state: state, chain: lostSends, timing: probing(), concurrency: capacity})
 	w.run(r)
-	w.eventually("every place is taken", func() bool { return r.of("signed") == places })
-	state.away.Store(true)
-	w.eventually("the backlog has nothing that is due", func() bool {
+	w.eventually("all capacity is used", func() bool { return r.count("signed") == capacity })
+	state.unreadable.Store(true)
+	w.eventually("no submission is due", func() bool {
 		b, err := w.store.Backlog(t.Context())
 		must(t, err)
-		return b.Due == 0 && b.Held[txmgr.HoldChain] == queue-places
+		return b.Due == 0 && b.Held[txmgr.HoldChain] == queue-capacity
 	})
-	state.away.Store(false)
+	state.unreadable.Store(false)
 	w.eventually("the queue is not held", func() bool { return r.PausedBy() == "" })
 }
 
-// deafChain takes no transaction while deaf is set; all its other calls work.
-type deafChain struct {
+// noSubmitChain accepts no transaction while failing is set; all other calls work.
+type noSubmitChain struct {
 	txmgr.Chain
-	deaf atomic.Bool
+	failing atomic.Bool
 }
 
-func (c *deafChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
-	if c.deaf.Load() {
+func (c *noSubmitChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
+	if c.failing.Load() {
 		return &onchain.Unavailable{Method: "sendTransaction", Kind: onchain.KindRateLimited}
 	}
 	return c.Chain.Send(ctx, raw, first, minContextSlot)
 }
 
-// A submit-only endpoint may be gone, or its plan used up, while others are read.
-func TestAQueueThatNoEndpointTakesIsHeldToo(t *testing.T) {
+// A submit-only endpoint may be down, or its quota used up, while other endpoints can be read.
+func TestQueuePausesWhileNoEndpointAcceptsSends(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it waits for half a minute of slots")
+		t.Skip("the test waits for half a minute of slots")
 	}
 	t.Parallel()
 	w := newWorldOf(t, 2*time.Second)
-	before := w.relay(nil) // never works
-	const queue, places = 12, 2
+	idle := w.relay(nil) // never runs
+	const queue, capacity = 12, 2
 	var ids []uuid.UUID
 	for range queue {
-		ids = append(ids, w.submit(before, w.transfer()).ID)
+		ids = append(ids, w.submit(idle, w.transfer()).ID)
 	}
-	var chain *deafChain
-	r := w.assemble(parts{timing: probing(), concurrency: places, chain: func(c txmgr.Chain) txmgr.Chain {
-		chain = &deafChain{Chain: c}
-		chain.deaf.Store(true)
+	var chain *noSubmitChain
+	r := w.assemble(parts{timing: probing(), concurrency: capacity, chain: func(c txmgr.Chain) txmgr.Chain {
+		chain = &noSubmitChain{Chain: c}
+		chain.failing.Store(true)
 		return chain
 	}})
 	w.run(r)
-	w.eventually("the backlog has nothing that is due", func() bool {
+	w.eventually("no submission is due", func() bool {
 		b, err := w.store.Backlog(t.Context())
 		must(t, err)
-		return b.Due == 0 && b.Held[txmgr.HoldChain] == queue-places
+		return b.Due == 0 && b.Held[txmgr.HoldChain] == queue-capacity
 	})
-	if r.of("signed") != places {
-		t.Errorf("%d attempts were signed, want %d", r.of("signed"), places)
+	if r.count("signed") != capacity {
+		t.Errorf("%d attempts were signed, want %d", r.count("signed"), capacity)
 	}
-	chain.deaf.Store(false)
+	chain.failing.Store(false)
 	for _, id := range ids {
 		if s := w.done(id); s.State != submission.Completed {
-			t.Errorf("the submission ended as %+v, failure %v", s, s.Failure)
+			t.Errorf("the submission ended as %+v, failure %v; want it completed", s, s.Failure)
 		}
 	}
 	w.eventually("the queue is not held", func() bool { return r.PausedBy() == "" })
 }
 
-// flakyState fails every second reading, and records whether the queue was ever held.
+// flakyState fails every second read once two attempts are signed, and records whether the queue was
+// ever paused.
 type flakyState struct {
 	submission.PoolState
-	relay atomic.Pointer[relay]
-	looks atomic.Int64
-	held  atomic.Bool
+	relay  atomic.Pointer[relay]
+	reads  atomic.Int64
+	paused atomic.Bool
 }
 
 func (s *flakyState) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
 	r := s.relay.Load()
-	if r == nil || r.of("signed") < 2 {
+	if r == nil || r.count("signed") < 2 {
 		return s.PoolState.Tree(ctx, maxAge)
 	}
-	s.held.Store(s.held.Load() || r.PausedBy() != "")
-	if s.looks.Add(1)%2 == 1 {
+	s.paused.Store(s.paused.Load() || r.PausedBy() != "")
+	if s.reads.Add(1)%2 == 1 {
 		return onchain.Snapshot{}, refusal.New(refusal.ChainUnavailable, "one answer is lost")
 	}
 	return s.PoolState.Tree(ctx, maxAge)
@@ -236,27 +238,27 @@ func (s *flakyState) TreeWith(ctx context.Context, _ [32]byte, maxAge time.Durat
 	return s.Tree(ctx, maxAge)
 }
 
-func TestOneLostAnswerHoldsNoQueue(t *testing.T) {
+func TestOneFailedReadDoesNotPauseTheQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, 2*time.Second) // sent transactions do not expire meanwhile
-	before := w.relay(nil)            // never works
-	const queue, places = 12, 2
+	idle := w.relay(nil)              // never runs
+	const queue, capacity = 12, 2
 	for range queue {
-		w.submit(before, w.transfer())
+		w.submit(idle, w.transfer())
 	}
 	state := &flakyState{PoolState: w.state}
-	r := w.assemble(parts{state: state, chain: lostSends, timing: probing(), concurrency: places})
+	r := w.assemble(parts{state: state, chain: lostSends, timing: probing(), concurrency: capacity})
 	state.relay.Store(r)
 	w.run(r)
-	w.eventually("the pool is looked at again and again", func() bool { return state.looks.Load() > 12 })
-	if state.held.Load() {
-		t.Error("the queue was held after one answer that was lost")
+	w.eventually("the pool is read more than 12 times", func() bool { return state.reads.Load() > 12 })
+	if state.paused.Load() {
+		t.Error("the queue was paused after a single failed read")
 	}
 }
 
-// A worker whose queue is paused claims what may be on the chain and, of the rest, the submission
-// that has waited longest, regardless of its root.
-func TestProbesGoRound(t *testing.T) {
+// A worker whose queue is paused claims submissions that may be on the chain and, of the others, the
+// one that has waited longest, regardless of its root.
+func TestProbesTakeTurns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(nil)
@@ -273,7 +275,7 @@ func TestProbesGoRound(t *testing.T) {
 			got, err := w.store.Probe(t.Context(), worker, 64)
 			must(t, err)
 			if len(got) != 1 || got[0].ID != id {
-				t.Fatalf("round %d, probe %d takes %d submissions: want the one that has waited longest", round, i, len(got))
+				t.Fatalf("round %d: probe %d claimed %d submissions, want only the one that has waited longest", round, i, len(got))
 			}
 			must(t, w.store.Release(t.Context(), got[0].Lease, 0, string(refusal.FeePayerEmpty)))
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// The transaction that is found may hold another proof of the same statement, with the other sign:
-// a pin derived from this submission's proof would be wrong for ever.
-func TestALandingThatIsNoAttemptPinsNoSign(t *testing.T) {
+// An adopted landing may contain another proof of the same statement, whose A has the other encoding.
+// A pin derived from the submission's own proof could be wrong for ever.
+func TestAdoptedLandingPinsNoEncoding(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(nil)
@@ -20,15 +20,15 @@ func TestALandingThatIsNoAttemptPinsNoSign(t *testing.T) {
 	s := w.submit(r, req)
 	w.land(w.payer, w.get(s.ID).Call)
 	w.run(r)
-	w.eventually("it is finalized", func() bool { return w.get(s.ID).Finalized })
-	if sign, err := w.store.PinnedProofA(t.Context(), w.key.Hash()); err != nil || sign != "" || r.of("adopted") != 1 {
-		t.Errorf("the pinned sign is %q (%v) after %d adoptions, want none", sign, err, r.of("adopted"))
+	w.eventually("the submission is finalized", func() bool { return w.get(s.ID).Finalized })
+	if encoding, err := w.store.PinnedProofA(t.Context(), w.key.Hash()); err != nil || encoding != "" || r.count("adopted") != 1 {
+		t.Errorf("the pinned encoding is %q (%v) after %d adopted landings, want none after 1", encoding, err, r.count("adopted"))
 	}
 }
 
-// TestAWrongPinGivesWay: honest proofs are tried on the chain before a pin refuses
-// them, and the first that is final takes its place.
-func TestAWrongPinGivesWay(t *testing.T) {
+// TestWrongPinIsReplaced: proofs that contradict a pin are simulated before they are
+// refused, and the first that is finalized replaces the pin.
+func TestWrongPinIsReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx, key := t.Context(), w.key.Hash()
@@ -38,31 +38,31 @@ func TestAWrongPinGivesWay(t *testing.T) {
 	w.run(r)
 	req, to := w.withdrawal(sol)
 	id := w.submit(r, req).ID
-	w.eventually("it is final", func() bool { return w.get(id).Finalized })
-	if sign, err := w.store.PinnedProofA(ctx, key); err != nil || sign != "plain" || w.balance(to) == 0 {
-		t.Errorf("the pinned sign is %q (%v), want that of the proof that landed", sign, err)
+	w.eventually("the submission is finalized", func() bool { return w.get(id).Finalized })
+	if encoding, err := w.store.PinnedProofA(ctx, key); err != nil || encoding != "plain" || w.balance(to) == 0 {
+		t.Errorf("the pinned encoding is %q (%v) and the recipient holds %d; want plain, as in the proof that landed", encoding, err, w.balance(to))
 	}
-	turned, _ := w.withdrawal(sol)
-	turned.Proof = negateA(turned.Proof)
-	w.clock.advance(time.Minute) // another pod's pin is learnt by now
-	_, err = r.Submit(ctx, turned)
-	if why := wantCode(t, err, refusal.ProofInvalid); !strings.Contains(why.Message, "relay proof-a") {
-		t.Errorf("the refusal %q does not say what to do", why.Message)
+	negated, _ := w.withdrawal(sol)
+	negated.Proof = negateA(negated.Proof)
+	w.clock.advance(time.Minute) // the relay's cached pin is outdated by now
+	_, err = r.Submit(ctx, negated)
+	if refused := wantCode(t, err, refusal.ProofInvalid); !strings.Contains(refused.Message, "relay proof-a") {
+		t.Errorf("the refusal is %q, want it to name the command relay proof-a", refused.Message)
 	}
 }
 
-// TestAConfiguredEncodingIsNotTried: no simulation overrides the operator's setting.
-func TestAConfiguredEncodingIsNotTried(t *testing.T) {
+// TestConfiguredEncodingExcludesTheOther: no simulation overrides a configured encoding.
+func TestConfiguredEncodingExcludesTheOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	signs, err := submission.NewProofAPolicy("negated", w.store, w.key.Hash(), w.clock.now)
+	negated, err := submission.NewProofAPolicy("negated", w.store, w.key.Hash(), w.clock.now)
 	must(t, err)
-	if ok, err := signs.Accepts(t.Context(), groth16.Plain); ok || err != nil || !signs.Configured() {
-		t.Errorf("plain is accepted: %v (%v), although negated is configured", ok, err)
+	if ok, err := negated.Accepts(t.Context(), groth16.Plain); ok || err != nil || !negated.Configured() {
+		t.Errorf("plain is accepted: %v (%v); want false, because negated is configured", ok, err)
 	}
 	auto, err := submission.NewProofAPolicy("auto", w.store, w.key.Hash(), w.clock.now)
 	must(t, err)
 	if ok, err := auto.Accepts(t.Context(), groth16.Plain); !ok || err != nil || auto.Configured() {
-		t.Errorf("plain is not accepted (%v), although nothing is known", err)
+		t.Errorf("plain is accepted: %v (%v); want true, because no encoding is pinned", ok, err)
 	}
 }

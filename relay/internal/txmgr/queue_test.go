@@ -10,38 +10,38 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// No process works here, so every submission stays ahead of later ones.
-func TestAQueueThatOutlivesANewcomersRootIsFull(t *testing.T) {
+// No relay runs at first, so every submission stays ahead of later ones.
+func TestSubmissionIsRefusedIfTheQueueWouldEvictItsRoot(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(nil)
 	old, _ := w.withdrawal(sol)
-	w.deposit(10_000_000) // two leaves: the old root has two roots less to live than the new one
+	w.deposit(10_000_000) // two leaves: the old root leaves the root history two leaves before the new one
 	for range 49 {
 		req, _ := w.withdrawal(sol)
 		w.submit(r, req)
 	}
-	late := w.submit(r, old) // those ahead by their root's age alone: none
+	late := w.submit(r, old) // no other submission has a root as old
 	req, _ := w.withdrawal(sol)
 	_, err := r.Submit(t.Context(), req)
 	refused := wantCode(t, err, refusal.PoolBusy)
 	if refused.RetryAfter <= 0 {
-		t.Error("the client is not told when to come again")
+		t.Errorf("the refusal has RetryAfter %s, want it above zero", refused.RetryAfter)
 	}
 	ahead, err := w.store.CountAhead(t.Context(), w.pool.Address, 0, late.RootSeq, 100)
 	if err != nil || ahead != 1 {
-		t.Errorf("%d submissions have a root as old (%v), want the late one alone", ahead, err)
+		t.Errorf("%d submissions have a root as old (%v), want 1, the late one", ahead, err)
 	}
 	w.run(r)
 	w.done(late.ID)
-	w.eventually("there is room again", func() bool {
+	w.eventually("the pool is no longer busy", func() bool {
 		again, _ := w.withdrawal(sol)
 		_, err := r.Submit(t.Context(), again)
 		return err == nil
 	})
 }
 
-func TestTheRootNearestToLeavingTheRingGoesFirst(t *testing.T) {
+func TestSubmissionWithTheOldestRootGoesFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.assemble(parts{concurrency: 1})
@@ -51,7 +51,7 @@ func TestTheRootNearestToLeavingTheRingGoesFirst(t *testing.T) {
 		w.deposit(10_000_000)
 	}
 	ids := make([]uuid.UUID, 3)
-	for _, i := range []int{1, 2, 0} { // the oldest root comes last
+	for _, i := range []int{1, 2, 0} { // the oldest root is submitted last
 		ids[i] = w.submit(r, reqs[i]).ID
 	}
 	w.run(r)
@@ -59,16 +59,16 @@ func TestTheRootNearestToLeavingTheRingGoesFirst(t *testing.T) {
 	for _, id := range ids {
 		s := w.done(id)
 		if s.State != submission.Completed {
-			t.Fatalf("a submission ended as %+v", s)
+			t.Fatalf("a submission ended as %+v, want it completed", s)
 		}
 		landed = append(landed, *s.CompletedAt)
 	}
 	if !landed[0].Before(landed[1]) || !landed[1].Before(landed[2]) {
-		t.Errorf("oldest root first, the submissions landed at %v: want one after the other", landed)
+		t.Errorf("from the oldest root to the newest, the submissions landed at %v; want this order", landed)
 	}
 }
 
-func TestMoreThanItsPlacesARelayTakesNotButInTurn(t *testing.T) {
+func TestRelayStaysWithinItsConcurrency(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.assemble(parts{concurrency: 2})
@@ -78,16 +78,16 @@ func TestMoreThanItsPlacesARelayTakesNotButInTurn(t *testing.T) {
 		req, _ := w.withdrawal(sol)
 		ids = append(ids, w.submit(r, req).ID)
 		if inFlight, _ := r.InProgress(); inFlight > 2 {
-			t.Fatalf("%d submissions are in flight, with two places", inFlight)
+			t.Fatalf("%d submissions are in flight, want at most 2", inFlight)
 		}
 	}
 	for _, id := range ids {
 		if s := w.done(id); s.State != submission.Completed {
-			t.Errorf("a submission ended as %+v", s)
+			t.Errorf("a submission ended as %+v, want it completed", s)
 		}
 	}
-	w.eventually("all are final", func() bool {
-		inFlight, watched := r.InProgress()
-		return inFlight == 0 && watched == 0
+	w.eventually("all are finalized", func() bool {
+		inFlight, landed := r.InProgress()
+		return inFlight == 0 && landed == 0
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// hungStore is a database that takes a write and never answers.
+// hungStore is a database whose writes never end.
 type hungStore struct{ Outcomes }
 
 func (hungStore) Finalize(ctx context.Context, _ []Landed) ([]Lease, error) {
@@ -18,8 +18,8 @@ func (hungStore) Finalize(ctx context.Context, _ []Landed) ([]Lease, error) {
 	return nil, ctx.Err()
 }
 
-// The drain has time for one write that hangs, not for one after the other.
-func TestTheLastWritesTakeNoLongerThanOne(t *testing.T) {
+// A shutdown leaves time for one hanging write, not for several in a row.
+func TestFinalFlushEndsWithinOneLease(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e := &Manager{Options: Options{

@@ -16,141 +16,143 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// quiet is an observer that counts nothing.
-type quiet struct{}
+// noObserver is an observer that ignores all events.
+type noObserver struct{}
 
-func (quiet) Stage(string, time.Duration) {}
-func (quiet) Attempt(string)              {}
-func (quiet) Lease(string, int)           {}
-func (quiet) Poll(int, bool)              {}
+func (noObserver) Stage(string, time.Duration) {}
+func (noObserver) Attempt(string)              {}
+func (noObserver) Lease(string, int)           {}
+func (noObserver) Poll(int, bool)              {}
 
-// till is one fee payer, and the amount reserved with it.
-type till struct {
+// fakePayer is one fee payer. It keeps the reserved amount, and the keys that were marked as working.
+type fakePayer struct {
 	FeePayers
 	key      solana.PrivateKey
 	reserved int64
-	worked   []solana.PublicKey
+	working  []solana.PublicKey
 }
 
-func (p *till) PublicKey() solana.PublicKey                   { return p.key.PublicKey() }
-func (p *till) Sign(message []byte) (solana.Signature, error) { return p.key.Sign(message) }
-func (p *till) Release(_ solana.PublicKey, lamports uint64)   { p.reserved -= int64(lamports) }
-func (p *till) Cancel(key solana.PublicKey, lamports uint64)  { p.Release(key, lamports) }
-func (p *till) MarkRefused(solana.PublicKey, error)           {}
-func (p *till) MarkWorking(key solana.PublicKey)              { p.worked = append(p.worked, key) }
-func (p *till) Pick(_ context.Context, lamports uint64, _ bool) (Payer, error) {
+func (p *fakePayer) PublicKey() solana.PublicKey                   { return p.key.PublicKey() }
+func (p *fakePayer) Sign(message []byte) (solana.Signature, error) { return p.key.Sign(message) }
+func (p *fakePayer) Release(_ solana.PublicKey, lamports uint64)   { p.reserved -= int64(lamports) }
+func (p *fakePayer) Cancel(key solana.PublicKey, lamports uint64)  { p.Release(key, lamports) }
+func (p *fakePayer) MarkRefused(solana.PublicKey, error)           {}
+func (p *fakePayer) MarkWorking(key solana.PublicKey)              { p.working = append(p.working, key) }
+func (p *fakePayer) Pick(_ context.Context, lamports uint64, _ bool) (Payer, error) {
 	p.reserved += int64(lamports)
 	return p, nil
 }
 
-// rehearsed is a chain on which every simulation ends in the same way.
-type rehearsed struct {
+// fixedSimulation is a chain on which every simulation has the same result.
+type fixedSimulation struct {
 	Chain
 	fails *shieldpool.TransactionError
 }
 
-func (rehearsed) PriorityFees(context.Context, []solana.PublicKey) ([]uint64, error) { return nil, nil }
-func (c rehearsed) Simulate(context.Context, []byte, bool, uint64) (onchain.Simulation, error) {
+func (fixedSimulation) PriorityFees(context.Context, []solana.PublicKey) ([]uint64, error) {
+	return nil, nil
+}
+func (c fixedSimulation) Simulate(context.Context, []byte, bool, uint64) (onchain.Simulation, error) {
 	return onchain.Simulation{Err: c.fails, UnitsConsumed: 1000, Slot: 1}, nil
 }
 
-func (rehearsed) LatestBlockhash(context.Context) (onchain.Blockhash, error) {
+func (fixedSimulation) LatestBlockhash(context.Context) (onchain.Blockhash, error) {
 	return onchain.Blockhash{Hash: solana.Hash{1}, Slot: 1, LastValidBlockHeight: 151}, nil
 }
-func (rehearsed) Send(context.Context, []byte, bool, uint64) error { return nil }
+func (fixedSimulation) Send(context.Context, []byte, bool, uint64) error { return nil }
 
-// noted accepts attempts, or loses the answer.
-type noted struct {
+// attemptStore is a store whose RecordAttempt returns err.
+type attemptStore struct {
 	Store
 	err error
 }
 
-func (s noted) RecordAttempt(context.Context, Lease, Attempt) error { return s.err }
+func (s attemptStore) RecordAttempt(context.Context, Lease, Attempt) error { return s.err }
 
-// TestReservationsAreReleasedCompletely: no part of rent, fee and upfront cost stays reserved
-// with a payer whose attempt is over, or was never made.
+// TestReservationsAreReleasedCompletely: no part of rent, fee and upfront cost stays reserved after
+// an attempt has ended, or when none was made.
 func TestReservationsAreReleasedCompletely(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		chain rehearsed
-		store noted
-		held  bool // until the attempt is over
+		chain fixedSimulation
+		store attemptStore
+		held  bool // whether the amount stays reserved until the attempt ends
 	}{
-		"an attempt that is recorded":            {held: true},
-		"one that would fail":                    {chain: rehearsed{fails: &shieldpool.TransactionError{Kind: "AccountInUse"}}},
-		"one whose record's answer is not heard": {store: noted{err: errors.New("the connection is gone")}},
+		"an attempt that is recorded":             {held: true},
+		"an attempt whose simulation fails":       {chain: fixedSimulation{fails: &shieldpool.TransactionError{Kind: "AccountInUse"}}},
+		"an attempt whose recording has an error": {store: attemptStore{err: errors.New("the connection is gone")}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			payer := &till{key: solana.NewWallet().PrivateKey}
+			payer := &fakePayer{key: solana.NewWallet().PrivateKey}
 			e := &Manager{
 				Options: Options{
 					Chain: test.chain, Store: test.store, Payers: payer, Class: transient,
-					Observer: quiet{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming(),
+					Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming(),
 				},
 				compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now),
 			}
-			c := &Job{Lease: Lease{ID: uuid.New()}, Row: nameless{}}
+			c := &Job{Lease: Lease{ID: uuid.New()}, Row: testRow{}}
 			draft := &Draft{Purpose: PurposeExecute, EndsWork: true, Rent: 2_000_000, UpfrontCost: 3_000_000, Build: memo}
 			failure, err := e.Launch(t.Context(), c, draft, 0)
-			follow := failure == nil && err == nil
-			if held := payer.reserved >= 5_000_000+shieldpool.SignatureFee; follow != test.held || held != test.held {
-				t.Errorf("%d lamports are reserved, and it is followed: %t; want both as %t", payer.reserved, follow, test.held)
+			launched := failure == nil && err == nil
+			if held := payer.reserved >= 5_000_000+shieldpool.SignatureFee; launched != test.held || held != test.held {
+				t.Errorf("%d lamports are reserved, and the attempt is under way: %t; want both: %t", payer.reserved, launched, test.held)
 			}
 			e.releaseReservations(c, func(solana.Signature) bool { return true })
 			if payer.reserved != 0 {
-				t.Errorf("%d lamports stay reserved for nothing, want 0", payer.reserved)
+				t.Errorf("%d lamports stay reserved after the release, want 0", payer.reserved)
 			}
 		})
 	}
 }
 
-// ended is a cap, and what it is told of the attempts that it allowed.
-type ended struct {
+// capRecorder is a spend cap that keeps the arguments of the calls of done.
+type capRecorder struct {
 	Spending
 	recorded []bool
 }
 
-func (e *ended) Allow(context.Context, bool, uint64) (func(bool), error) {
+func (e *capRecorder) Allow(context.Context, bool, uint64) (func(bool), error) {
 	return func(recorded bool) { e.recorded = append(e.recorded, recorded) }, nil
 }
 
-// broke is a payer that cannot pay.
-type broke struct{ till }
+// emptyPayer is fee payers of which none can pay.
+type emptyPayer struct{ fakePayer }
 
-func (*broke) Pick(context.Context, uint64, bool) (Payer, error) {
+func (*emptyPayer) Pick(context.Context, uint64, bool) (Payer, error) {
 	return nil, refusal.New(refusal.FeePayerEmpty, "no lamports")
 }
 
-// TestTheCapsLearnEachAttemptsEnd: what they are not told of counts as spent for ever, and
-// what they are told wrongly passes them.
-func TestTheCapsLearnEachAttemptsEnd(t *testing.T) {
+// TestCapsLearnWhetherAttemptsWereRecorded: without a call of done an attempt would count for ever, and a
+// wrong argument would let spending exceed the cap.
+func TestCapsLearnWhetherAttemptsWereRecorded(t *testing.T) {
 	t.Parallel()
-	wallet := till{key: solana.NewWallet().PrivateKey}
+	wallet := fakePayer{key: solana.NewWallet().PrivateKey}
 	tests := map[string]struct {
 		payers FeePayers
-		chain  rehearsed
-		store  noted
+		chain  fixedSimulation
+		store  attemptStore
 		build  Build
-		want   bool // that it may have been recorded
+		want   bool // whether the attempt may have been recorded
 	}{
-		"an attempt that is recorded":            {want: true},
-		"one whose record's answer is not heard": {store: noted{err: errors.New("the connection is gone")}, want: true},
-		"one that would fail":                    {chain: rehearsed{fails: &shieldpool.TransactionError{Kind: "AccountInUse"}}},
-		"one that no payer can pay":              {payers: &broke{wallet}},
-		"one that panics": {build: func(solana.PublicKey, shieldpool.Compute, solana.Hash) (*solana.Transaction, error) {
+		"an attempt that is recorded":             {want: true},
+		"an attempt whose recording has an error": {store: attemptStore{err: errors.New("the connection is gone")}, want: true},
+		"an attempt whose simulation fails":       {chain: fixedSimulation{fails: &shieldpool.TransactionError{Kind: "AccountInUse"}}},
+		"an attempt that no payer can pay":        {payers: &emptyPayer{wallet}},
+		"an attempt whose step panics": {build: func(solana.PublicKey, shieldpool.Compute, solana.Hash) (*solana.Transaction, error) {
 			panic("of the test")
 		}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			caps, own := new(ended), wallet
+			caps, own := new(capRecorder), wallet
 			e := &Manager{
 				Options: Options{
 					Chain: test.chain, Store: test.store, Payers: &own, Spending: caps, Class: transient,
-					Observer: quiet{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming(),
+					Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming(),
 				},
 				compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now),
 			}
@@ -163,19 +165,19 @@ func TestTheCapsLearnEachAttemptsEnd(t *testing.T) {
 			}
 			func() {
 				defer func() { _ = recover() }()
-				_, _ = e.Launch(t.Context(), &Job{Lease: Lease{ID: uuid.New()}, Row: nameless{}}, draft, 0)
+				_, _ = e.Launch(t.Context(), &Job{Lease: Lease{ID: uuid.New()}, Row: testRow{}}, draft, 0)
 			}()
 			if !slices.Equal(caps.recorded, []bool{test.want}) {
-				t.Errorf("the caps are told %v, want %v once", caps.recorded, test.want)
+				t.Errorf("done was called with %v, want %v once", caps.recorded, test.want)
 			}
 		})
 	}
 }
 
-// nameless is a row whose methods are never called.
-type nameless struct{ Row }
+// testRow is a row with the id zero.
+type testRow struct{ Row }
 
-func (nameless) RequestID() uuid.UUID { return uuid.UUID{} }
+func (testRow) RequestID() uuid.UUID { return uuid.UUID{} }
 
 func transient(Purpose, *shieldpool.TransactionError) shieldpool.Class {
 	return shieldpool.ClassTransient
@@ -185,11 +187,11 @@ func memo(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) 
 	return shieldpool.Versioned(payer, compute, hash, nil, solana.NewInstruction(solana.MemoProgramID, nil, []byte("swap")))
 }
 
-// TestAReplacedStepReleasesItsReservationOnce: the later lease of the same row has
-// reservations of its own.
-func TestAReplacedStepReleasesItsReservationOnce(t *testing.T) {
+// TestReplacedStepReleasesItsReservationOnce: the step of a later lease of the same row has its own
+// reservations.
+func TestReplacedStepReleasesItsReservationOnce(t *testing.T) {
 	t.Parallel()
-	payer := &till{}
+	payer := &fakePayer{}
 	e := &Manager{Options: Options{Payers: payer, Now: time.Now}}
 	lane := &Lane{inUse: capacity{limit: 2}}
 	e.tracker = newTracker(e)
@@ -204,30 +206,30 @@ func TestAReplacedStepReleasesItsReservationOnce(t *testing.T) {
 	}
 	e.tracker.stepEnded(w)
 	e.tracker.drop(w)
-	if taken := lane.inUse.inUse(); payer.reserved != 0 || taken != 1 {
-		t.Errorf("%d lamports and %d places are taken after the first step's end, want none and the later one's", payer.reserved, taken)
+	if used := lane.inUse.inUse(); payer.reserved != 0 || used != 1 {
+		t.Errorf("after the first step %d lamports are reserved and %d of the capacity is used; want 0, and 1 for the later lease", payer.reserved, used)
 	}
 }
 
-// TestAPanicGivesTheReservationBack: a row whose steps panic is claimed again and again, and must
-// not use up the payers' balances.
-func TestAPanicGivesTheReservationBack(t *testing.T) {
+// TestPanicReleasesTheReservation: a row whose steps panic is claimed again and again, so it must
+// not keep the payers' lamports reserved.
+func TestPanicReleasesTheReservation(t *testing.T) {
 	t.Parallel()
-	payer := &till{key: solana.NewWallet().PrivateKey}
+	payer := &fakePayer{key: solana.NewWallet().PrivateKey}
 	m := &Manager{
-		Options: Options{Chain: rehearsed{}, Payers: payer, Class: transient, Observer: quiet{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming()},
+		Options: Options{Chain: fixedSimulation{}, Payers: payer, Class: transient, Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming()},
 		compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now),
 	}
 	func() {
 		defer func() {
 			if recover() == nil {
-				t.Error("the build does not panic")
+				t.Error("Launch did not panic")
 			}
 		}()
 		draft := &Draft{Purpose: PurposeExecute, EndsWork: true, Rent: 7, Build: func(solana.PublicKey, shieldpool.Compute, solana.Hash) (*solana.Transaction, error) {
-			panic("a route that nobody thought of")
+			panic("an unexpected route")
 		}}
-		_, _ = m.Launch(t.Context(), &Job{Row: nameless{}}, draft, 0) // it panics
+		_, _ = m.Launch(t.Context(), &Job{Row: testRow{}}, draft, 0)
 	}()
 	if payer.reserved != 0 {
 		t.Errorf("%d lamports stay reserved, want none", payer.reserved)

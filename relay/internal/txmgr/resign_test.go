@@ -15,14 +15,14 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// failedNote is a chain on which every sent transaction fails, although its simulation succeeds,
-// for a temporary reason.
-type failedNote struct {
+// failingChain is a chain on which every sent transaction fails with a temporary error, although its
+// simulation succeeds.
+type failingChain struct {
 	txmgr.Chain
 	sent sync.Map // by signature
 }
 
-func (f *failedNote) Send(_ context.Context, raw []byte, _ bool, _ uint64) error {
+func (f *failingChain) Send(_ context.Context, raw []byte, _ bool, _ uint64) error {
 	tx, err := solana.TransactionFromBytes(raw)
 	if err == nil {
 		f.sent.Store(tx.Signatures[0], true)
@@ -30,7 +30,7 @@ func (f *failedNote) Send(_ context.Context, raw []byte, _ bool, _ uint64) error
 	return err
 }
 
-func (f *failedNote) fail(sigs []solana.Signature, statuses []*onchain.Status) []*onchain.Status {
+func (f *failingChain) fail(sigs []solana.Signature, statuses []*onchain.Status) []*onchain.Status {
 	for i, s := range sigs {
 		if _, sent := f.sent.Load(s); sent {
 			statuses[i] = &onchain.Status{Slot: 1, Confirmation: onchain.Finalized, Err: &shieldpool.TransactionError{
@@ -41,7 +41,7 @@ func (f *failedNote) fail(sigs []solana.Signature, statuses []*onchain.Status) [
 	return statuses
 }
 
-func (f *failedNote) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error) {
+func (f *failingChain) Statuses(ctx context.Context, sigs []solana.Signature) ([]*onchain.Status, uint64, error) {
 	statuses, slot, err := f.Chain.Statuses(ctx, sigs)
 	if err == nil {
 		statuses = f.fail(sigs, statuses)
@@ -49,24 +49,24 @@ func (f *failedNote) Statuses(ctx context.Context, sigs []solana.Signature) ([]*
 	return statuses, slot, err
 }
 
-func (f *failedNote) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
-	look, err := f.Chain.Search(ctx, sigs)
+func (f *failingChain) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
+	result, err := f.Chain.Search(ctx, sigs)
 	if err == nil {
-		look.Statuses = f.fail(sigs, look.Statuses)
+		result.Statuses = f.fail(sigs, result.Statuses)
 	}
-	return look, err
+	return result, err
 }
 
-// TestRepeatedPaidFailuresBackOffAndEnd: each failure on
-// the chain costs the relay a fee and the client nothing.
+// TestRepeatedPaidFailuresBackOffAndEnd: each failure on the chain costs the relay a fee, and the
+// client nothing.
 func TestRepeatedPaidFailuresBackOffAndEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := w.assemble(parts{chain: func(c txmgr.Chain) txmgr.Chain { return &failedNote{Chain: c} }})
+	r := w.assemble(parts{chain: func(c txmgr.Chain) txmgr.Chain { return &failingChain{Chain: c} }})
 	w.run(r)
 	req, _ := w.withdrawal(sol)
 	id := w.submit(r, req).ID
-	// The database's clock is not the test's: the attempts are made older instead.
+	// The database does not use the test's clock, so the attempts are made older.
 	pass := func(d time.Duration) {
 		_, err := w.store.Pool.Exec(t.Context(), `UPDATE attempts SET created_at = created_at - $1::interval`, d)
 		must(t, err)
@@ -74,25 +74,25 @@ func TestRepeatedPaidFailuresBackOffAndEnd(t *testing.T) {
 		must(t, err)
 		r.ClaimSoon()
 	}
-	rest := 30 * time.Second
+	delay := 30 * time.Second
 	for signed := 2; signed < 8; signed++ {
-		w.eventually("it rests", func() bool { return r.of("signed") == signed && w.heldBy(submission.HoldFailing) == 1 })
+		w.eventually("the submission is held after its failure", func() bool { return r.count("signed") == signed && w.heldBy(submission.HoldFailing) == 1 })
 		if w.countBusy() != 0 {
-			t.Error("what rests keeps the pool busy")
+			t.Error("the held submission keeps the pool busy")
 		}
-		before := r.of("held")
-		pass(rest - 10*time.Second)
-		w.eventually("it is looked at too soon", func() bool { return r.of("held") > before && w.heldBy(submission.HoldFailing) == 1 })
-		if n := r.of("signed"); n != signed {
-			t.Fatalf("%d attempts are signed, want %d until %s have passed", n, signed, rest)
+		before := r.count("held")
+		pass(delay - 10*time.Second)
+		w.eventually("the submission is tried too early, and held again", func() bool { return r.count("held") > before && w.heldBy(submission.HoldFailing) == 1 })
+		if n := r.count("signed"); n != signed {
+			t.Fatalf("%d attempts are signed, want %d until %s have passed", n, signed, delay)
 		}
 		pass(10 * time.Second)
-		rest = min(2*rest, 8*time.Minute)
+		delay = min(2*delay, 8*time.Minute)
 	}
 	s := w.done(id)
-	if s.State != submission.Failed || s.Failure.Code != refusal.ProgramError || r.of("signed") != 8 {
-		t.Errorf("after %d signatures the submission is %+v, failure %v; want 8, and that it failed by %s", r.of("signed"), s, s.Failure, refusal.ProgramError)
+	if s.State != submission.Failed || s.Failure.Code != refusal.ProgramError || r.count("signed") != 8 {
+		t.Errorf("after %d signatures the submission is %+v, failure %v; want it failed with %[4]s after 8", r.count("signed"), s, s.Failure, refusal.ProgramError)
 	}
 	_, err := r.Submit(t.Context(), req)
-	_ = wantCode(t, err, refusal.RateLimited) // its note rests, in any submission
+	_ = wantCode(t, err, refusal.RateLimited) // the note is refused for a while, in any submission
 }

@@ -35,7 +35,7 @@ import (
 // errDead is the error that a dead process gets from its calls.
 var errDead = errors.New("the process is dead")
 
-// death is when a process dies: before or after the n-th call of a kind.
+// death is the point at which a process dies: before or after the n-th call of a kind.
 type death struct {
 	kind  string
 	n     int
@@ -53,21 +53,21 @@ func (d death) String() string {
 	return fmt.Sprintf("%s %s %d", when, d.kind, d.n)
 }
 
-// mortal is one process's life. After its death none of its calls is made, and no answer to those
-// under way arrives.
-type mortal struct {
+// crashingProcess is one process that dies at a point. After its death no call is made, and the calls under way
+// get no answer.
+type crashingProcess struct {
 	death
-	mu     sync.Mutex
-	calls  map[string]int
-	dead   chan struct{}
-	unmade []string // attempts that were sent before they were recorded
+	mu              sync.Mutex
+	calls           map[string]int
+	dead            chan struct{}
+	unrecordedSends []string // faults: attempts that were sent before they were recorded
 }
 
-func newMortal(d death) *mortal {
-	return &mortal{death: d, calls: map[string]int{}, dead: make(chan struct{})}
+func newCrashingProcess(d death) *crashingProcess {
+	return &crashingProcess{death: d, calls: map[string]int{}, dead: make(chan struct{})}
 }
 
-func (m *mortal) died() bool {
+func (m *crashingProcess) died() bool {
 	select {
 	case <-m.dead:
 		return true
@@ -76,8 +76,8 @@ func (m *mortal) died() bool {
 	}
 }
 
-// step counts a call and returns its number, and whether the process still lives.
-func (m *mortal) step(kind string) (n int, alive bool) {
+// step counts a call of a kind and returns its number, and whether the process is still alive.
+func (m *crashingProcess) step(kind string) (n int, alive bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.died() {
@@ -92,7 +92,7 @@ func (m *mortal) step(kind string) (n int, alive bool) {
 	return n, true
 }
 
-func (m *mortal) done(kind string, n int) (alive bool) {
+func (m *crashingProcess) done(kind string, n int) (alive bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.died() {
@@ -105,8 +105,8 @@ func (m *mortal) done(kind string, n int) (alive bool) {
 	return true
 }
 
-// mortally makes a call while the process lives.
-func mortally[T any](m *mortal, kind string, call func() (T, error)) (T, error) {
+// callUntilCrash makes a call while the process is alive, and counts it.
+func callUntilCrash[T any](m *crashingProcess, kind string, call func() (T, error)) (T, error) {
 	var none T
 	n, alive := m.step(kind)
 	if !alive {
@@ -119,109 +119,108 @@ func mortally[T any](m *mortal, kind string, call func() (T, error)) (T, error) 
 	return out, err
 }
 
-// mortally0 is mortally for calls that return only an error.
-func mortally0(m *mortal, kind string, call func() error) error {
-	_, err := mortally(m, kind, func() (struct{}, error) { return struct{}{}, call() })
+// callUntilCrash0 is callUntilCrash for calls that return only an error.
+func callUntilCrash0(m *crashingProcess, kind string, call func() error) error {
+	_, err := callUntilCrash(m, kind, func() (struct{}, error) { return struct{}{}, call() })
 	return err
 }
 
-// quietly makes a call that is not counted.
-func quietly[T any](m *mortal, call func() (T, error)) (T, error) {
-	return mortally(m, "", call)
+// callUncounted makes a call that is not counted.
+func callUncounted[T any](m *crashingProcess, call func() (T, error)) (T, error) {
+	return callUntilCrash(m, "", call)
 }
 
-// mortalStore is a process's database.
-type mortalStore struct {
+// crashingStore is a process's database.
+type crashingStore struct {
 	submission.Store
-	m *mortal
+	m *crashingProcess
 }
 
-// claimed counts claims that found something; at that time the lease is taken and the answer is on
-// its way.
-func (s *mortalStore) claimed(kind string, claim func() ([]*txmgr.Job, error)) ([]*txmgr.Job, error) {
-	out, err := quietly(s.m, claim)
+// claimed makes a claim, and counts it if it claimed anything. A process that dies at this claim
+// already has the leases in the database.
+func (s *crashingStore) claimed(kind string, claim func() ([]*txmgr.Job, error)) ([]*txmgr.Job, error) {
+	out, err := callUncounted(s.m, claim)
 	if err != nil || len(out) == 0 {
 		return out, err
 	}
-	return mortally(s.m, kind, func() ([]*txmgr.Job, error) { return out, nil })
+	return callUntilCrash(s.m, kind, func() ([]*txmgr.Job, error) { return out, nil })
 }
 
-func (s *mortalStore) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
+func (s *crashingStore) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
 	return s.claimed("claim", func() ([]*txmgr.Job, error) { return s.Store.Claim(ctx, worker, limit) })
 }
 
-func (s *mortalStore) ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
-	return s.claimed("claim of settlements", func() ([]*txmgr.Job, error) { return s.Store.ClaimSwapExecutions(ctx, worker, limit) })
+func (s *crashingStore) ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
+	return s.claimed("claim of second legs", func() ([]*txmgr.Job, error) { return s.Store.ClaimSwapExecutions(ctx, worker, limit) })
 }
 
-func (s *mortalStore) ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
-	return s.claimed("claim of landed ones", func() ([]*txmgr.Job, error) { return s.Store.ClaimLanded(ctx, worker, limit) })
+func (s *crashingStore) ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
+	return s.claimed("claim of landed jobs", func() ([]*txmgr.Job, error) { return s.Store.ClaimLanded(ctx, worker, limit) })
 }
 
-func (s *mortalStore) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Duration) (bool, error) {
-	return quietly(s.m, func() (bool, error) { return s.Store.Heartbeat(ctx, w, lease) })
+func (s *crashingStore) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Duration) (bool, error) {
+	return callUncounted(s.m, func() (bool, error) { return s.Store.Heartbeat(ctx, w, lease) })
 }
 
-func (s *mortalStore) FreeDeadProcesses(ctx context.Context) (int, error) {
-	return quietly(s.m, func() (int, error) { return s.Store.FreeDeadProcesses(ctx) })
+func (s *crashingStore) FreeDeadProcesses(ctx context.Context) (int, error) {
+	return callUncounted(s.m, func() (int, error) { return s.Store.FreeDeadProcesses(ctx) })
 }
 
-func (s *mortalStore) ReleaseAll(ctx context.Context, worker uuid.UUID) (int, error) {
-	return quietly(s.m, func() (int, error) { return s.Store.ReleaseAll(ctx, worker) })
+func (s *crashingStore) ReleaseAll(ctx context.Context, worker uuid.UUID) (int, error) {
+	return callUncounted(s.m, func() (int, error) { return s.Store.ReleaseAll(ctx, worker) })
 }
 
-func (s *mortalStore) Leases(ctx context.Context, worker uuid.UUID) ([]txmgr.Lease, error) {
-	return quietly(s.m, func() ([]txmgr.Lease, error) { return s.Store.Leases(ctx, worker) })
+func (s *crashingStore) Leases(ctx context.Context, worker uuid.UUID) ([]txmgr.Lease, error) {
+	return callUncounted(s.m, func() ([]txmgr.Lease, error) { return s.Store.Leases(ctx, worker) })
 }
 
-func (s *mortalStore) Release(ctx context.Context, l txmgr.Lease, delay time.Duration, hold string) error {
-	return mortally0(s.m, "release", func() error { return s.Store.Release(ctx, l, delay, hold) })
+func (s *crashingStore) Release(ctx context.Context, l txmgr.Lease, delay time.Duration, hold string) error {
+	return callUntilCrash0(s.m, "release", func() error { return s.Store.Release(ctx, l, delay, hold) })
 }
 
-func (s *mortalStore) RecordAttempt(ctx context.Context, l txmgr.Lease, a txmgr.Attempt) error {
-	return mortally0(s.m, "record of "+string(a.Purpose), func() error { return s.Store.RecordAttempt(ctx, l, a) })
+func (s *crashingStore) RecordAttempt(ctx context.Context, l txmgr.Lease, a txmgr.Attempt) error {
+	return callUntilCrash0(s.m, "record of "+string(a.Purpose), func() error { return s.Store.RecordAttempt(ctx, l, a) })
 }
 
-func (s *mortalStore) MarkAttemptsDead(ctx context.Context, l txmgr.Lease, attempts []txmgr.DeadAttempt) error {
-	return mortally0(s.m, "burial", func() error { return s.Store.MarkAttemptsDead(ctx, l, attempts) })
+func (s *crashingStore) MarkAttemptsDead(ctx context.Context, l txmgr.Lease, attempts []txmgr.DeadAttempt) error {
+	return callUntilCrash0(s.m, "marking of dead attempts", func() error { return s.Store.MarkAttemptsDead(ctx, l, attempts) })
 }
 
-func (s *mortalStore) UpdateSwap(ctx context.Context, l txmgr.Lease, phase submission.Phase, timeout uint64) error {
-	return mortally0(s.m, "note of "+string(phase), func() error { return s.Store.UpdateSwap(ctx, l, phase, timeout) })
+func (s *crashingStore) UpdateSwap(ctx context.Context, l txmgr.Lease, phase submission.Phase, timeout uint64) error {
+	return callUntilCrash0(s.m, "update to "+string(phase), func() error { return s.Store.UpdateSwap(ctx, l, phase, timeout) })
 }
 
-func (s *mortalStore) Complete(ctx context.Context, landings []submission.Landing) ([]txmgr.Lease, error) {
-	return mortally(s.m, "completion", func() ([]txmgr.Lease, error) { return s.Store.Complete(ctx, landings) })
+func (s *crashingStore) Complete(ctx context.Context, landings []submission.Landing) ([]txmgr.Lease, error) {
+	return callUntilCrash(s.m, "completion", func() ([]txmgr.Lease, error) { return s.Store.Complete(ctx, landings) })
 }
 
-func (s *mortalStore) Finalize(ctx context.Context, landings []submission.Landing, pins []submission.ProofAPin) ([]txmgr.Lease, error) {
-	return mortally(s.m, "end", func() ([]txmgr.Lease, error) { return s.Store.Finalize(ctx, landings, pins) })
+func (s *crashingStore) Finalize(ctx context.Context, landings []submission.Landing, pins []submission.ProofAPin) ([]txmgr.Lease, error) {
+	return callUntilCrash(s.m, "finalization", func() ([]txmgr.Lease, error) { return s.Store.Finalize(ctx, landings, pins) })
 }
 
-// mortalChain is a process's RPC, as the engine has it. It checks each send against the attempts in
-// the database.
-type mortalChain struct {
+// crashingChain is the RPC of a process's manager. It checks that each sent attempt is in the database.
+type crashingChain struct {
 	txmgr.Chain
-	m  *mortal
+	m  *crashingProcess
 	db *pgxpool.Pool
 }
 
-func (c *mortalChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
+func (c *crashingChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
 	var n int
 	if err := c.db.QueryRow(context.WithoutCancel(ctx), "SELECT count(*) FROM attempts WHERE signature = $1", raw[1:65]).Scan(&n); err != nil || n != 1 {
 		c.m.mu.Lock()
-		c.m.unmade = append(c.m.unmade, fmt.Sprintf("%d attempts know what was sent (%v)", n, err))
+		c.m.unrecordedSends = append(c.m.unrecordedSends, fmt.Sprintf("%d attempts in the database have the sent signature (%v), want 1", n, err))
 		c.m.mu.Unlock()
 	}
-	kind := "repetition"
+	kind := "rebroadcast"
 	if first || c.fresh(raw) {
 		kind = "send"
 	}
-	return mortally0(c.m, kind, func() error { return c.Chain.Send(ctx, raw, first, minContextSlot) })
+	return callUntilCrash0(c.m, kind, func() error { return c.Chain.Send(ctx, raw, first, minContextSlot) })
 }
 
 // fresh reports whether the bytes were not sent by this process before.
-func (c *mortalChain) fresh(raw []byte) bool {
+func (c *crashingChain) fresh(raw []byte) bool {
 	c.m.mu.Lock()
 	defer c.m.mu.Unlock()
 	key := "sent " + string(raw[1:65])
@@ -229,78 +228,78 @@ func (c *mortalChain) fresh(raw []byte) bool {
 	return c.m.calls[key] == 1
 }
 
-func (c *mortalChain) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
-	return mortally(c.m, "simulation", func() (onchain.Simulation, error) {
+func (c *crashingChain) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
+	return callUntilCrash(c.m, "simulation", func() (onchain.Simulation, error) {
 		return c.Chain.Simulate(ctx, raw, replaceBlockhash, minContextSlot)
 	})
 }
 
-func (c *mortalChain) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
-	return mortally(c.m, "blockhash", func() (onchain.Blockhash, error) { return c.Chain.LatestBlockhash(ctx) })
+func (c *crashingChain) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
+	return callUntilCrash(c.m, "blockhash", func() (onchain.Blockhash, error) { return c.Chain.LatestBlockhash(ctx) })
 }
 
-func (c *mortalChain) Statuses(ctx context.Context, sigs []solana.Signature) (out []*onchain.Status, slot uint64, err error) {
-	out, err = mortally(c.m, "statuses", func() (found []*onchain.Status, err error) {
+func (c *crashingChain) Statuses(ctx context.Context, sigs []solana.Signature) (out []*onchain.Status, slot uint64, err error) {
+	out, err = callUntilCrash(c.m, "statuses", func() (found []*onchain.Status, err error) {
 		found, slot, err = c.Chain.Statuses(ctx, sigs)
 		return found, err
 	})
 	return out, slot, err
 }
 
-func (c *mortalChain) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
-	return mortally(c.m, "search", func() (onchain.SearchResult, error) { return c.Chain.Search(ctx, sigs) })
+func (c *crashingChain) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
+	return callUntilCrash(c.m, "search", func() (onchain.SearchResult, error) { return c.Chain.Search(ctx, sigs) })
 }
 
-// mortalReads is its RPC as the planner has it.
-type mortalReads struct {
+// crashingReads is the RPC of a process's swap executor.
+type crashingReads struct {
 	swap.Chain
-	m *mortal
+	m *crashingProcess
 }
 
-func (c *mortalReads) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) (out []*onchain.Account, slot uint64, err error) {
-	out, err = mortally(c.m, "look at accounts", func() (found []*onchain.Account, err error) {
+func (c *crashingReads) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) (out []*onchain.Account, slot uint64, err error) {
+	out, err = callUntilCrash(c.m, "read of accounts", func() (found []*onchain.Account, err error) {
 		found, slot, err = c.Chain.Accounts(ctx, keys, commitment, minContextSlot)
 		return found, err
 	})
 	return out, slot, err
 }
 
-func (c *mortalReads) FindSwapEnd(ctx context.Context, s *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
-	return mortally(c.m, "look for the end", func() (*onchain.SwapEnd, error) { return c.Chain.FindSwapEnd(ctx, s, first, last) })
+func (c *crashingReads) FindSwapEnd(ctx context.Context, s *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
+	return callUntilCrash(c.m, "search for the swap's end", func() (*onchain.SwapEnd, error) { return c.Chain.FindSwapEnd(ctx, s, first, last) })
 }
 
-// mortalRouter is its router.
-type mortalRouter struct {
+// crashingRouter is a process's router.
+type crashingRouter struct {
 	swap.Router
-	m *mortal
+	m *crashingProcess
 }
 
-func (r *mortalRouter) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, error) {
-	return mortally(r.m, "quote", func() (*swap.Quote, error) { return r.Router.Quote(ctx, q) })
+func (r *crashingRouter) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, error) {
+	return callUntilCrash(r.m, "quote", func() (*swap.Quote, error) { return r.Router.Quote(ctx, q) })
 }
 
-func (r *mortalRouter) Instructions(ctx context.Context, q *swap.Quote, user solana.PublicKey) (*swap.Instructions, error) {
-	return mortally(r.m, "instructions", func() (*swap.Instructions, error) { return r.Router.Instructions(ctx, q, user) })
+func (r *crashingRouter) Instructions(ctx context.Context, q *swap.Quote, user solana.PublicKey) (*swap.Instructions, error) {
+	return callUntilCrash(r.m, "instructions", func() (*swap.Instructions, error) { return r.Router.Instructions(ctx, q, user) })
 }
 
-// deaf observes nothing.
-type deaf struct{}
+// noSwapObserver ignores all events.
+type noSwapObserver struct{}
 
-func (deaf) SwapDeferred(string)  {}
-func (deaf) RouteRejected(string) {}
+func (noSwapObserver) SwapDeferred(string)  {}
+func (noSwapObserver) RouteRejected(string) {}
 
-// settleWorld is a world that swaps.
-type settleWorld struct {
+// swapWorld is a world with a router for swaps.
+type swapWorld struct {
 	*world
 	router string
 }
 
-// settleSlot gives a swap 6 s.
-const settleSlot = 30 * time.Millisecond
+// swapSlot is the slot duration. With it a swap times out after 6 s.
+const swapSlot = 30 * time.Millisecond
 
-func newSettleWorld(t *testing.T) *settleWorld {
+func newSwapWorld(t *testing.T) *swapWorld {
 	t.Helper()
-	s := &settleWorld{world: newWorldOf(t, settleSlot)}
+	s := &swapWorld{world: newWorldOf(t, swapSlot)}
 	var err error
 	s.router, err = s.chain.ListenRouter("127.0.0.1:0")
 	must(t, err)
@@ -309,7 +308,7 @@ func newSettleWorld(t *testing.T) *settleWorld {
 
 // swapRun is one swap with a database and a payer of its own, from the proof to its end.
 type swapRun struct {
-	*settleWorld
+	*swapWorld
 	db    *pgxpool.Pool
 	store *store.Store
 	payer *feepayer.Key
@@ -319,10 +318,11 @@ type swapRun struct {
 	net   uint64
 }
 
-// newSwapRun is for the test's own goroutine.
-func (s *settleWorld) newSwapRun(gross, least uint64) *swapRun {
+// newSwapRun makes a run with a new request. It may fail the test, so only the test's own goroutine
+// may call it.
+func (s *swapWorld) newSwapRun(gross, least uint64) *swapRun {
 	s.t.Helper()
-	r := &swapRun{settleWorld: s, db: pgtest.Pool(s.t), payer: s.newKey()}
+	r := &swapRun{swapWorld: s, db: pgtest.Pool(s.t), payer: s.newKey()}
 	log := slog.New(slog.DiscardHandler)
 	must(s.t, store.Migrate(s.t.Context(), r.db, log))
 	var err error
@@ -334,9 +334,9 @@ func (s *settleWorld) newSwapRun(gross, least uint64) *swapRun {
 	return r
 }
 
-// ask makes the run's request.
+// ask makes a new request for the run.
 func (r *swapRun) ask(gross, least uint64) {
-	s := r.settleWorld
+	s := r.swapWorld
 	s.t.Helper()
 	wallet := s.newKey().PublicKey()
 	ata, err := shieldpool.AssociatedTokenAccount(wallet, localnet.OutputMint())
@@ -354,42 +354,42 @@ func (r *swapRun) ask(gross, least uint64) {
 	must(s.t, err)
 }
 
-// process is one relay's engine, on the run's database.
+// process is one relay process with the run's database.
 type process struct {
 	*admission.Admission
-	engine *submission.Handler
-	cancel context.CancelFunc
-	ended  chan struct{}
+	handler *submission.Handler
+	cancel  context.CancelFunc
+	ended   chan struct{}
 }
 
-func (r *swapRun) process(m *mortal) (*process, error) { return r.wire(r.wiring(m)) }
+func (r *swapRun) process(m *crashingProcess) (*process, error) { return r.wire(r.wiring(m)) }
 
-// wiring is a mortal process's.
-func (r *swapRun) wiring(m *mortal) wiring {
+// wiring returns the parts of a process that dies with m.
+func (r *swapRun) wiring(m *crashingProcess) wiring {
 	return wiring{
-		store: &mortalStore{r.store, m}, chain: &mortalChain{r.rpc, m, r.db}, reads: &mortalReads{r.rpc, m},
-		router: func(c swap.Router) swap.Router { return &mortalRouter{c, m} },
+		store: &crashingStore{r.store, m}, chain: &crashingChain{r.rpc, m, r.db}, reads: &crashingReads{r.rpc, m},
+		router: func(c swap.Router) swap.Router { return &crashingRouter{c, m} },
 	}
 }
 
-// wiring is the layer between a process and the world.
+// wiring is the parts through which a process reaches the world.
 type wiring struct {
 	store  submission.Store
 	chain  txmgr.Chain
 	reads  swap.Chain
 	router func(swap.Router) swap.Router
-	// spending caps nothing, and least is the payers' least balance, unless set.
+	// spending has no caps unless set. least is the payers' minimum balance, if above the default.
 	spending txmgr.Spending
 	least    uint64
 }
 
-// wire makes a process and runs it.
+// wire makes and runs a process.
 func (r *swapRun) wire(w wiring) (*process, error) {
 	if w.spending == nil {
 		w.spending = unlimited{}
 	}
 	log := slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	pays, err := feepayer.New(feepayer.Options{Keys: []*feepayer.Key{r.payer}, Balances: r.rpc, Log: log, Now: r.clock.now, MinBalance: max(w.least, sol/100)})
+	payers, err := feepayer.New(feepayer.Options{Keys: []*feepayer.Key{r.payer}, Balances: r.rpc, Log: log, Now: r.clock.now, MinBalance: max(w.least, sol/100)})
 	if err != nil {
 		return nil, err
 	}
@@ -397,34 +397,34 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	saga, err := swap.New(swap.Options{
-		Chain: w.reads, Router: w.router(client), Pool: r.pool, RouterProgram: market.ProgramID, Payers: pays,
-		SlippageBps: 50, Observer: deaf{}, Log: log, Now: r.clock.now,
+	executor, err := swap.New(swap.Options{
+		Chain: w.reads, Router: w.router(client), Pool: r.pool, RouterProgram: market.ProgramID, Payers: payers,
+		SlippageBps: 50, Observer: noSwapObserver{}, Log: log, Now: r.clock.now,
 	})
 	if err != nil {
 		return nil, err
 	}
-	signs, err := submission.NewProofAPolicy("auto", w.store, r.key.Hash(), r.clock.now)
+	proofA, err := submission.NewProofAPolicy("auto", w.store, r.key.Hash(), r.clock.now)
 	if err != nil {
 		return nil, err
 	}
 	observer := &counts{n: map[string]int{}}
 	p := &process{ended: make(chan struct{})}
-	p.engine, err = submission.New(submission.Options{
-		Store: w.store, Chain: w.chain, State: r.state, Pool: r.pool, Payers: pays, Spending: w.spending, Leaves: noLeaves{}, ProofA: signs,
+	p.handler, err = submission.New(submission.Options{
+		Store: w.store, Chain: w.chain, State: r.state, Pool: r.pool, Payers: payers, Spending: w.spending, Leaves: noLeaves{}, ProofA: proofA,
 		Observer: observer, Log: log, Now: r.clock.now, Worker: uuid.New(), Concurrency: 4,
 		Price:  txmgr.PriceRule{Cap: 1000, Percentile: 50},
-		Timing: txmgr.Timing{Lease: 600 * time.Millisecond, Poll: settleSlot, Sweep: 5 * settleSlot / 2, Backoff: settleSlot, BackoffCap: 5 * settleSlot, Hold: 5 * settleSlot},
+		Timing: txmgr.Timing{Lease: 600 * time.Millisecond, Poll: swapSlot, Sweep: 5 * swapSlot / 2, Backoff: swapSlot, BackoffCap: 5 * swapSlot, Hold: 5 * swapSlot},
 	})
 	if err == nil {
-		err = saga.Serve(p.engine, 4)
+		err = executor.Serve(p.handler, 4)
 	}
 	if err != nil {
 		return nil, err
 	}
 	p.Admission, err = admission.New(admission.Options{
-		Store: w.store, Pool: r.pool, State: r.state, Payers: pays, Spending: w.spending, Key: r.key, ProofA: signs, Observer: observer,
-		Submissions: p.engine, Ready: always, Now: r.clock.now, NewID: uuid.New,
+		Store: w.store, Pool: r.pool, State: r.state, Payers: payers, Spending: w.spending, Key: r.key, ProofA: proofA, Observer: observer,
+		Submissions: p.handler, Ready: always, Now: r.clock.now, NewID: uuid.New,
 	})
 	if err != nil {
 		return nil, err
@@ -433,7 +433,7 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 	p.cancel = cancel
 	go func() {
 		defer close(p.ended)
-		p.engine.Run(ctx)
+		p.handler.Run(ctx)
 		client.Close()
 	}()
 	return p, nil
@@ -444,21 +444,21 @@ func (p *process) stop() {
 	<-p.ended
 }
 
-// await asks until ok, or an error says that it never will be.
+// await calls ok until it returns true or an error.
 func await(what string, ok func() (bool, error)) error {
-	for deadline := time.Now().Add(patien); ; time.Sleep(settleSlot) {
+	for deadline := time.Now().Add(testTimeout); ; time.Sleep(swapSlot) {
 		switch done, err := ok(); {
 		case err != nil:
 			return fmt.Errorf("%s: %w", what, err)
 		case done:
 			return nil
 		case time.Now().After(deadline):
-			return fmt.Errorf("not within %s: %s", patien, what)
+			return fmt.Errorf("not within %s: %s", testTimeout, what)
 		}
 	}
 }
 
-// ended reads the swap, once both of its legs are final.
+// ended returns the swap once both of its legs are final; nil before.
 func (r *swapRun) ended(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
 	s, err := r.store.Get(ctx, id)
 	if err != nil {
@@ -473,10 +473,10 @@ func (r *swapRun) ended(ctx context.Context, id uuid.UUID) (*submission.Submissi
 	return s, nil
 }
 
-// carry has a process begin the swap and die, and another finish it. met says that the process
-// reached its death, or lived to the swap's end.
-func (r *swapRun) carry(ctx context.Context, d death) (first *mortal, s *submission.Submission, err error) {
-	first = newMortal(d)
+// runWithCrash runs the swap on a first process until it dies or the swap ends. If it died, another process
+// finishes the swap.
+func (r *swapRun) runWithCrash(ctx context.Context, d death) (first *crashingProcess, s *submission.Submission, err error) {
+	first = newCrashingProcess(d)
 	p, err := r.process(first)
 	if err != nil {
 		return first, nil, err
@@ -500,17 +500,17 @@ func (r *swapRun) carry(ctx context.Context, d death) (first *mortal, s *submiss
 	if err != nil || s != nil && !first.died() {
 		return first, s, err
 	}
-	heir := newMortal(death{})
-	if p, err = r.process(heir); err != nil {
+	newOwner := newCrashingProcess(death{})
+	if p, err = r.process(newOwner); err != nil {
 		return first, nil, err
 	}
-	err = await("the heir finishes", end)
+	err = await("the new owner finishes", end)
 	p.stop()
-	first.unmade = append(first.unmade, heir.unmade...)
+	first.unrecordedSends = append(first.unrecordedSends, newOwner.unrecordedSends...)
 	return first, s, err
 }
 
-// check checks the reported results against the chain, and the spending against both.
+// check checks the reported end against the chain, and the payer's spending.
 func (r *swapRun) check(ctx context.Context, s *submission.Submission, least uint64) (faults []string) {
 	fault := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	keys := []solana.PublicKey{r.swap.State, r.call.Swap.RecipientATA, r.call.Recipient, r.payer.PublicKey(), r.swap.WSOL, r.swap.Output}
@@ -530,26 +530,26 @@ func (r *swapRun) check(ctx context.Context, s *submission.Submission, least uin
 		lamports = a.Lamports
 	}
 	if accounts[0] != nil {
-		fault("the swap state is still there")
+		fault("the swap state account still exists")
 	}
-	settled, err := r.rpc.FindSwapEnd(ctx, r.swap, 0, math.MaxUint64)
-	if err != nil || settled == nil {
+	swapEnd, err := r.rpc.FindSwapEnd(ctx, r.swap, 0, math.MaxUint64)
+	if err != nil || swapEnd == nil {
 		return append(faults, fmt.Sprintf("the chain has no end of the swap: %v", err))
 	}
-	if s.Swap.Signature == nil || *s.Swap.Signature != settled.Signature || string(s.Swap.Phase) != string(settled.How) {
-		fault("it is told as %s, the chain says %s", s.Swap.Phase, settled.How)
+	if s.Swap.Signature == nil || *s.Swap.Signature != swapEnd.Signature || string(s.Swap.Phase) != string(swapEnd.How) {
+		fault("the swap is reported as %s with signature %v; on the chain it is %s with %s", s.Swap.Phase, s.Swap.Signature, swapEnd.How, swapEnd.Signature)
 	}
 	const notes, state, account = 2 * 890_880, 2_011_440, 2_039_280
 	var rent uint64
 	switch s.Swap.Phase {
 	case submission.PhaseExecuted:
 		if tokens < least || lamports != 0 {
-			fault("the recipient has %d tokens and %d lamports, the minimum is %d tokens", tokens, lamports, least)
+			fault("the recipient has %d tokens and %d lamports, want at least %d tokens and no lamports", tokens, lamports, least)
 		}
 		rent = notes + account
 	case submission.PhaseRefunded:
 		if tokens != 0 || lamports != r.net+state {
-			fault("the recipient has %d tokens and %d lamports, want %d lamports back", tokens, lamports, r.net+state)
+			fault("the recipient has %d tokens and %d lamports, want a refund of %d lamports", tokens, lamports, r.net+state)
 		}
 		rent = notes + state
 		for _, i := range []int{1, 4, 5} {
@@ -558,7 +558,7 @@ func (r *swapRun) check(ctx context.Context, s *submission.Submission, least uin
 			}
 		}
 	default:
-		fault("it ended as %s", s.Swap.Phase)
+		fault("the swap ended as %s, want executed or refunded", s.Swap.Phase)
 	}
 	var fees uint64
 	infos, err := r.rpc.SignaturesFor(ctx, r.payer.PublicKey(), onchain.Confirmed, solana.Signature{}, solana.Signature{}, 0)
@@ -581,9 +581,9 @@ func (r *swapRun) check(ctx context.Context, s *submission.Submission, least uin
 	return append(faults, r.checkRows(ctx, spent)...)
 }
 
-// checkRows checks the database for consistency and against the spending.
+// checkRows checks the rows in the database for consistency, and the counted spending.
 func (r *swapRun) checkRows(ctx context.Context, spent uint64) (faults []string) {
-	for question, want := range map[string]int64{
+	for query, want := range map[string]int64{
 		"SELECT COALESCE(sum(lamports), 0)::bigint FROM spend_buckets":                                               int64(spent),
 		"SELECT count(*) FROM submissions WHERE state <> 'completed' OR NOT finalized":                               0,
 		"SELECT count(*) FROM submissions":                                                                           2,
@@ -594,56 +594,56 @@ func (r *swapRun) checkRows(ctx context.Context, spent uint64) (faults []string)
 		"SELECT count(*) FROM attempts a JOIN submissions s ON s.id = a.submission_id AND s.signature = a.signature": 2,
 	} {
 		var got int64
-		if err := r.db.QueryRow(ctx, question).Scan(&got); err != nil || got != want {
-			faults = append(faults, fmt.Sprintf("%s gives %d, want %d (%v)", question, got, want, err))
+		if err := r.db.QueryRow(ctx, query).Scan(&got); err != nil || got != want {
+			faults = append(faults, fmt.Sprintf("%s returns %d (%v), want %d", query, got, err, want))
 		}
 	}
 	return faults
 }
 
-// crash carries a swap once for each death, with that many in parallel.
-func (s *settleWorld) crash(atOnce int, gross, least uint64, want submission.Phase, deaths []death) {
+// runCrashes runs a swap once for each death, atOnce of them in parallel.
+func (s *swapWorld) runCrashes(atOnce int, gross, least uint64, want submission.Phase, deaths []death) {
 	s.t.Helper()
-	places := make(chan struct{}, atOnce)
+	running := make(chan struct{}, atOnce)
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	ends := map[submission.Phase]int{}
-	unmet := 0
+	survived := 0
 	for _, d := range deaths {
-		places <- struct{}{}
+		running <- struct{}{}
 		r := s.newSwapRun(gross, least)
 		wg.Go(func() {
-			defer func() { r.db.Close(); <-places }()
+			defer func() { r.db.Close(); <-running }()
 			began := time.Now()
-			first, end, err := r.carry(s.t.Context(), d)
+			first, end, err := r.runWithCrash(s.t.Context(), d)
 			if err != nil {
 				s.t.Errorf("%s: %v", d, err)
 				return
 			}
-			for _, fault := range append(r.check(s.t.Context(), end, least), first.unmade...) {
+			for _, fault := range append(r.check(s.t.Context(), end, least), first.unrecordedSends...) {
 				s.t.Errorf("%s: %s", d, fault)
 			}
 			mu.Lock()
 			defer mu.Unlock()
 			ends[end.Swap.Phase]++
 			if !first.died() {
-				unmet++
+				survived++
 			}
-			s.t.Logf("%s: %s after %s, met %v", d, end.Swap.Phase, time.Since(began).Round(time.Millisecond), first.died())
+			s.t.Logf("%s: %s after %s, process died: %v", d, end.Swap.Phase, time.Since(began).Round(time.Millisecond), first.died())
 		})
 	}
 	wg.Wait()
-	s.t.Logf("%d deaths, of which %d were not met: %v", len(deaths), unmet, ends)
+	s.t.Logf("%d runs, of which %d processes did not reach their death: %v", len(deaths), survived, ends)
 	if ends[want] < len(deaths)/2 {
-		s.t.Errorf("of %d swaps %d were %s: the deaths are beside the point", len(deaths), ends[want], want)
+		s.t.Errorf("%d of %d swaps were %s, want at least half, or the test does not show what it should", ends[want], len(deaths), want)
 	}
-	if unmet > len(deaths)/4 {
-		s.t.Errorf("%d of %d deaths were not met", unmet, len(deaths))
+	if survived > len(deaths)/4 {
+		s.t.Errorf("%d of %d processes did not reach their death, want at most a quarter", survived, len(deaths))
 	}
 }
 
-// deathsOf are the points before and after each call of a life, with at most that many calls of a kind.
-func deathsOf(calls map[string]int, most int) (out []death) {
+// crashPoints returns the points before and after each counted call, for at most the first calls of a kind.
+func crashPoints(calls map[string]int, most int) (out []death) {
 	for _, kind := range slices.Sorted(maps.Keys(calls)) {
 		if kind == "" || strings.HasPrefix(kind, "sent ") {
 			continue
@@ -655,46 +655,46 @@ func deathsOf(calls map[string]int, most int) (out []death) {
 	return out
 }
 
-// rehearse carries a swap without a death and returns the calls that it took.
-func (s *settleWorld) rehearse(gross, least uint64, want submission.Phase) map[string]int {
+// runWithoutCrash runs a swap on a process that does not die, and returns the counts of its calls.
+func (s *swapWorld) runWithoutCrash(gross, least uint64, want submission.Phase) map[string]int {
 	s.t.Helper()
 	r := s.newSwapRun(gross, least)
-	life, end, err := r.carry(s.t.Context(), death{})
+	life, end, err := r.runWithCrash(s.t.Context(), death{})
 	must(s.t, err)
-	for _, fault := range append(r.check(s.t.Context(), end, least), life.unmade...) {
+	for _, fault := range append(r.check(s.t.Context(), end, least), life.unrecordedSends...) {
 		s.t.Error(fault)
 	}
 	if end.Swap.Phase != want {
-		s.t.Fatalf("without a death it is %s, want %s", end.Swap.Phase, want)
+		s.t.Fatalf("without a death the swap is %s, want %s", end.Swap.Phase, want)
 	}
 	return life.calls
 }
 
 const swapGross = sol / 20
 
-// TestAProcessDiesAtAnyCallOfASwapThatIsExecuted, and another finishes.
-func TestAProcessDiesAtAnyCallOfASwapThatIsExecuted(t *testing.T) {
+// TestExecutedSwapSurvivesProcessDeathAtAnyCall: another process finishes the swap.
+func TestExecutedSwapSurvivesProcessDeathAtAnyCall(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it runs a swap for each call that it makes")
 	}
-	s := newSettleWorld(t)
+	s := newSwapWorld(t)
 	net, _ := s.pool.Profile.Fees.Net(swapGross)
 	state, err := s.chain.MarketState()
 	must(t, err)
 	least := state.Output(net) / 100 * 98
-	calls := s.rehearse(swapGross, least, submission.PhaseExecuted)
-	s.crash(10, swapGross, least, submission.PhaseExecuted, deathsOf(calls, 4))
+	calls := s.runWithoutCrash(swapGross, least, submission.PhaseExecuted)
+	s.runCrashes(10, swapGross, least, submission.PhaseExecuted, crashPoints(calls, 4))
 }
 
-// TestAProcessDiesAtAnyCallOfASwapThatIsRefunded, and another finishes.
-func TestAProcessDiesAtAnyCallOfASwapThatIsRefunded(t *testing.T) {
+// TestRefundedSwapSurvivesProcessDeathAtAnyCall: another process finishes the swap.
+func TestRefundedSwapSurvivesProcessDeathAtAnyCall(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it runs a swap for each call that it makes")
 	}
-	s := newSettleWorld(t)
+	s := newSwapWorld(t)
 	const least = 1 << 60
-	calls := s.rehearse(swapGross, least, submission.PhaseRefunded)
-	s.crash(12, swapGross, least, submission.PhaseRefunded, deathsOf(calls, 3))
+	calls := s.runWithoutCrash(swapGross, least, submission.PhaseRefunded)
+	s.runCrashes(12, swapGross, least, submission.PhaseRefunded, crashPoints(calls, 3))
 }

@@ -11,31 +11,33 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// docket is the undecided jobs; a relay has claimed some of them.
-type docket struct {
-	free      []*Job
-	held      int
-	beats     int
-	undecided int
+// undecidedStore is a store of undecided jobs. A relay has claimed some of them.
+type undecidedStore struct {
+	free       []*Job
+	claimed    int // by a relay
+	heartbeats int
+	undecided  int // released as still undecided
 }
 
-func (d *docket) ClaimUndecided(_ context.Context, _ uuid.UUID, limit int) (out []*Job, err error) {
+func (d *undecidedStore) ClaimUndecided(_ context.Context, _ uuid.UUID, limit int) (out []*Job, err error) {
 	n := min(limit, len(d.free))
 	out, d.free = d.free[:n], d.free[n:]
 	return out, nil
 }
 
-func (d *docket) CountUndecided(context.Context) (int, error) { return d.held + d.undecided, nil }
+func (d *undecidedStore) CountUndecided(context.Context) (int, error) {
+	return d.claimed + d.undecided, nil
+}
 
-func (d *docket) Heartbeat(context.Context, Worker, time.Duration) (bool, error) {
-	d.beats++
+func (d *undecidedStore) Heartbeat(context.Context, Worker, time.Duration) (bool, error) {
+	d.heartbeats++
 	return false, nil
 }
 
-func (d *docket) MarkAttemptsDead(context.Context, Lease, []DeadAttempt) error { return nil }
+func (d *undecidedStore) MarkAttemptsDead(context.Context, Lease, []DeadAttempt) error { return nil }
 
-// Release offers undecided jobs again.
-func (d *docket) Release(_ context.Context, l Lease, _ time.Duration, hold string) error {
+// Release makes undecided jobs claimable again.
+func (d *undecidedStore) Release(_ context.Context, l Lease, _ time.Duration, hold string) error {
 	if hold == HoldExpiry {
 		d.undecided++
 		d.free = append(d.free, &Job{Lease: l})
@@ -43,14 +45,14 @@ func (d *docket) Release(_ context.Context, l Lease, _ time.Duration, hold strin
 	return nil
 }
 
-func (d *docket) ReleaseAll(context.Context, uuid.UUID) (int, error) { return 0, nil }
+func (d *undecidedStore) ReleaseAll(context.Context, uuid.UUID) (int, error) { return 0, nil }
 
-// TestAPassDecidesAllThatWaits: any number of jobs, once each, under a lease that is kept no matter
-// how long the searches take.
-func TestAPassDecidesAllThatWaits(t *testing.T) {
+// TestDecideUndecidedDecidesEachJobOnce: each job is searched once, and heartbeats keep the lease no matter how
+// long the searches take.
+func TestDecideUndecidedDecidesEachJobOnce(t *testing.T) {
 	t.Parallel()
-	const all, alive, held = 2*statusBatch + 50, 300, 7
-	d := &docket{held: held}
+	const all, alive, claimed = 2*statusBatch + 50, 300, 7
+	d := &undecidedStore{claimed: claimed}
 	for n := range all {
 		c := &Job{Lease: Lease{ID: uuid.New()}}
 		if n < alive {
@@ -59,14 +61,14 @@ func TestAPassDecidesAllThatWaits(t *testing.T) {
 		d.free = append(d.free, c)
 	}
 	searches := 0
-	ended, waiting, err := DecideUndecided(t.Context(), d, func(_ context.Context, s []solana.Signature) (onchain.SearchResult, error) {
+	decided, waiting, err := DecideUndecided(t.Context(), d, func(_ context.Context, s []solana.Signature) (onchain.SearchResult, error) {
 		searches++
 		return onchain.SearchResult{Statuses: make([]*onchain.Status, len(s)), FinalizedSlot: 10, FinalizedHeight: 10, FirstAvailable: 1}, nil
 	})
-	if err != nil || ended != all-alive || waiting != alive+held || searches != alive {
-		t.Errorf("%d are ended and %d wait after %d searches (%v), want %d, %d and %d", ended, waiting, searches, err, all-alive, alive+held, alive)
+	if err != nil || decided != all-alive || waiting != alive+claimed || searches != alive {
+		t.Errorf("%d jobs are decided and %d wait after %d searches (%v), want %d, %d and %d", decided, waiting, searches, err, all-alive, alive+claimed, alive)
 	}
-	if d.beats < searches {
-		t.Errorf("the lease is kept %d times in %d searches", d.beats, searches)
+	if d.heartbeats < searches {
+		t.Errorf("there were %d heartbeats in %d searches, want at least one for each", d.heartbeats, searches)
 	}
 }
