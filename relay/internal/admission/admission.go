@@ -1,5 +1,5 @@
-// Package admission checks requests. It commits what it accepts to the database. What it
-// refuses leaves nothing behind and never reaches the chain.
+// Package admission checks requests. It commits accepted requests to the database. A refused
+// request is not stored and never reaches the chain.
 package admission
 
 import (
@@ -28,12 +28,12 @@ type Options struct {
 	Key      *groth16.Key
 	ProofA   *submission.ProofAPolicy
 	Observer submission.Observer
-	// Submissions works on what is accepted.
+	// Submissions works on accepted submissions.
 	Submissions *submission.Handler
 	// Ready returns an error while nothing may be accepted.
 	Ready func() error
 	Now   func() time.Time
-	// NewID generates request ids. They open /status, so they must not be guessable.
+	// NewID generates request ids. They give access to /status, so they must not be guessable.
 	NewID func() uuid.UUID
 }
 
@@ -44,29 +44,29 @@ type Admission struct {
 	queue  queueLength
 }
 
-// New checks the options and measures the note bounds.
+// New checks the options and computes the note bounds.
 func New(o Options) (*Admission, error) {
 	if o.Store == nil || o.Pool == nil || o.State == nil || o.Payers == nil || o.Spending == nil ||
 		o.Key == nil || o.ProofA == nil || o.Observer == nil || o.Submissions == nil || o.Ready == nil || o.Now == nil || o.NewID == nil {
-		return nil, errors.New("admission needs every one of its options")
+		return nil, errors.New("admission needs all of its options")
 	}
 	a := &Admission{Options: o, bounds: map[shieldpool.Kind]int{}}
 	for _, k := range []shieldpool.Kind{shieldpool.KindTransfer, shieldpool.KindWithdrawal, shieldpool.KindSwap} {
 		bound, err := o.Pool.NoteBound(k, o.Submissions.Table)
 		if err != nil {
-			return nil, fmt.Errorf("measure the note bound of a %s: %w", k, err)
+			return nil, fmt.Errorf("compute the note bound of a %s: %w", k, err)
 		}
 		a.bounds[k] = bound
 	}
 	return a, nil
 }
 
-// NoteBounds returns the bytes of note envelope that fit each kind of transaction.
+// NoteBounds returns how many bytes of encrypted notes fit into each kind of transaction.
 func (a *Admission) NoteBounds() map[shieldpool.Kind]int { return a.bounds }
 
-// Submit accepts a request, or finds the submission that it repeats. Bad input and
-// temporary inability are refusals. Bytes are checked first, then the proof, then the
-// database, then the chain, so that a forged proof costs neither of the last two.
+// Submit accepts a request, or returns the submission that it repeats. Bad input and
+// temporary conditions are refusals. The bytes are checked first, then the proof, then the
+// database, then the chain, so that a forged proof causes no call to database or chain.
 func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submission.Submission, error) {
 	began := a.Now()
 	if err := a.Ready(); err != nil {
@@ -92,8 +92,8 @@ func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submissi
 	return accepted, err
 }
 
-// Check asks database and chain whether a call whose bytes and proof are valid may be
-// accepted. It returns the submission to accept, or the earlier one that it repeats.
+// Check checks, with database and chain, whether a call whose bytes and proof are valid may be
+// accepted. It returns the submission to accept, or the earlier submission that it repeats.
 func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding groth16.Sign, key []byte) (s, earlier *submission.Submission, err error) {
 	accepted, err := a.accepts(ctx, encoding)
 	if err != nil {
@@ -131,8 +131,8 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 	return s, nil, nil
 }
 
-// Accept commits the submission. If this process has capacity for it, the submission is
-// this process's from the commit on, without a claim from the queue.
+// Accept commits the submission. If this process has capacity for it, the process owns the
+// submission from the commit on, without a claim from the queue.
 func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []byte) (*submission.Submission, error) {
 	manager := a.Submissions.Manager
 	if !manager.ReserveCapacity() {
@@ -154,28 +154,28 @@ func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []
 		manager.NotifyOthers()
 		return s, nil
 	}
-	// The manager needs a copy of its own: the caller goes on reading this one.
-	mine := *s
-	manager.Start(ctx, mine.Job())
+	// The manager needs its own copy, because the caller goes on reading s.
+	managed := *s
+	manager.Start(ctx, managed.Job())
 	return s, nil
 }
 
-// checkFunds refuses a call that no fee payer, or no cap, lets the relay pay for.
+// checkFunds refuses a call that no fee payer can pay, or that the spend caps do not allow.
 func (a *Admission) checkFunds(ctx context.Context, c *shieldpool.Call) error {
 	cost := c.Rent() + shieldpool.SignatureFee
-	held, booked := cost, cost
+	payerNeeds, capsCount := cost, cost
 	if c.Swap != nil { // a swap that has started has to be finished
-		held, booked = cost+shieldpool.SwapUpfrontCost, cost+shieldpool.TokenAccountRent+shieldpool.SignatureFee
+		payerNeeds, capsCount = cost+shieldpool.SwapUpfrontCost, cost+shieldpool.TokenAccountRent+shieldpool.SignatureFee
 	}
-	if err := a.Payers.Ready(ctx, held); err != nil {
+	if err := a.Payers.Ready(ctx, payerNeeds); err != nil {
 		return err
 	}
-	return a.Spending.Ready(ctx, c.Kind() == shieldpool.KindTransfer, booked)
+	return a.Spending.Ready(ctx, c.Kind() == shieldpool.KindTransfer, capsCount)
 }
 
 // KeyHash returns the hash under which a client's idempotency key is stored. With API keys,
-// each client has keys of its own. Without them clients cannot be told apart, so the key is
-// scoped to its content: nobody can use up another's key.
+// each client has its own keys. Without API keys clients cannot be distinguished, so the key
+// is scoped to the content of its request: nobody can use up another client's key.
 func KeyHash(key string, client [32]byte, c *shieldpool.Call) []byte {
 	if key == "" {
 		return nil

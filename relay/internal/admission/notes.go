@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// checkNotes asks the chain whether the notes are unspent and the recipient can be paid.
+// checkNotes checks on the chain whether the notes are unspent and the recipient can be paid.
 func (a *Admission) checkNotes(ctx context.Context, c *shieldpool.Call) error {
 	seen, err := a.State.Inspect(ctx, c.Inputs, c.Recipient, 0)
 	if err != nil {
@@ -20,8 +20,8 @@ func (a *Admission) checkNotes(ctx context.Context, c *shieldpool.Call) error {
 		if !spent {
 			continue
 		}
-		// A client whose note is wrongly called spent takes it for lost. So every endpoint
-		// is asked. Where they contradict each other, the submission is accepted, and
+		// A client believes that a note which is refused as spent is lost. So every endpoint is
+		// asked. If the endpoints contradict each other, the submission is accepted, and
 		// simulations at two endpoints decide.
 		if spent, err = a.State.Spent(ctx, c.Inputs.Nullifiers[i]); err != nil {
 			return err
@@ -35,7 +35,7 @@ func (a *Admission) checkNotes(ctx context.Context, c *shieldpool.Call) error {
 			"the recipient's account belongs to a program other than the system program, so it is no wallet and a refund might be lost in it: expected a wallet's own address")
 	}
 	if c.Kind() != shieldpool.KindWithdrawal {
-		return nil // a refund also gives a swap's recipient the rent of the swap state, which is above the minimum
+		return nil // a swap's refund also pays the recipient the rent of the swap state, which is above the minimum
 	}
 	net, _ := a.Pool.Profile.Fees.Net(c.Inputs.Gross())
 	if least := a.Pool.Profile.RecipientMinimum; net < least && seen.RecipientLamports < least-net {

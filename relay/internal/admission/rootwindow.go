@@ -18,14 +18,14 @@ const (
 	// leavesPerSubmission is the number of leaves that a submission appends, and so the number of
 	// roots that it evicts from the root history.
 	leavesPerSubmission = 2
-	// queueCountMaxAge is the greatest age of the fleet's count. The submissions that this
-	// process accepted since are added to it.
+	// queueCountMaxAge is the greatest age of the count of queued submissions of all relays.
+	// Submissions that this process has accepted since then are added to the count.
 	queueCountMaxAge = 100 * time.Millisecond
-	// treeSlotReportDelay is how long it takes at most until the fleet knows a slot that one
-	// process has observed.
+	// treeSlotReportDelay is the longest time until all relays know a slot that one process has
+	// observed.
 	treeSlotReportDelay = 150 * time.Millisecond
-	// poolBusyRetryAfter is the delay that clients are given: one or two slots land some
-	// submissions.
+	// poolBusyRetryAfter is the Retry-After of a busy pool: within one or two slots some
+	// submissions land.
 	poolBusyRetryAfter = time.Second
 )
 
@@ -33,33 +33,34 @@ const (
 type rootWindow struct {
 	// seq is the number of leaves that the tree had when the root was its newest.
 	seq uint64
-	// untilEviction is the number of leaves after which the root leaves the root history.
-	// known is false when the tree account cannot tell.
+	// untilEviction is the number of leaves that can follow before the root leaves the root
+	// history.
 	untilEviction int
 	// oldest is the seq of the oldest root in the root history.
 	oldest uint64
-	known  bool
+	// known is false when the tree account is not consistent; the other fields are then zero.
+	known bool
 }
 
-// findRoot looks the root up in the root history. Without a self-checked tree nothing is
-// known, and the simulation before signing decides.
+// findRoot finds the root's position in the root history. If the tree account is not
+// consistent, nothing is known, and the simulation before signing decides.
 func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, error) {
 	snap, err := a.State.TreeWith(ctx, root, treeMaxAge)
 	if err != nil || !snap.Checked {
 		return rootWindow{}, err
 	}
-	headroom := snap.Tree.LeavesUntilEviction(root)
-	if headroom < 0 {
+	untilEviction := snap.Tree.LeavesUntilEviction(root)
+	if untilEviction < 0 {
 		return rootWindow{}, a.refuseUnknownRoot(ctx, root, &snap)
 	}
-	newest, untilEviction := snap.Tree.NextIndex, len(snap.Tree.History)-1
-	seqAt := func(age int) uint64 { return newest - min(uint64(age), newest) } //nolint:gosec // the headroom is below the root history's length
-	return rootWindow{seq: seqAt(untilEviction - headroom), untilEviction: headroom, oldest: seqAt(untilEviction), known: true}, nil
+	newest, oldestAge := snap.Tree.NextIndex, len(snap.Tree.History)-1
+	seqAt := func(age int) uint64 { return newest - min(uint64(age), newest) } //nolint:gosec // untilEviction is at most oldestAge
+	return rootWindow{seq: seqAt(oldestAge - untilEviction), untilEviction: untilEviction, oldest: seqAt(oldestAge), known: true}, nil
 }
 
-// refuseUnknownRoot distinguishes a root that has left the root history from one that the
-// node has not reached yet. Another process may just have given that root to the client; it
-// reports the slot to the others within treeSlotReportDelay.
+// refuseUnknownRoot distinguishes a root that has left the root history from a root that the
+// node has not reached yet. Another process may just have given the root to the client. That
+// process reports its slot to the others within treeSlotReportDelay, so wait for the report.
 func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *onchain.Snapshot) error {
 	select {
 	case <-ctx.Done():
@@ -83,18 +84,18 @@ func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *
 	return submission.StaleRoot(root, snap.Tree.Root)
 }
 
-// checkQueue refuses a submission when those before it would evict its root from the root
-// history. Otherwise it would fail as a stale root after a wait, and keep its notes
+// checkQueue refuses a submission when the submissions ahead of it would evict its root from
+// the root history. Otherwise it would fail with a stale root after a wait, and keep its notes
 // reserved meanwhile.
-func (a *Admission) checkQueue(ctx context.Context, p rootWindow) error {
-	if !p.known {
+func (a *Admission) checkQueue(ctx context.Context, w rootWindow) error {
+	if !w.known {
 		return nil
 	}
-	most := p.untilEviction / leavesPerSubmission
+	most := w.untilEviction / leavesPerSubmission
 	if n, ok := a.queue.recent(a.Now()); ok && n <= most {
 		return nil
 	}
-	total, err := a.Store.CountAhead(ctx, a.Pool.Address, p.oldest, math.MaxInt64, most+1)
+	total, err := a.Store.CountAhead(ctx, a.Pool.Address, w.oldest, math.MaxInt64, most+1)
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (a *Admission) checkQueue(ctx context.Context, p rootWindow) error {
 		a.queue.set(total, a.Now())
 		return nil
 	}
-	ahead, err := a.Store.CountAhead(ctx, a.Pool.Address, p.oldest, p.seq, most+1)
+	ahead, err := a.Store.CountAhead(ctx, a.Pool.Address, w.oldest, w.seq, most+1)
 	if err != nil || ahead <= most {
 		return err
 	}
@@ -111,15 +112,15 @@ func (a *Admission) checkQueue(ctx context.Context, p rootWindow) error {
 		Retry(poolBusyRetryAfter)
 }
 
-// queueLength keeps the fleet's count of submissions that have not landed.
+// queueLength caches the count of all relays' submissions that have not landed.
 type queueLength struct {
 	mu sync.Mutex
 	n  int
 	at time.Time
 }
 
-// recent returns the last count plus the submissions accepted here since; false when the
-// count is old.
+// recent returns the last count plus the submissions that this process accepted since then;
+// false when the count is old.
 func (q *queueLength) recent(now time.Time) (int, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -11,12 +11,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// A swap's lamports leave the pool before it is known whether anybody can swap them. So
-// everything that would keep the second leg from ending, either way, is refused before the
-// first one is signed.
+// A swap's lamports leave the pool before it is known whether they can be swapped. So every
+// request whose second leg could neither be executed nor refunded is refused before the first
+// leg is signed.
 
-// swapDestination checks a swap as far as its bytes allow. The recipient is zero when the
-// request names none: it is then read from the chain.
+// swapDestination makes the checks of a swap that need only the request. The recipient is zero
+// when the request names none; it is then read from the chain.
 func (a *Admission) swapDestination(r submission.Request, in *shieldpool.PublicInputs) (d shieldpool.Destination, err error) {
 	if !in.HasNullifier(0) {
 		return d, invalidSwap("nullifier 0 is zero, and the swap's account on the chain is named by it, so every such swap would share one: expected a note's nullifier there; a missing input goes second")
@@ -54,7 +54,7 @@ func (a *Admission) swapDestination(r submission.Request, in *shieldpool.PublicI
 	return d, a.refuseSwapAccounts(d.Recipient, terms, in)
 }
 
-// swapAddress decodes an address. The error shows its length, not its value.
+// swapAddress decodes an address. The error contains the text's length, not its value.
 func swapAddress(name, text string) (solana.PublicKey, error) {
 	key, err := solana.PublicKeyFromBase58(text)
 	if err != nil {
@@ -76,16 +76,16 @@ func (a *Admission) refuseSwapAccounts(wallet solana.PublicKey, terms *shieldpoo
 	if err != nil {
 		return err
 	}
-	for _, own := range []solana.PublicKey{swap.State, swap.WSOL, swap.Output, terms.RecipientATA, terms.OutputMint, solana.TokenProgramID, solana.SPLAssociatedTokenAccountProgramID} {
-		if wallet.Equals(own) {
+	for _, swapAccount := range []solana.PublicKey{swap.State, swap.WSOL, swap.Output, terms.RecipientATA, terms.OutputMint, solana.TokenProgramID, solana.SPLAssociatedTokenAccountProgramID} {
+		if wallet.Equals(swapAccount) {
 			return refusal.New(refusal.InvalidRecipient, "recipient is an account or program of the swap itself: expected a wallet of the client's own")
 		}
 	}
 	return nil
 }
 
-// checkSwapAccounts asks the chain whether the output can be paid out, and to whom: to the
-// request's wallet, or to the owner of the existing token account.
+// checkSwapAccounts checks on the chain whether the output can be paid out. If the request
+// names no recipient, the owner of the existing token account becomes the recipient.
 func (a *Admission) checkSwapAccounts(ctx context.Context, c *shieldpool.Call) error {
 	seen, err := a.State.Tokens(ctx, c.Swap.OutputMint, c.Swap.RecipientATA)
 	if err != nil {
@@ -135,7 +135,7 @@ func (a *Admission) recipientOf(account *shieldpool.TokenAccount, c *shieldpool.
 	return nil
 }
 
-// checkMint refuses an account that the SPL Token program has not made a mint.
+// checkMint refuses an account that is not an initialised mint of the SPL Token program.
 func checkMint(a *onchain.Account) error {
 	switch {
 	case a == nil:
@@ -151,8 +151,8 @@ func checkMint(a *onchain.Account) error {
 	return nil
 }
 
-// tokenAccount reads the account of the mint's tokens; nil when there is none. Anybody may
-// have transferred lamports to the address, which makes no token account.
+// tokenAccount parses a token account of the mint; nil when there is none. Anybody may have
+// transferred lamports to the address, which does not make it a token account.
 func tokenAccount(a *onchain.Account, mint solana.PublicKey) (*shieldpool.TokenAccount, error) {
 	switch {
 	case a == nil || a.Owner.Equals(solana.SystemProgramID):

@@ -8,7 +8,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// decode checks everything that bytes alone can tell.
+// decode makes all checks that need only the request's bytes, and returns the call.
 func (a *Admission) decode(r submission.Request) (*shieldpool.Call, error) {
 	if err := shieldpool.CheckProofLength(r.Proof); err != nil {
 		return nil, err

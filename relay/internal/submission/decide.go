@@ -22,14 +22,15 @@ type noteFact int
 const (
 	notesUnread noteFact = iota
 	notesUnspent
-	// notesSpentByUs: a transaction of one of our payers did exactly what the submission
-	// asks for.
+	// notesSpentByUs: an own transaction with the submission's content spent the notes.
 	notesSpentByUs
-	// notesSpentByOther: a stranger or another submission spent them, and that is final.
+	// notesSpentByOther: a finalized transaction of a stranger or of another submission spent
+	// the notes.
 	notesSpentByOther
-	// notesSpentNotFinal: as notesSpentByOther, but a fork may still undo it.
+	// notesSpentNotFinal: as notesSpentByOther, but the transaction is not finalized, and a
+	// fork may still roll it back.
 	notesSpentNotFinal
-	// notesUnknown: they are spent, and no history shows by whom.
+	// notesUnknown: the notes are spent, and no history shows by whom.
 	notesUnknown
 )
 
@@ -40,7 +41,8 @@ const (
 	rootUnread rootFact = iota
 	rootInHistory
 	rootGone
-	// rootNotSeen: the root history does not have it, and cannot have lost it yet.
+	// rootNotSeen: the root history does not have the root, and too few leaves followed the
+	// root to evict it.
 	rootNotSeen
 	// rootUnverifiable: the tree account contradicts itself, so that only the program can decide.
 	rootUnverifiable
@@ -67,12 +69,12 @@ const (
 	stepLand step = iota
 	// stepTrack: an attempt may still land.
 	stepTrack
-	// stepNoHistory: the endpoints cannot show whether it landed.
+	// stepNoHistory: the endpoints cannot show whether an attempt landed, or who spent the notes.
 	stepNoHistory
 	// stepReadNotes and stepReadRoot read the accounts.
 	stepReadNotes
 	stepReadRoot
-	// stepAdopt: a transaction of ours that the database does not know made the nullifiers.
+	// stepAdopt: an own transaction spent the notes, although no live attempt landed.
 	stepAdopt
 	// stepFailSpent, stepFailRoot and stepFailClass end the submission.
 	stepFailSpent
@@ -86,24 +88,24 @@ const (
 	stepSign
 )
 
-// decide is the one place that decides the next step from the facts. No attempt is signed
+// decide is the only place that decides the next step from the facts. No attempt is signed
 // and no submission fails before every earlier attempt is dead and the nullifiers were read
 // after that.
 func decide(f *facts) step {
-	var may, lost bool
+	var anyMayLand, anyForgotten bool
 	for _, v := range f.verdicts {
 		switch v {
 		case landed:
 			return stepLand
 		case mayLand:
-			may = true
+			anyMayLand = true
 		case forgotten:
-			lost = true
+			anyForgotten = true
 		case failedOnChain, expired:
 		}
 	}
 	switch {
-	case may:
+	case anyMayLand:
 		return stepTrack
 	case f.notes == notesUnread:
 		return stepReadNotes
@@ -115,7 +117,7 @@ func decide(f *facts) step {
 		return stepFailSpent
 	case f.notes == notesSpentNotFinal:
 		return stepRetry
-	case lost:
+	case anyForgotten:
 		return stepNoHistory
 	case f.root == rootUnread:
 		return stepReadRoot
@@ -128,17 +130,17 @@ func decide(f *facts) step {
 	}
 }
 
-// afterClass is the next step after a failure while notes are unspent and the
-// root is not known to be gone.
+// afterClass returns the next step after a failure of that class, while the notes are unspent
+// and the root is not known to be gone.
 func afterClass(f *facts) step {
 	switch f.class {
 	case "":
 		return stepSign
 	case shieldpool.ClassTransient, shieldpool.ClassBlockhash, shieldpool.ClassAlreadyProcessed,
 		shieldpool.ClassSwapNotReady, shieldpool.ClassRaiseCompute, shieldpool.ClassFeePayerEmpty, shieldpool.ClassSpent:
-		// Another payer may have lamports; if none has, picking one pauses the queue. When
-		// the program reports a spent note and the accounts do not, the two reads are of
-		// different slots.
+		// Another payer may have lamports; if no payer has, picking a payer pauses the queue.
+		// When the program reports a spent note and the accounts do not, the two reads were
+		// made at different slots.
 		return stepRetry
 	case shieldpool.ClassStaleProof:
 		if f.root == rootUnverifiable || f.rootLongMissing {

@@ -40,8 +40,8 @@ type Options struct {
 	Table *shieldpool.LookupTable
 }
 
-// Handler advances submissions by means of the transaction manager that it makes, and writes
-// their outcomes. It implements txmgr.Handler and txmgr.Outcomes.
+// Handler advances submissions with a transaction manager, and writes their outcomes. It
+// implements txmgr.Handler and txmgr.Outcomes.
 type Handler struct {
 	Options
 	// Manager has the submissions as its main lane.
@@ -54,10 +54,10 @@ type Handler struct {
 	failedNotes failedNotes
 }
 
-// New checks the options.
+// New makes a Handler with its transaction manager.
 func New(o Options) (*Handler, error) {
 	if o.State == nil || o.Pool == nil || o.Leaves == nil || o.ProofA == nil || o.Store == nil || o.Observer == nil {
-		return nil, errors.New("submissions need every one of their options")
+		return nil, errors.New("submissions need all of their options")
 	}
 	h := &Handler{Options: o, TreeSlots: newTreeSlots(o.Store, o.Pool.Address, o.Log)}
 	var err error
@@ -103,8 +103,8 @@ type progress struct {
 	facts
 	// minContextSlot is the slot that account reads must have reached.
 	minContextSlot uint64
-	// landing is set when an attempt landed, and when a landing is adopted that the
-	// database does not know.
+	// landing is set when an attempt landed, or an own transaction that the database does not
+	// know.
 	landing *txmgr.Landing
 	// spent is the index of the spent nullifier.
 	spent int
@@ -160,7 +160,7 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 	}
 }
 
-// launch signs and sends the client's own call, or finds out why it would fail.
+// launch signs and sends the client's call, or records why it would fail.
 func (h *Handler) launch(ctx context.Context, j *txmgr.Job, p *progress) error {
 	failure, err := h.Manager.Launch(ctx, j, h.draft(FromJob(j)), p.minContextSlot)
 	if err != nil || failure == nil {
@@ -179,7 +179,7 @@ func (p *progress) fail(f *txmgr.Failure) {
 	}
 }
 
-// draft is the client's own call.
+// draft is the transaction of the client's call.
 func (h *Handler) draft(s *Submission) *txmgr.Draft {
 	d := &txmgr.Draft{Purpose: txmgr.PurposeTransact, Rent: s.Call.Rent(), Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 		return h.Pool.Transaction(payer, s.Call, compute, hash, h.Table)
@@ -194,7 +194,7 @@ func (h *Handler) draft(s *Submission) *txmgr.Draft {
 func (h *Handler) finishStep(ctx context.Context, j *txmgr.Job, p *progress, s step) error {
 	switch s {
 	case stepNoHistory:
-		return &txmgr.Deferral{Reason: txmgr.HoldHistory, Fault: true, Cause: errors.New("no endpoint's history reaches back to an attempt that can land no more: give the relay an endpoint with the role archive")}
+		return &txmgr.Deferral{Reason: txmgr.HoldHistory, Fault: true, Cause: errors.New("no endpoint's history reaches back to an attempt that can no longer land: give the relay an endpoint with the role archive")}
 	case stepHold:
 		return &txmgr.Deferral{Reason: string(p.class), Fault: true, Cause: p.failure}
 	case stepRetry:
@@ -211,7 +211,7 @@ func (h *Handler) finishStep(ctx context.Context, j *txmgr.Job, p *progress, s s
 			return err
 		}
 	}
-	// Attempts that still count as live cannot land: only their history may be missing.
+	// No live attempt can land. It may only count as live because no history reaches back to it.
 	if err := h.Manager.MarkDead(ctx, j); err != nil {
 		return err
 	}
@@ -225,14 +225,14 @@ func (h *Handler) finishStep(ctx context.Context, j *txmgr.Job, p *progress, s s
 	}
 }
 
-// fail ends a submission for good.
+// fail ends a submission with a final failure.
 func (h *Handler) fail(ctx context.Context, j *txmgr.Job, why *refusal.Refusal) error {
 	s := FromJob(j)
 	if s.RolledBack {
 		why = why.With("rolled_back", true)
 	}
-	// This is recorded before a client can see the outcome and post again. If the write
-	// fails and is repeated, the notes only wait longer.
+	// The failed notes are recorded before a client can see the outcome and post again. If the
+	// write fails and is repeated, the notes are only refused for longer.
 	_, paid := retryAt(j.Dead)
 	h.failedNotes.add(s.Call.Inputs, paid, h.Now())
 	if err := h.Store.Fail(ctx, j.Lease, why); err != nil {

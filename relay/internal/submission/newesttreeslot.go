@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// treeSlotTimeout bounds one report of a slot to the other relays, and treeSlotRetry
-	// is the pause before it is repeated.
+	// treeSlotTimeout bounds one report of a slot to the other relays. treeSlotRetry is the
+	// pause before a failed report is repeated.
 	treeSlotTimeout = time.Second
 	treeSlotRetry   = 50 * time.Millisecond
 )
 
-// TreeSlots reports to the other relays the newest slot at which the pool's tree changed,
-// so that a process whose node is behind can notice that.
+// TreeSlots reports the newest slot at which the pool's tree changed to the other relays, so
+// that a process can notice that its node is behind.
 type TreeSlots struct {
 	store   Store
 	pool    solana.PublicKey
@@ -37,8 +37,8 @@ func (t *TreeSlots) Observe(slot uint64) {
 }
 
 // landed reports a slot in which a transaction of the pool landed: the tree changed there,
-// even if no node that is read has reached it yet. Without the report, a process whose
-// nodes are all behind would call roots stale that are too new.
+// even if no node that is read has reached the slot yet. Without the report, a process whose
+// nodes are all behind would reject roots newer than its tree as stale.
 func (t *TreeSlots) landed(slot uint64) {
 	for {
 		seen := t.highest.Load()
@@ -70,8 +70,8 @@ func (t *TreeSlots) run(ctx context.Context) {
 		call, cancel := context.WithTimeout(ctx, treeSlotTimeout)
 		if err := t.store.RecordTreeSlot(call, t.pool, t.highest.Load()); err != nil && ctx.Err() == nil {
 			t.log.DebugContext(ctx, "sharing the highest observed slot failed; retrying", "error", err)
-			// When a database is back, it also serves processes that start. They must not
-			// refuse roots before they can know what this one has observed.
+			// Retry soon: once the database is back, another process may read it before this
+			// process has reported its slot, and would refuse new roots.
 			time.AfterFunc(treeSlotRetry, t.signal)
 		}
 		cancel()

@@ -26,7 +26,7 @@ func (h *Handler) Complete(ctx context.Context, landed []txmgr.Landed) (lost []t
 	if len(landed) > 0 && landed[0].Kind != KindSwapExecution { // second legs add no leaves
 		h.addLeavesAndRoot(ctx, landed, landings)
 	}
-	// A database that hangs must not stop the next try.
+	// A hanging database must not prevent the next try.
 	ctx, cancel := context.WithTimeout(ctx, h.Timing.Lease)
 	defer cancel()
 	if lost, err = h.Store.Complete(ctx, landings); err != nil {
@@ -40,8 +40,8 @@ func (h *Handler) Complete(ctx context.Context, landed []txmgr.Landed) (lost []t
 	return lost, nil
 }
 
-// addLeavesAndRoot adds leaves and root for the clients' convenience: an index or a chain
-// that does not answer must not delay the outcome.
+// addLeavesAndRoot adds leaf indices and root, which are only a convenience for clients: an
+// index or a chain that does not answer must not delay the outcome.
 func (h *Handler) addLeavesAndRoot(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
 	ctx, cancel := context.WithTimeout(ctx, leavesTimeout)
 	defer cancel()
@@ -68,7 +68,7 @@ func (h *Handler) addLeavesAndRoot(ctx context.Context, landed []txmgr.Landed, l
 	}
 }
 
-// commitmentsOf are the leaves that a submission adds.
+// commitmentsOf returns the leaves that a submission adds.
 func commitmentsOf(s *Submission) [][32]byte {
 	if s.Kind == KindSwapExecution {
 		return nil
@@ -89,7 +89,7 @@ func indicesOf(commitments [][32]byte, found map[[32]byte]uint64) []uint64 {
 	return out
 }
 
-// reportCompleted reports a landing that is written.
+// reportCompleted reports a recorded landing to observer and log.
 func (h *Handler) reportCompleted(ctx context.Context, s *Submission, o *Outcome) {
 	if s.Kind == KindSwapExecution {
 		h.Observer.Outcome(s.Kind, string(o.Phase))
@@ -128,8 +128,8 @@ func (h *Handler) Finalize(ctx context.Context, landed []txmgr.Landed) (lost []t
 	return lost, nil
 }
 
-// addAtFinality adds leaves and root for submissions that landed while the index or the chain did
-// not answer. The store keeps a root that it has.
+// addAtFinality adds leaf indices and root for submissions that landed while the index or the chain
+// did not answer. The store does not replace a root that it already has.
 func (h *Handler) addAtFinality(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
 	var wanted [][32]byte
 	for _, l := range landed {
@@ -179,8 +179,8 @@ func endPhase(p txmgr.Purpose) Phase {
 	}
 }
 
-// returnedRent returns the rent, in lamports, that a landing returned to our payers: our
-// own execution returns the state's rent to its payer, a stranger's to the stranger.
+// returnedRent returns the rent, in lamports, that a landing returned to the relay's payers.
+// An execution returns the rent of the swap state to its own payer, which may be a stranger.
 func returnedRent(l txmgr.Landed) (lamports uint64) {
 	if l.Ours && l.Purpose == txmgr.PurposeExecute {
 		return shieldpool.SwapStateRent

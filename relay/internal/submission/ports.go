@@ -17,8 +17,9 @@ import (
 type PoolState interface {
 	// Tree returns the tree account, not older than maxAge if the chain answers.
 	Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error)
-	// TreeWith returns the tree account that has the root in its root history: the one from
-	// Tree, or any endpoint's. When all lack it, it is the newest one, read after the call.
+	// TreeWith returns a tree account that has the root in its root history: the account from
+	// Tree, or that of another endpoint. When no account has the root, it returns the newest
+	// one, read after the call.
 	TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error)
 	// Inspect reads nullifiers and recipient at one slot, not before minContextSlot.
 	Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error)
@@ -34,9 +35,9 @@ type PoolState interface {
 
 // LeafIndex finds the indices of commitments in the tree.
 type LeafIndex interface {
-	// Sync reads what the chain has confirmed.
+	// Sync reads the blocks that the chain has confirmed.
 	Sync(ctx context.Context) error
-	// Find returns the index of each commitment that has been read.
+	// Find returns the index of each commitment that the index has read.
 	Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error)
 }
 
@@ -53,12 +54,12 @@ type Observer interface {
 type Notifications struct {
 	// Done is called for every submission that any process finishes.
 	Done func(uuid.UUID)
-	// Due is called when something became due that has no owner.
+	// Due is called when a submission without an owner became due.
 	Due func()
 }
 
 // Listener receives notifications of other processes, until ctx ends or the connection
-// breaks. Reading the rows makes up for missed ones.
+// breaks. The receiver also reads the rows, because notifications can be missed.
 type Listener interface {
 	Listen(ctx context.Context, h Notifications) error
 }

@@ -11,37 +11,39 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// pinMaxAge is how long a pin, or its absence, counts before the database is read again:
-// another pod may have recorded another one, or an operator may have removed it.
+// pinMaxAge is how long a pin, or its absence, is used before the database is read again:
+// another pod may have replaced the pin, or an operator may have removed it.
 const pinMaxAge = 30 * time.Second
 
-// ProofAPolicy decides which encoding of a proof's A is accepted without a trial: a
-// configured one or, in the automatic setting, either one until a finalized transaction has
-// shown which one the program accepts. The other encoding is then tried on the chain before
-// it is refused, and one that lands becomes the pin from then on.
+// ProofAPolicy decides which encoding of a proof's A is accepted without a simulation. If one
+// is configured, only that encoding is accepted. In the automatic setting both are, until a
+// finalized transaction has shown which one the program accepts: this encoding is pinned. A
+// proof with the other encoding is then simulated before it is refused. If it lands, its
+// encoding replaces the pin.
 type ProofAPolicy struct {
 	store   Store
 	keyHash [32]byte
 	now     func() time.Time
 
-	mu    sync.Mutex
-	fixed groth16.Sign
-	asked time.Time
-	// configured reports that the operator set fixed, so that it never changes.
+	mu sync.Mutex
+	// required is the configured or pinned encoding, if any. readAt is when the pin was read.
+	required groth16.Sign
+	readAt   time.Time
+	// configured reports that the operator set the encoding, so that it never changes.
 	configured bool
 }
 
 // NewProofAPolicy makes the policy for the setting "auto", "plain" or "negated".
 func NewProofAPolicy(setting string, store Store, keyHash [32]byte, now func() time.Time) (*ProofAPolicy, error) {
 	if store == nil || now == nil {
-		return nil, errors.New("the sign policy needs a store and a clock")
+		return nil, errors.New("the policy for proof A needs a store and a clock")
 	}
 	p := &ProofAPolicy{store: store, keyHash: keyHash, now: now}
 	if setting == "auto" {
 		return p, nil
 	}
 	var err error
-	p.fixed, err = groth16.ParseSign(setting)
+	p.required, err = groth16.ParseSign(setting)
 	p.configured = true
 	return p, err
 }
@@ -50,45 +52,45 @@ func NewProofAPolicy(setting string, store Store, keyHash [32]byte, now func() t
 // it.
 func (p *ProofAPolicy) Configured() bool { return p.configured }
 
-// Accepts reports whether a proof of that encoding is accepted without a trial.
+// Accepts reports whether a proof of that encoding is accepted without a simulation.
 func (p *ProofAPolicy) Accepts(ctx context.Context, s groth16.Sign) (bool, error) {
-	fixed, known := p.cached()
+	required, known := p.cached()
 	if !known {
 		var err error
-		if fixed, err = p.readPin(ctx); err != nil {
+		if required, err = p.readPin(ctx); err != nil {
 			return false, err
 		}
 	}
-	return fixed == groth16.SignUnknown || fixed == s, nil
+	return required == groth16.SignUnknown || required == s, nil
 }
 
-func (p *ProofAPolicy) cached() (fixed groth16.Sign, known bool) {
+func (p *ProofAPolicy) cached() (required groth16.Sign, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fixed, p.configured || (!p.asked.IsZero() && p.now().Sub(p.asked) <= pinMaxAge)
+	return p.required, p.configured || (!p.readAt.IsZero() && p.now().Sub(p.readAt) <= pinMaxAge)
 }
 
-// readPin reads the pin within each caller's own time: callers must not wait for one
-// another on a hanging database.
-func (p *ProofAPolicy) readPin(ctx context.Context) (fixed groth16.Sign, err error) {
+// readPin reads the pin for each caller separately: with a hanging database, callers must not
+// wait for each other.
+func (p *ProofAPolicy) readPin(ctx context.Context) (required groth16.Sign, err error) {
 	pinned, err := p.store.PinnedProofA(ctx, p.keyHash)
 	if err != nil {
-		return fixed, err
+		return required, err
 	}
 	if pinned != "" {
-		if fixed, err = groth16.ParseSign(pinned); err != nil {
-			return fixed, err
+		if required, err = groth16.ParseSign(pinned); err != nil {
+			return required, err
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.fixed, p.asked = fixed, p.now()
-	return fixed, nil
+	p.required, p.readAt = required, p.now()
+	return required, nil
 }
 
-// Learn returns the pins that final landings prove: a transaction of ours shows which
-// encoding of A the program accepts. For each encoding the first transaction of the batch
-// counts.
+// Learn returns the pins that final landings prove: an own transaction shows which encoding
+// of A the program accepts. Each encoding is pinned by the first such transaction of the
+// batch.
 func (p *ProofAPolicy) Learn(landed []txmgr.Landed) (pins []ProofAPin) {
 	for _, l := range landed {
 		encoding := FromJob(l.Job).ProofAEncoding

@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// classRefusal returns the client's answer to a failure that is final by its class.
+// classRefusal returns the refusal for a failure whose class is permanent.
 func (h *Handler) classRefusal(ctx context.Context, s *Submission, p *progress) *refusal.Refusal {
 	switch p.class {
 	case shieldpool.ClassRecipientRent:
@@ -22,7 +22,7 @@ func (h *Handler) classRefusal(ctx context.Context, s *Submission, p *progress) 
 	}
 }
 
-// programRefusal returns the client's answer to a permanent refusal by the program.
+// programRefusal returns the refusal for a permanent error of the program.
 func (h *Handler) programRefusal(txErr *shieldpool.TransactionError) *refusal.Refusal {
 	name := h.Pool.Profile.ErrorName(txErr.Custom)
 	if refusesProof(txErr) {
@@ -37,10 +37,10 @@ func refusesProof(txErr *shieldpool.TransactionError) bool {
 	return txErr.Custom == shieldpool.CodeProofInvalid || txErr.Custom == shieldpool.CodeProofVerificationFailed
 }
 
-// TryCall simulates a submission's call. why is the refusal with which the program fails it
-// for good; nil when it would land. badProof reports that the program refuses the proof
-// itself. An error means that nothing is decided, because the chain does not answer or the
-// failure is temporary.
+// TryCall simulates a submission's call. why is the refusal for a permanent failure; nil when
+// the call would land. badProof reports that the program refuses the proof itself. An error
+// means that nothing is decided, because the chain does not answer or the failure is
+// temporary.
 func (h *Handler) TryCall(ctx context.Context, s *Submission) (why *refusal.Refusal, badProof bool, err error) {
 	failure, err := h.Manager.SimulateDraft(ctx, h.draft(s), 0)
 	if err != nil || failure == nil {
@@ -53,8 +53,8 @@ func (h *Handler) TryCall(ctx context.Context, s *Submission) (why *refusal.Refu
 	return h.classRefusal(ctx, s, p), refusesProof(failure.Err), nil
 }
 
-// StaleRoot returns the refusal of a stale root. Clients look for the word RootNotFound in
-// it, and read current_root.
+// StaleRoot returns the refusal for a stale root. Clients search its message for the word
+// RootNotFound, and read current_root.
 func StaleRoot(root, current [32]byte) *refusal.Refusal {
 	return refusal.New(refusal.RootNotFound,
 		"RootNotFound (stale Merkle root): proof root %.8x not in root history (current root %.8x)", root[:], current[:]).

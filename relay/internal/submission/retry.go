@@ -19,15 +19,15 @@ const (
 	// maxPaidFailures is the number of times that a submission may fail on the chain, each
 	// time for the network's fee, although its simulation had just succeeded.
 	maxPaidFailures = 8
-	// immediateRetries is the number of these failures that are tried again at once. Each
-	// further one doubles the wait since the last signature, from firstRetryDelay to
-	// maxRetryDelay.
+	// immediateRetries is the number of failures below which the next attempt is signed at
+	// once. Each further failure doubles the delay after the last signature, from
+	// firstRetryDelay to maxRetryDelay.
 	immediateRetries               = 2
 	firstRetryDelay, maxRetryDelay = 30 * time.Second, 8 * time.Minute
 )
 
 // retryAt returns the time before which no new attempt is signed, and how many of the dead
-// attempts were paid for.
+// attempts have cost a fee.
 func retryAt(dead []txmgr.Attempt) (until time.Time, paid int) {
 	var last time.Time
 	for i := range dead {
@@ -41,7 +41,7 @@ func retryAt(dead []txmgr.Attempt) (until time.Time, paid int) {
 	return last.Add(retryDelay(paid)), paid
 }
 
-// retryDelay returns the wait after the given number of paid failures.
+// retryDelay returns the delay after the given number of paid failures.
 func retryDelay(paid int) time.Duration {
 	if paid < immediateRetries {
 		return 0
@@ -49,24 +49,25 @@ func retryDelay(paid int) time.Duration {
 	return min(firstRetryDelay<<min(paid-immediateRetries, maxPaidFailures), maxRetryDelay)
 }
 
-// maxFailedNotes bounds the notes that are remembered because they keep failing.
+// maxFailedNotes bounds the number of notes in failedNotes.
 const maxFailedNotes = 10_000
 
-// failedNotes are the notes of submissions that ended after failing on the chain, for a fee
-// each time. A new submission that posts them at once waits too. Each process has its own.
-// The zero value is ready.
+// failedNotes are the notes of submissions that failed after paid failures on the chain. New
+// submissions of these notes are refused for a while. Each process has its own failedNotes.
+// The zero value is ready to use.
 type failedNotes struct {
 	mu    sync.Mutex
 	notes map[[32]byte]failedNote
 }
 
-// failedNote is a note's number of paid failures, and the time until which it rests.
+// failedNote is a note's number of paid failures, and the time until which the note is
+// refused.
 type failedNote struct {
 	paid  int
 	until time.Time
 }
 
-// expired reports whether the note has rested for longer than the longest rest.
+// expired reports whether the note has been accepted again for longer than maxRetryDelay.
 func (f failedNote) expired(now time.Time) bool { return now.Sub(f.until) > maxRetryDelay }
 
 // add records the number of paid failures of transactions with the notes.
@@ -96,7 +97,7 @@ func (f *failedNotes) add(in *shieldpool.PublicInputs, paid int, now time.Time) 
 	}
 }
 
-// check refuses a submission with a note that rests.
+// check refuses a submission with a note that is to be refused until later.
 func (f *failedNotes) check(in *shieldpool.PublicInputs, now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,16 +111,16 @@ func (f *failedNotes) check(in *shieldpool.PublicInputs, now time.Time) error {
 	return nil
 }
 
-// RefuseFailedNotes refuses a call with a note whose transactions keep failing on the chain,
-// until the note has rested.
+// RefuseFailedNotes refuses a call with a note whose transactions have repeatedly failed on the
+// chain, until the note's delay is over.
 func (h *Handler) RefuseFailedNotes(in *shieldpool.PublicInputs) error {
 	return h.failedNotes.check(in, h.Now())
 }
 
 // retry signs the client's call. When earlier attempts have failed on the chain, it signs
-// only after a rest, and no more after too many failures. A simulation alone does not save
-// the fees: an account may be changed between it and the landing, even on purpose. ended
-// says that there were too many failures.
+// only after a delay, and fails the submission after too many failures. A simulation alone
+// does not prevent the fees: an account may be changed between simulation and landing, even
+// on purpose. ended reports that there were too many failures.
 func (h *Handler) retry(ctx context.Context, j *txmgr.Job, p *progress) (ended bool, err error) {
 	until, paid := retryAt(j.Dead)
 	switch pause := until.Sub(h.Now()); {

@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// readNotes reads the nullifiers' accounts, on a node that has reached the slot of the
-// verdicts, and finds their spender when they exist.
+// readNotes reads the nullifiers' accounts on a node that has reached the slot of the
+// verdicts. If one exists, it finds the spender.
 func (h *Handler) readNotes(ctx context.Context, j *txmgr.Job, p *progress) error {
 	seen, err := h.State.Inspect(ctx, FromJob(j).Call.Inputs, FromJob(j).Call.Recipient, p.minContextSlot)
 	if err != nil {
@@ -27,25 +27,25 @@ func (h *Handler) readNotes(ctx context.Context, j *txmgr.Job, p *progress) erro
 	return h.findSpender(ctx, j, p)
 }
 
-// findSpender finds who spent the notes: an attempt of ours, including dead ones; a
-// transaction of ours that the database lost; or a stranger.
+// findSpender finds who spent the notes: an attempt, which may count as dead; an own
+// transaction that the database lost; or a stranger.
 func (h *Handler) findSpender(ctx context.Context, j *txmgr.Job, p *progress) error {
 	own, err := h.Manager.FindLanding(ctx, j, j.Attempts())
 	if err != nil || own != nil {
 		p.notes, p.landing = notesSpentByUs, own
 		return err
 	}
-	made, err := h.State.FindCreation(ctx, FromJob(j).Call.Inputs.Nullifiers[p.spent])
+	creation, err := h.State.FindCreation(ctx, FromJob(j).Call.Inputs.Nullifiers[p.spent])
 	switch {
 	case err != nil:
 		return txmgr.Unreachable(j, err)
-	case made == nil:
+	case creation == nil:
 		p.notes = notesUnknown
-	case h.isOwnTransaction(j, made):
-		p.notes, p.landing = notesSpentByUs, &txmgr.Landing{Signature: made.Signature, Slot: made.Slot, Purpose: txmgr.PurposeTransact}
+	case h.isOwnTransaction(j, creation):
+		p.notes, p.landing = notesSpentByUs, &txmgr.Landing{Signature: creation.Signature, Slot: creation.Slot, Purpose: txmgr.PurposeTransact}
 		h.Observer.Attempt("adopted")
-		h.Log.WarnContext(ctx, "landing of this relay found that the database did not know", "request_id", j.ID, "slot", made.Slot)
-	case made.Confirmation.AtLeast(onchain.Finalized):
+		h.Log.WarnContext(ctx, "landing of this relay found that the database did not know", "request_id", j.ID, "slot", creation.Slot)
+	case creation.Confirmation.AtLeast(onchain.Finalized):
 		p.notes = notesSpentByOther
 	default:
 		p.notes = notesSpentNotFinal
@@ -53,15 +53,14 @@ func (h *Handler) findSpender(ctx context.Context, j *txmgr.Job, p *progress) er
 	return nil
 }
 
-// isOwnTransaction reports whether a transaction is this submission's: one of our payers
-// paid it, and it does exactly what the submission asks for. A swap that a stranger started
-// with the same call also counts: its lamports wait for a second leg.
-func (h *Handler) isOwnTransaction(j *txmgr.Job, made *onchain.Creation) bool {
-	payer := j.Kind == shieldpool.KindSwap || h.Payers.Owns(made.FeePayer) ||
-		slices.ContainsFunc(j.Attempts(), func(a txmgr.Attempt) bool { return a.FeePayer == made.FeePayer })
-	return payer && made.Call != nil && ContentHash(made.Call) == ContentHash(FromJob(j).Call)
+// isOwnTransaction reports whether a transaction is this submission's: a payer of the relay
+// paid it, and it has the submission's content. A swap that a stranger started with the same
+// call also counts, because its lamports wait for a second leg.
+func (h *Handler) isOwnTransaction(j *txmgr.Job, creation *onchain.Creation) bool {
+	ownPayer := j.Kind == shieldpool.KindSwap || h.Payers.Owns(creation.FeePayer) ||
+		slices.ContainsFunc(j.Attempts(), func(a txmgr.Attempt) bool { return a.FeePayer == creation.FeePayer })
+	return ownPayer && creation.Call != nil && ContentHash(creation.Call) == ContentHash(FromJob(j).Call)
 }
 
-// errSpentNotFinal reports that another transaction spent the notes, in a block that a fork
-// may still undo.
+// errSpentNotFinal reports that another transaction spent the notes, but is not finalized.
 var errSpentNotFinal = errors.New("the notes are spent by another transaction that is not yet final")

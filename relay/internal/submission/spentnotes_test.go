@@ -11,43 +11,45 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// searched knows signatures; no other call to the chain is made.
-type searched struct {
+// searchableChain is a chain on which the given signatures landed, in their slots.
+type searchableChain struct {
 	txmgr.Chain
 	landed map[solana.Signature]uint64
 }
 
-func (s searched) Search(_ context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
-	look := onchain.SearchResult{Statuses: make([]*onchain.Status, len(signatures))}
+func (s searchableChain) Search(_ context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
+	result := onchain.SearchResult{Statuses: make([]*onchain.Status, len(signatures))}
 	for i, signature := range signatures {
 		if slot, ok := s.landed[signature]; ok {
-			look.Statuses[i] = &onchain.Status{Slot: slot, Confirmation: onchain.Finalized}
+			result.Statuses[i] = &onchain.Status{Slot: slot, Confirmation: onchain.Finalized}
 		}
 	}
-	return look, nil
+	return result, nil
 }
 
-// unmade is a pool whose nullifiers are in no history.
-type unmade struct{ PoolState }
+// noCreations is a pool whose nullifiers no history contains.
+type noCreations struct{ PoolState }
 
-func (unmade) FindCreation(context.Context, [32]byte) (*onchain.Creation, error) { return nil, nil }
+func (noCreations) FindCreation(context.Context, [32]byte) (*onchain.Creation, error) {
+	return nil, nil
+}
 
-// TestDeadAttemptsMayBeTheSpender: an attempt that was marked as dead by wrong reports
-// of endpoints may have landed after all.
-func TestDeadAttemptsMayBeTheSpender(t *testing.T) {
+// TestDeadAttemptIsFoundAsSpender: an attempt that was marked as dead after wrong reports of
+// endpoints may have landed.
+func TestDeadAttemptIsFoundAsSpender(t *testing.T) {
 	t.Parallel()
 	live, dead := txmgr.Attempt{Signature: solana.Signature{1}}, txmgr.Attempt{Signature: solana.Signature{2}}
 	for name, test := range map[string]struct {
 		landed solana.Signature
 		want   noteFact
 	}{
-		"one that is alive":        {live.Signature, notesSpentByUs},
-		"one that counts as dead":  {dead.Signature, notesSpentByUs},
-		"none that is known of us": {solana.Signature{3}, notesUnknown},
+		"a live attempt landed":            {live.Signature, notesSpentByUs},
+		"an attempt marked as dead landed": {dead.Signature, notesSpentByUs},
+		"another transaction landed":       {solana.Signature{3}, notesUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := &Handler{Options: Options{State: unmade{}}, Manager: &txmgr.Manager{Options: txmgr.Options{Chain: searched{landed: map[solana.Signature]uint64{test.landed: 9}}}}}
+			h := &Handler{Options: Options{State: noCreations{}}, Manager: &txmgr.Manager{Options: txmgr.Options{Chain: searchableChain{landed: map[solana.Signature]uint64{test.landed: 9}}}}}
 			j := (&Submission{Kind: shieldpool.KindTransfer, Call: &shieldpool.Call{Inputs: &shieldpool.PublicInputs{}}}).Job()
 			j.Live, j.Dead = []txmgr.Attempt{live}, []txmgr.Attempt{dead}
 			p := &progress{}
@@ -55,7 +57,7 @@ func TestDeadAttemptsMayBeTheSpender(t *testing.T) {
 				t.Fatalf("the notes are %d (%v), want %d", p.notes, err, test.want)
 			}
 			if test.want == notesSpentByUs && (p.landing == nil || p.landing.Signature != test.landed) {
-				t.Errorf("the landing is %+v, want that of %s", p.landing, test.landed)
+				t.Errorf("the landing is %+v, want signature %s", p.landing, test.landed)
 			}
 		})
 	}

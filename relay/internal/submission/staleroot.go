@@ -9,12 +9,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// rootLagTries is the number of steps for which the program may not know a root of the root
-// history: about a minute, with the pauses between them. No usable node lags longer.
+// rootLagTries is the number of tries after which a root that a node does not know counts as
+// stale: with their pauses they take about a minute. No usable node lags longer.
 const rootLagTries = 10
 
-// readRoot looks the root up in the root history, which is read anew when the program did
-// not know the root.
+// readRoot searches the root in the root history. It reads the root history anew when the
+// program did not know the root.
 func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
 	age := h.Timing.Poll
 	if p.class == shieldpool.ClassStaleProof {
@@ -43,8 +43,8 @@ func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error
 	return nil
 }
 
-// treatRootAsGone treats a root that has not appeared in so many tries as gone: its fork
-// died. A node that is behind the other relays cannot decide that.
+// treatRootAsGone treats a root that did not appear within rootLagTries as gone: its fork
+// died. Only a node that is not behind the other relays can decide that.
 func (h *Handler) treatRootAsGone(ctx context.Context, p *progress, slot uint64) error {
 	seen, err := h.Store.HighestTreeSlot(ctx, h.Pool.Address)
 	if err != nil {
@@ -57,16 +57,16 @@ func (h *Handler) treatRootAsGone(ctx context.Context, p *progress, slot uint64)
 	return nil
 }
 
-// evicted reports whether enough leaves followed a root to evict it from the root history.
-// A root that is missing earlier has not arrived yet: the node is behind, or on a fork that
+// evicted reports whether enough leaves followed a root to evict it from the root history. If
+// a root is missing although too few leaves followed, the node is behind or on a fork that
 // will die, or the root's own fork died.
 func evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
 	return t.NextIndex >= rootSeq+uint64(len(t.History))
 }
 
-// tryRoot asks the program whether it knows a root that is missing from the tree account,
-// which a single endpoint returned. It returns nil when the program fails the transaction
-// for good. So a fabricated tree does not end a submission.
+// tryRoot simulates a transaction whose root is missing from the tree account, because a
+// single endpoint returned that account and it may be fabricated. It returns nil when the
+// simulation fails permanently too.
 func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
 	failure, err := h.Manager.SimulateDraft(ctx, h.draft(FromJob(j)), p.minContextSlot)
 	switch {
@@ -76,7 +76,7 @@ func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error 
 		return errProgramTakesRoot
 	}
 	p.fail(failure)
-	if !txmgr.IsPermanent(p.class) || p.class == shieldpool.ClassSpent { // the spender is then searched again
+	if !txmgr.IsPermanent(p.class) || p.class == shieldpool.ClassSpent { // the next try searches the spender
 		return fmt.Errorf("try transaction: %w", p.failure)
 	}
 	return nil

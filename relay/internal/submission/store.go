@@ -21,8 +21,8 @@ type Outcome struct {
 	// Timeout is the slot in which the swap that this landing starts times out; 0 for other
 	// kinds.
 	Timeout uint64
-	// Returned are lamports that payers got back when a swap was executed. They count
-	// against the caps once that is final.
+	// Returned is the lamports that the relay's payers got back when a swap was executed. They
+	// are subtracted from the spending once the landing is final.
 	Returned uint64
 }
 
@@ -33,7 +33,7 @@ type Landing struct {
 }
 
 // Store is the durable half of submissions and of their jobs in the manager. Its errors are
-// as those of the manager's store.
+// like those of txmgr.Store.
 type Store interface {
 	txmgr.Store
 
@@ -48,26 +48,24 @@ type Store interface {
 	// Get reads a submission; the refusal not_found when there is none.
 	Get(ctx context.Context, id uuid.UUID) (*Submission, error)
 	Backlog(ctx context.Context) (Backlog, error)
-	// CountAhead counts the pool's submissions that have not landed and whose root leaves
-	// the root history no later than that of rootSeq. Roots from before oldest have left it
-	// and do not count. While others proceed, submissions that wait for a history, for an
-	// attempt's end, for a spend cap or after failures on the chain do not count. It stops
-	// at limit.
+	// CountAhead counts the pool's submissions that have not landed and whose root leaves the
+	// root history no later than the root with rootSeq. Submissions with a root before oldest,
+	// which has left the root history, do not count. Neither do submissions that are held for
+	// a reason that does not hold others: a history, an attempt's end, a spend cap, or failures
+	// on the chain. The count stops at limit.
 	CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error)
 
-	// RecordTreeSlot records for all relays that the pool's tree changed at slot;
-	// HighestTreeSlot is the newest slot that any process recorded, 0 when none did.
+	// RecordTreeSlot records for all relays that the pool's tree changed at slot.
+	// HighestTreeSlot returns the newest slot that any process recorded; 0 when none did.
 	RecordTreeSlot(ctx context.Context, pool solana.PublicKey, slot uint64) error
 	HighestTreeSlot(ctx context.Context, pool solana.PublicKey) (slot uint64, err error)
 
-	// Claim claims up to limit submissions that are due, have no owner and have not landed,
-	// those first whose root is nearest to leaving the root history.
+	// Claim claims up to limit submissions that are due, have no owner and have not landed.
+	// It starts with the submissions whose root leaves the root history first.
 	Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error)
-	// Probe is Claim for a worker whose queue is paused. It claims submissions that were
-	// claimed before and wait for nothing, because a transaction that may be on the chain
-	// needs no payer. Of the rest it claims the one whose last try is the longest ago.
+	// Probe replaces Claim while the worker's queue is paused; see txmgr.Lane.
 	Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error)
-	// ClaimSwapExecutions is Claim for swaps' second legs, which Claim omits; those first
+	// ClaimSwapExecutions claims swaps' second legs, which Claim omits. It starts with those
 	// that have been due longest. Their Call is the first leg's, and Swap is set.
 	ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error)
 
@@ -75,13 +73,13 @@ type Store interface {
 	// timeout.
 	UpdateSwap(ctx context.Context, l txmgr.Lease, phase Phase, timeout uint64) error
 	// Complete records landings; the leases stay until the landings are final. The landing
-	// of a swap's first leg makes its second leg, due at once, in the same transaction,
-	// unless there is one from an earlier landing. It returns the leases that were lost,
-	// under which nothing was written.
+	// of a swap's first leg creates its second leg, due at once, in the same database
+	// transaction, unless an earlier landing has created it. Complete returns the leases that
+	// were lost, under which nothing was written.
 	Complete(ctx context.Context, landings []Landing) (lost []txmgr.Lease, err error)
-	// Finalize records that landings are final, and pins the proof's encoding for the
-	// verifying key in place of the other one. It corrects each landing's slot, and its
-	// leaves when the outcome has any. It returns the leases that were lost.
+	// Finalize records that landings are final. A pin replaces a pin of the other encoding for
+	// its verifying key. Finalize corrects each landing's slot, and its leaf indices when the
+	// outcome has any. It returns the leases that were lost.
 	Finalize(ctx context.Context, landings []Landing, pins []ProofAPin) (lost []txmgr.Lease, err error)
 	// Fail records the final failure and frees the nullifiers. It returns
 	// txmgr.ErrLeaseLost while an attempt is not marked as dead. When a swap's first leg

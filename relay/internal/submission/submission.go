@@ -1,6 +1,6 @@
 // Package submission carries a client's proof to its one outcome on the chain. A submission
-// is a row: its state, due time, lease and epoch are authoritative, so any pod can finish
-// any other pod's work.
+// is a row in the database. Its state, due time, lease and epoch are authoritative, so any
+// pod can finish the work of any other.
 package submission
 
 import (
@@ -75,8 +75,8 @@ type Submission struct {
 	// an attempt or an outcome names both.
 	Epoch int64
 	Owner uuid.UUID
-	// Tries counts the steps since the last progress that failed for the submission's own
-	// reasons, for backoff. Hold is the reason of the last wait, "" for none.
+	// Tries counts, for backoff, the steps that failed since the last progress; steps that
+	// were held do not count. Hold is the reason of the last wait, "" for none.
 	Tries int
 	Hold  string
 
@@ -91,8 +91,8 @@ type Submission struct {
 
 	// Parent is the submission that a second leg belongs to; nil otherwise.
 	Parent *uuid.UUID
-	// Swap is the second leg, known once the first leg has landed; nil before, and for
-	// anything but a swap.
+	// Swap is the second leg, once the first leg has landed; nil before, and for submissions
+	// other than swaps.
 	Swap *Swap
 
 	// Failure is why a failed submission failed. RolledBack reports that it had been
@@ -103,9 +103,9 @@ type Submission struct {
 	CreatedAt   time.Time
 	CompletedAt *time.Time
 
-	// Repeated reports that a request was answered with this submission because its content
-	// is the same, and not because of an Idempotency-Key. Once it has landed, anybody can
-	// read that content on the chain, so its id is then not given to the sender.
+	// Repeated reports that a request was answered with this submission because of the same
+	// content, not because of an Idempotency-Key. Once the submission has landed, anybody can
+	// read its content on the chain, so the sender of such a request does not get its id.
 	Repeated bool
 }
 
@@ -116,7 +116,7 @@ const KindSwapExecution shieldpool.Kind = "swap_execution"
 // Phase is a swap's state between its two legs.
 type Phase string
 
-// The phases. A quoted swap whose execution died is funded again.
+// The phases. A quoted swap whose execution expired or failed is funded again.
 const (
 	// PhaseFunded: the first leg landed, and the swap state holds the lamports.
 	PhaseFunded Phase = "funded"
@@ -127,15 +127,15 @@ const (
 	PhaseRefunded Phase = "refunded"
 )
 
-// Swap is what is known of a swap's second leg.
+// Swap is the state of a swap's second leg.
 type Swap struct {
 	Phase Phase
 	// TimeoutSlot is the slot from which the swap is refunded instead of executed.
 	TimeoutSlot uint64
-	// HeldBy is the reason of its wait, a second leg's Hold; "" for none.
+	// HeldBy is the second leg's Hold; "" when it is not held.
 	HeldBy string
-	// Signature, Slot, Finalized and EndedAt are of the transaction that executed
-	// or refunded it; zero before.
+	// Signature, Slot, Finalized and EndedAt belong to the transaction that executed
+	// or refunded the swap; zero before.
 	Signature *solana.Signature
 	Slot      uint64
 	Finalized bool
@@ -143,7 +143,8 @@ type Swap struct {
 	CreatedAt time.Time
 }
 
-// RequestID is the id by which the client knows it: a second leg's is that of the swap.
+// RequestID is the id by which the client knows the submission. The id of a second leg is that
+// of its swap.
 func (s *Submission) RequestID() uuid.UUID {
 	if s.Parent != nil {
 		return *s.Parent
@@ -151,7 +152,7 @@ func (s *Submission) RequestID() uuid.UUID {
 	return s.ID
 }
 
-// Landed returns the signature and the slot of its landing; zero before.
+// Landed returns the signature and the slot of the submission's landing; zero values before.
 func (s *Submission) Landed() (signature solana.Signature, slot uint64) {
 	if s.Signature == nil {
 		return solana.Signature{}, 0
@@ -175,8 +176,8 @@ func FromJob(j *txmgr.Job) *Submission { return j.Row.(*Submission) }
 // Done reports whether a client has nothing left to wait for.
 func (s *Submission) Done() bool { return s.State == Completed || s.State == Failed }
 
-// ContentHash identifies what a submission does: it is the sha256 of public inputs and
-// destination. Proof and notes are left out, because another proof of the same inputs
+// ContentHash identifies the content of a submission: it is the sha256 of public inputs and
+// destination. It omits proof and encrypted notes, because another proof of the same inputs
 // spends the same notes in the same way.
 func ContentHash(c *shieldpool.Call) [32]byte {
 	return sha256.Sum256(append(c.Inputs.Bytes(), c.Destination.Bytes()...))
@@ -188,12 +189,13 @@ type Backlog struct {
 	Pending, Processing int64
 	// OldestAge is the age of the oldest pending submission; 0 without one.
 	OldestAge time.Duration
-	// Due counts submissions that more workers could claim: due, without an owner and not
-	// held for any reason. OldestDue is how long the first of them has been due.
+	// Due counts submissions that more workers could claim: due, without an owner, and not
+	// held for any reason. OldestDue is how long the oldest of them has been due.
 	Due       int64
 	OldestDue time.Duration
-	// Held counts submissions by what they wait for, when more workers would not help.
+	// Held counts held submissions by reason; more workers would not help them.
 	Held map[string]int64
-	// QueuedJobs are ids of queue jobs, at most 100; never request ids, which open /status.
+	// QueuedJobs are at most 100 ids of queue jobs. They are no request ids, which give access
+	// to /status.
 	QueuedJobs []int64
 }

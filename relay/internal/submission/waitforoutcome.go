@@ -12,13 +12,13 @@ import (
 
 const (
 	// rereadInterval is the interval at which a waiter reads the row without a
-	// notification: one can be lost with its connection.
+	// notification: a notification can be lost with its connection.
 	rereadInterval = 3 * time.Second
-	// listenRetry is the pause before a broken connection for notifications is replaced.
+	// listenRetry is the pause before a broken notification connection is replaced.
 	listenRetry = time.Second
 )
 
-// Reader answers about submissions: it waits for outcomes and reads rows.
+// Reader reads submissions, and waits for their outcomes.
 type Reader struct {
 	store Store
 	log   *slog.Logger
@@ -38,8 +38,8 @@ func NewReader(store Store, log *slog.Logger) (*Reader, error) {
 	return &Reader{store: store, log: log, waiting: map[uuid.UUID]map[chan struct{}]struct{}{}, closing: make(chan struct{})}, nil
 }
 
-// Run passes notifications on until ctx ends: outcomes to the waiting callers, and due work
-// to due.
+// Run receives notifications until ctx ends. It wakes the callers that wait for a finished
+// submission, and calls due when work became due.
 func (d *Reader) Run(ctx context.Context, l Listener, due func()) {
 	for ctx.Err() == nil {
 		err := l.Listen(ctx, Notifications{Done: d.notify, Due: due})
@@ -73,8 +73,8 @@ func (d *Reader) Wait(ctx context.Context, id uuid.UUID) (*Submission, error) {
 	ch := make(chan struct{}, 1)
 	d.addWaiter(id, ch)
 	defer d.removeWaiter(id, ch)
-	again := time.NewTicker(rereadInterval)
-	defer again.Stop()
+	reread := time.NewTicker(rereadInterval)
+	defer reread.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -82,7 +82,7 @@ func (d *Reader) Wait(ctx context.Context, id uuid.UUID) (*Submission, error) {
 		case <-d.closing:
 			return d.read(ctx, id)
 		case <-ch:
-		case <-again.C:
+		case <-reread.C:
 		}
 		// The read outlives ctx: the end of the wait must not turn an answer into an error.
 		s, err := d.read(ctx, id)
@@ -102,13 +102,13 @@ func (d *Reader) Waiting() (n int) {
 	return n
 }
 
-// Close ends all waits, later ones too: while the relay drains, responses name where
-// clients can follow their submissions.
+// Close ends all waits, including later ones. While the relay drains, responses say where
+// clients can query their submissions.
 func (d *Reader) Close() { d.closed.Do(func() { close(d.closing) }) }
 
 func (d *Reader) read(ctx context.Context, id uuid.UUID) (*Submission, error) {
-	const patience = 5 * time.Second
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	const readTimeout = 5 * time.Second
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
 	return d.store.Get(ctx, id)
 }

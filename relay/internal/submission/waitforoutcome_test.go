@@ -8,26 +8,26 @@ import (
 	"github.com/google/uuid"
 )
 
-// finished is a database in which everything is done.
-type finished struct{ Store }
+// completedStore is a database in which every submission is completed.
+type completedStore struct{ Store }
 
-func (finished) Get(_ context.Context, id uuid.UUID) (*Submission, error) {
+func (completedStore) Get(_ context.Context, id uuid.UUID) (*Submission, error) {
 	return &Submission{ID: id, State: Completed}, nil
 }
 
-// TestCancelledWaitersAreRemoved: otherwise the reader would count and notify past callers for ever.
+// TestCancelledWaitersAreRemoved: otherwise the reader would count and notify former callers for ever.
 func TestCancelledWaitersAreRemoved(t *testing.T) {
 	t.Parallel()
-	d, err := NewReader(finished{}, slog.New(slog.DiscardHandler))
+	d, err := NewReader(completedStore{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone, leave := context.WithCancel(t.Context())
-	leave()
-	if _, err := d.Wait(gone, uuid.New()); err != nil {
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := d.Wait(cancelled, uuid.New()); err != nil {
 		t.Fatal(err)
 	}
 	if n := d.Waiting(); n != 0 || len(d.waiting) != 0 {
-		t.Errorf("%d wait for %d submissions after the only one has gone, want none", n, len(d.waiting))
+		t.Errorf("%d callers wait for %d submissions after the only caller was cancelled, want none", n, len(d.waiting))
 	}
 }
