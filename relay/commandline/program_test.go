@@ -29,20 +29,20 @@ type serve struct {
 	End   string        `help:"How it ends." default:"well"`
 }
 
-type own struct{ error }
+type errorWithCode struct{ error }
 
-func (own) ExitCode() int { return 7 }
+func (errorWithCode) ExitCode() int { return 7 }
 
-func (own) Unwrap() error { return nil }
+func (errorWithCode) Unwrap() error { return nil }
 
-// given is what the command was bound to.
-type given struct {
+// binding is the argument of the command's Run.
+type binding struct {
 	malformed []error
 	got       serve
 }
 
-// Run ends as its flags say.
-func (s *serve) Run(g *given) error {
+// Run returns the error that --end selects.
+func (s *serve) Run(g *binding) error {
 	g.got = *s
 	switch {
 	case len(g.malformed) > 0:
@@ -50,9 +50,9 @@ func (s *serve) Run(g *given) error {
 	case s.End == "usage":
 		return fmt.Errorf("%w: a file is missing", commandline.ErrUsage)
 	case s.End == "own":
-		return fmt.Errorf("sweep: %w", own{errors.New("not done")})
+		return fmt.Errorf("sweep: %w", errorWithCode{errors.New("not done")})
 	case s.End == "ill":
-		return errors.New("the database is away")
+		return errors.New("the database is down")
 	default:
 		return nil
 	}
@@ -63,9 +63,9 @@ type versionCmd struct {
 }
 
 // Run does nothing.
-func (*versionCmd) Run(*given) error { return nil }
+func (*versionCmd) Run(*binding) error { return nil }
 
-func TestAProgramEndsAsItsCommandDid(t *testing.T) {
+func TestRunReturnsTheExitCodeOfTheCommand(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		args []string
@@ -73,13 +73,13 @@ func TestAProgramEndsAsItsCommandDid(t *testing.T) {
 		says []string
 		got  serve
 	}{
-		"all is well":            {[]string{"serve", "--pace=2s", "--limit=9", "--part=-2", "--loud"}, 0, nil, serve{Pace: 2 * time.Second, Limit: 9, Part: -2, Loud: true, End: "well"}},
-		"a command that fails":   {[]string{"serve", "--end=ill"}, commandline.ExitFailed, []string{"program: the database is away"}, serve{Pace: time.Second, Limit: 3, Part: 1, End: "ill"}},
-		"wrong use":              {[]string{"serve", "--end=usage"}, commandline.ExitUsage, []string{"wrong use: a file is missing"}, serve{Pace: time.Second, Limit: 3, Part: 1, End: "usage"}},
-		"a code of its own":      {[]string{"serve", "--end=own"}, 7, []string{"sweep: not done"}, serve{Pace: time.Second, Limit: 3, Part: 1, End: "own"}},
-		"no command":             {nil, commandline.ExitUsage, []string{`expected one of "serve"`, "program --help explains"}, serve{}},
-		"an argument of no flag": {[]string{"serve", canary}, commandline.ExitUsage, []string{"received an argument that is neither"}, serve{}},
-		"several values that do not parse": {
+		"success":              {[]string{"serve", "--pace=2s", "--limit=9", "--part=-2", "--loud"}, 0, nil, serve{Pace: 2 * time.Second, Limit: 9, Part: -2, Loud: true, End: "well"}},
+		"a command that fails": {[]string{"serve", "--end=ill"}, commandline.ExitFailed, []string{"program: the database is down"}, serve{Pace: time.Second, Limit: 3, Part: 1, End: "ill"}},
+		"a usage error":        {[]string{"serve", "--end=usage"}, commandline.ExitUsage, []string{"wrong use: a file is missing"}, serve{Pace: time.Second, Limit: 3, Part: 1, End: "usage"}},
+		"an error with a code": {[]string{"serve", "--end=own"}, 7, []string{"sweep: not done"}, serve{Pace: time.Second, Limit: 3, Part: 1, End: "own"}},
+		"no command":           {nil, commandline.ExitUsage, []string{`expected one of "serve"`, "program --help explains"}, serve{}},
+		"an extra argument":    {[]string{"serve", canary}, commandline.ExitUsage, []string{"received an argument that is neither"}, serve{}},
+		"malformed values": {
 			[]string{"serve", "--pace=" + canary, "--limit=-1", "--part=99999999999", "--loud=" + canary}, commandline.ExitUsage,
 			[]string{
 				"the configuration has 4 problems:",
@@ -89,30 +89,30 @@ func TestAProgramEndsAsItsCommandDid(t *testing.T) {
 			},
 			serve{Pace: time.Second, Limit: 3, Part: 1, End: "well"},
 		},
-		"one value that does not": {
+		"a malformed value": {
 			[]string{"serve", "--limit=" + canary}, commandline.ExitUsage, []string{"the configuration has a problem:"},
 			serve{Pace: time.Second, Limit: 3, Part: 1, End: "well"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var out, said strings.Builder
-			g := &given{}
-			p := &commandline.Program{Name: "program", Description: "It tests.", Out: &out, Err: &said}
+			var out, stderr strings.Builder
+			g := &binding{}
+			p := &commandline.Program{Name: "program", Description: "It tests.", Out: &out, Err: &stderr}
 			code := p.Run(&commands{}, test.args, func(malformed []error) any {
 				g.malformed = malformed
 				return g
 			})
-			if code != test.code || out.Len() > 0 || (code == 0) != (said.Len() == 0) {
-				t.Errorf("ends with %d, prints %q and says %q; want %d", code, out.String(), said.String(), test.code)
+			if code != test.code || out.Len() > 0 || (code == 0) != (stderr.Len() == 0) {
+				t.Errorf("exit code %d, stdout %q, stderr %q; want %d", code, out.String(), stderr.String(), test.code)
 			}
 			for _, want := range test.says {
-				if !strings.Contains(said.String(), want) {
-					t.Errorf("says %q, want %q in it", said.String(), want)
+				if !strings.Contains(stderr.String(), want) {
+					t.Errorf("stderr is %q, want %q in it", stderr.String(), want)
 				}
 			}
-			if strings.Contains(said.String(), canary) {
-				t.Errorf("says %q, which repeats a value", said.String())
+			if strings.Contains(stderr.String(), canary) {
+				t.Errorf("stderr repeats a value: %q", stderr.String())
 			}
 			if diff := cmp.Diff(test.got, g.got); diff != "" {
 				t.Errorf("flags (-want +got):\n%s", diff)
@@ -121,20 +121,20 @@ func TestAProgramEndsAsItsCommandDid(t *testing.T) {
 	}
 }
 
-func TestHelpIsOfEveryCommand(t *testing.T) {
+func TestHelpIncludesEveryCommand(t *testing.T) {
 	t.Parallel()
-	var out, said strings.Builder
-	p := &commandline.Program{Name: "program", Description: "It tests.", Out: &out, Err: &said}
+	var out, stderr strings.Builder
+	p := &commandline.Program{Name: "program", Description: "It tests.", Out: &out, Err: &stderr}
 	code := p.Run(&commands{}, []string{"--help"}, func([]error) any {
 		t.Error("a command ran")
-		return &given{}
+		return &binding{}
 	})
 	for _, want := range []string{"It tests.", "--pace=1s", "Pause. Default: 1s. [$T_PACE]", "Print an object with version and build."} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("help is %q, want %q in it", out.String(), want)
 		}
 	}
-	if code != 0 || said.Len() > 0 {
-		t.Errorf("ends with %d and says %q", code, said.String())
+	if code != 0 || stderr.Len() > 0 {
+		t.Errorf("exit code %d, stderr %q", code, stderr.String())
 	}
 }

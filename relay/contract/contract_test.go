@@ -18,7 +18,7 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi/spec"
 )
 
-func TestAPIPathsAreThoseOfTheDocument(t *testing.T) {
+func TestAPIPathsMatchTheOpenAPIDocument(t *testing.T) {
 	t.Parallel()
 	doc, err := spec.GetSpec()
 	if err != nil {

@@ -12,8 +12,8 @@ const (
 	// QueueStop lets running steps end.
 	QueueStop = 10 * time.Second
 	// HandOver releases the leases of work that is still under way. With a hanging database
-	// it takes two leases: half of one for running steps, half to defer them, and one for
-	// the rest.
+	// it takes two lease durations: half of one for running steps, half to defer them, and
+	// one for the rest.
 	HandOver = 20 * time.Second
 	// Margin is for everything that the other timings omit.
 	Margin = 5 * time.Second

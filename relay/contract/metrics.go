@@ -22,18 +22,18 @@ var (
 	MetricSubmissions          = Metric{"relaypool_submissions_total", "Submissions that ended, by kind and outcome: completed (the transaction landed), or the code of the failure.", []string{"kind", "outcome"}}
 	MetricSubmissionsFinalized = Metric{"relaypool_submissions_finalized_total", "Completed submissions whose transaction became final, by kind.", []string{"kind"}}
 	MetricStages               = Metric{"relaypool_stage_duration_seconds", "Time of each stage of a submission: verify, admission, queue, simulate, sign, first_send (from accepted to the first send), confirm, execute (a swap's execution or refund, from its funding), finalize.", []string{"stage"}}
-	MetricAttempts             = Metric{"relaypool_attempt_events_total", "Events of transactions: signed, refused (by preflight), rebroadcast, expired, failed_on_chain, adopted (landed by an attempt of an earlier holder), reopened (its fork died), held (deferred for the deployment's sake), panic (a step was given up).", []string{"event"}}
+	MetricAttempts             = Metric{"relaypool_attempt_events_total", "Events of transactions: signed, refused (by preflight), rebroadcast, expired, failed_on_chain, adopted (landed by an attempt of an earlier holder), reopened (its fork died), held (deferred for a fault of the deployment), panic (a step was given up).", []string{"event"}}
 	MetricLeases               = Metric{"relaypool_lease_events_total", "Events of the leases of submissions: claimed, handed_over (at a stop), lost (another process claimed it), reaped (of a process that died), orphaned (released, because the answer to a claim was lost).", []string{"event"}}
 	MetricLeaseLapses          = Metric{"relaypool_lease_lapses_total", "Times that this process could not renew its leases and let them lapse.", nil}
-	MetricPolls                = Metric{"relaypool_tracker_polls_total", "Questions for the fate of signatures, by cause: slot, or notification when one brought it forward.", []string{"cause"}}
-	MetricPollSize             = Metric{"relaypool_tracker_poll_signatures", "Signatures asked for in one question, at most 256.", nil}
+	MetricPolls                = Metric{"relaypool_tracker_polls_total", "Status requests for signatures, by cause: slot, or notification when one brought the request forward.", []string{"cause"}}
+	MetricPollSize             = Metric{"relaypool_tracker_poll_signatures", "Signatures in one status request, at most 256.", nil}
 	MetricInFlight             = Metric{"relaypool_in_flight_submissions", "Submissions that this process has claimed and that have not landed.", nil}
 	MetricTracked              = Metric{"relaypool_tracked_submissions", "Landed submissions that this process tracks until they are finalized.", nil}
 	MetricQueuePaused          = Metric{"relaypool_queue_paused", "1 while this process claims nothing, by the reason's code; no sample while it works.", []string{"reason"}}
 
 	MetricBacklog    = Metric{"relaypool_backlog_submissions", "Submissions of the fleet that more workers could claim: due, without an owner and not held for any reason. Autoscaling uses it.", nil}
-	MetricBacklogAge = Metric{"relaypool_backlog_oldest_age_seconds", "How long the first of them has been due; 0 without any. An age rather than a time, because autoscalers compare it as it is.", nil}
-	MetricHeld       = Metric{"relaypool_held_submissions", "Submissions of the fleet that wait for something that more workers would not bring, by reason, a code of the interface.", []string{"reason"}}
+	MetricBacklogAge = Metric{"relaypool_backlog_oldest_age_seconds", "How long the oldest submission of the backlog has been due; 0 without any. An age rather than a time, because autoscalers compare it as it is.", nil}
+	MetricHeld       = Metric{"relaypool_held_submissions", "Submissions of the fleet that wait for something that more workers cannot provide, by reason, a code of the interface.", []string{"reason"}}
 	MetricOpen       = Metric{"relaypool_open_submissions", "Submissions of the fleet by state: pending or processing.", []string{"state"}}
 
 	MetricRPCCalls          = Metric{"relaypool_rpc_calls_total", "RPC calls by endpoint, method and class of answer.", []string{"endpoint", "method", "class"}}
@@ -50,32 +50,32 @@ var (
 	MetricPayerBalance     = Metric{"relaypool_fee_payer_balance_lamports", "The payer's last balance that could be read.", []string{"payer"}}
 	MetricPayerBalanceTime = Metric{"relaypool_fee_payer_balance_timestamp_seconds", "When that balance was read. A failed reading leaves the last good one.", []string{"payer"}}
 	MetricPayerInFlight    = Metric{"relaypool_fee_payer_in_flight", "Attempts of this process that the payer signed and that may still land.", []string{"payer"}}
-	MetricPayerReserved    = Metric{"relaypool_fee_payer_reserved_lamports", "What those would cost, which is not spent twice.", []string{"payer"}}
-	MetricPayerMinimum     = Metric{"relaypool_fee_payer_minimum_lamports", "Balance below which a payer is not chosen from, as it is configured.", nil}
-	MetricPayerUsable      = Metric{"relaypool_fee_payer_usable", "1 while the payer is chosen from; 0 while it is below its minimum, refused by the chain, or unknown.", []string{"payer"}}
+	MetricPayerReserved    = Metric{"relaypool_fee_payer_reserved_lamports", "The cost of those attempts if they land, which is not spent twice.", []string{"payer"}}
+	MetricPayerMinimum     = Metric{"relaypool_fee_payer_minimum_lamports", "The configured balance below which a payer is not used.", nil}
+	MetricPayerUsable      = Metric{"relaypool_fee_payer_usable", "1 while the payer is used; 0 while it is below its minimum, refused by the chain, or unknown.", []string{"payer"}}
 
-	MetricSpent            = Metric{"relaypool_spent_lamports_total", "Lamports that the fleet's payers have spent by the finalized chain, by kind of transaction and cost: fee, priority_fee, rent, other. Rent counts as it is paid.", []string{"kind", "cost"}}
+	MetricSpent            = Metric{"relaypool_spent_lamports_total", "Lamports that the fleet's payers have spent according to the finalized chain, by kind of transaction and cost: fee, priority_fee, rent, other. Rent counts when it is paid.", []string{"kind", "cost"}}
 	MetricSpentToday       = Metric{"relaypool_spent_today_lamports", "The same since midnight UTC.", []string{"kind", "cost"}}
 	MetricCap              = Metric{"relaypool_spend_cap_lamports", "The configured spend caps that are set: hour, day, transfers_day.", []string{"cap"}}
-	MetricCapLeft          = Metric{"relaypool_spend_cap_left_lamports", "What each cap leaves to be spent in its window now.", []string{"cap"}}
-	MetricReturned         = Metric{"relaypool_returned_lamports_total", "Rent that came back with executed swaps, by the finalized chain.", nil}
-	MetricReceived         = Metric{"relaypool_received_lamports_total", "Lamports that the payers received, by the finalized chain.", nil}
+	MetricCapLeft          = Metric{"relaypool_spend_cap_left_lamports", "Lamports that each cap still allows in its current window.", []string{"cap"}}
+	MetricReturned         = Metric{"relaypool_returned_lamports_total", "Rent that came back with executed swaps, according to the finalized chain.", nil}
+	MetricReceived         = Metric{"relaypool_received_lamports_total", "Lamports that the payers received, according to the finalized chain.", nil}
 	MetricLedgerEntries    = Metric{"relaypool_ledger_entries_total", "Transactions that this process entered into the ledger, by kind: transfer, withdrawal, swap, sweep, failed, received, unknown.", []string{"kind"}}
-	MetricLedgerUnknown    = Metric{"relaypool_ledger_unknown_signatures", "Transactions on the chain that a payer of ours signed and the database does not know.", nil}
+	MetricLedgerUnknown    = Metric{"relaypool_ledger_unknown_signatures", "Transactions on the chain that one of our payers signed and the database does not know.", nil}
 	MetricLedgerGaps       = Metric{"relaypool_ledger_gaps", "Places where no endpoint had the history that must be there, by payer.", []string{"payer"}}
-	MetricLedgerReconciled = Metric{"relaypool_ledger_reconciled_timestamp_seconds", "When the ledger was last brought up to the finalized chain, by payer. Where it never was, when this process first saw funds of the payer.", []string{"payer"}}
-	MetricLedgerDifference = Metric{"relaypool_ledger_difference_lamports", "Lamports that the ledger does not account for, by payer. It is what its sums do not explain of the balance, and what transactions of ours cost beyond fee and rent.", []string{"payer"}}
+	MetricLedgerReconciled = Metric{"relaypool_ledger_reconciled_timestamp_seconds", "When the ledger was last brought up to the finalized chain, by payer. If never, when this process first saw funds of the payer.", []string{"payer"}}
+	MetricLedgerDifference = Metric{"relaypool_ledger_difference_lamports", "Lamports that the ledger does not account for, by payer. They are the part of the balance that the ledger's sums do not explain, and what our transactions cost beyond fee and rent.", []string{"payer"}}
 
 	MetricSwaps            = Metric{"relaypool_swaps", "Swaps of the fleet that are neither executed nor refunded, by phase: funded or quoted.", []string{"phase"}}
-	MetricSwapOldestFunded = Metric{"relaypool_swap_oldest_funded_timestamp_seconds", "When the oldest of them was funded. There is no sample without any.", nil}
+	MetricSwapOldestFunded = Metric{"relaypool_swap_oldest_funded_timestamp_seconds", "When the oldest such swap was funded. There is no sample without any.", nil}
 	MetricSwapsOverdue     = Metric{"relaypool_swaps_overdue", "Swaps of the fleet past their timeout slot that are neither executed nor refunded.", nil}
 	MetricSwapsEnded       = Metric{"relaypool_swaps_ended_total", "Swaps that this process brought to their end, by outcome: executed or refunded.", []string{"outcome"}}
 	MetricSwapWaits        = Metric{"relaypool_swap_waits_total", "Deferrals of swaps, by the reason of the wait.", []string{"reason"}}
 
-	MetricRouterRequests    = Metric{"relaypool_router_requests_total", "Calls of the swap router by call (quote, instructions) and outcome: ok, no_route, route_rejected, or why there was no answer. Those that are busy and breaker_open were not made.", []string{"call", "outcome"}}
-	MetricRouterDuration    = Metric{"relaypool_router_request_duration_seconds", "Time of those that were made, by call.", []string{"call"}}
+	MetricRouterRequests    = Metric{"relaypool_router_requests_total", "Calls of the swap router by call (quote, instructions) and outcome: ok, no_route, route_rejected, or why there was no answer. Calls with the outcome busy or breaker_open were not made.", []string{"call", "outcome"}}
+	MetricRouterDuration    = Metric{"relaypool_router_request_duration_seconds", "Time of the calls that were made, by call.", []string{"call"}}
 	MetricRouterBreakerOpen = Metric{"relaypool_router_breaker_open", "1 while this process skips calls to the swap router because its last calls failed, and swaps have needed it within two minutes; no sample without a router.", nil}
-	MetricRouterRejected    = Metric{"relaypool_router_rejected_routes_total", "Answers of the swap router that contradict the question or want what it may not have, by what. None was signed.", []string{"what"}}
+	MetricRouterRejected    = Metric{"relaypool_router_rejected_routes_total", "Answers of the swap router that contradict the request or ask for what is not allowed, by their fault. None was signed.", []string{"what"}}
 
 	MetricMaintenanceRuns     = Metric{"relaypool_maintenance_runs_total", "Runs of maintenance jobs that this process led, by job and outcome: done or failed.", []string{"job", "outcome"}}
 	MetricMaintenanceDuration = Metric{"relaypool_maintenance_run_duration_seconds", "Time of a run of a maintenance job, by job.", []string{"job"}}

@@ -7,10 +7,9 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254"
 )
 
-// BenchmarkProof compares whole verifications, from the proof's bytes and with every
-// check, with only the pairings that a verifier without precomputation needs: no
-// decoding, no checks, no sum over the public inputs. With −A a second final
-// exponentiation is needed.
+// BenchmarkProof compares complete verifications (decoding, all checks, the sum over the
+// public inputs) with the bare pairings of a verifier without precomputation. With −A a
+// second final exponentiation is needed.
 func BenchmarkProof(b *testing.B) {
 	key, v := snarkjsKeyOf(b), snarkjsVectors(b)[2]
 	negated := v
@@ -36,7 +35,7 @@ func BenchmarkProof(b *testing.B) {
 	})
 }
 
-// BenchmarkProofOnAllCores measures the same as throughput.
+// BenchmarkProofOnAllCores measures the throughput of both.
 func BenchmarkProofOnAllCores(b *testing.B) {
 	key, v := snarkjsKeyOf(b), snarkjsVectors(b)[2]
 	points, twists := fourPairs()

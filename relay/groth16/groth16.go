@@ -6,8 +6,8 @@
 // big-endian; G1 is x‖y, G2 is x.c1‖x.c0‖y.c1‖y.c0 (the imaginary part first), as Solana's
 // alt_bn128 syscalls expect them (EIP-197).
 //
-// Every check is at least as strict as the syscalls', so that no bytes are accepted here
-// that mean something else on the chain. The syscalls also accept a point of all zeros as
+// Every check is at least as strict as the syscalls', so that accepted bytes mean the same
+// on the chain. The syscalls also accept a point of all zeros as
 // infinity, and, through the flag bits of arkworks' format, a y whose top two bits are set;
 // here neither is a point.
 package groth16

@@ -26,8 +26,7 @@ import (
 //
 // The products differ, so it would be wrong to compare f·g⁻¹ with t⁻¹: that
 // equation belongs to no proof. Both Miller loops are shared; a plain proof
-// costs one final exponentiation, and only a proof that is not plain a second.
-// No proof passes as both: e(A, B)² = 1 would make A or B the point at infinity.
+// costs one final exponentiation, and any other proof two. No proof passes as both: e(A, B)² = 1 would make A or B the point at infinity.
 func (k *Key) Verify(p *Proof, publics [][32]byte) (Sign, error) {
 	l, err := k.publicsPoint(publics)
 	if err != nil {

@@ -20,25 +20,25 @@ func TestSnarkjsProofsVerify(t *testing.T) {
 		wantSign Sign
 		wantErr  error
 	}{
-		"as snarkjs made it is plain": {
+		"unchanged: plain": {
 			change: func(b []byte) []byte { return b }, wantSign: Plain,
 		},
-		"with A negated is negated": {
+		"A negated: negated": {
 			change: func(b []byte) []byte { return negateG1(t, b, 0) }, wantSign: Negated,
 		},
-		"with B negated equals A negated": {
+		"B negated: the same as A negated": {
 			change: func(b []byte) []byte { return negateB(t, b) }, wantSign: Negated,
 		},
-		"with A and B negated is the same proof again, and plain": {
+		"A and B negated: the same proof, plain": {
 			change: func(b []byte) []byte { return negateB(t, negateG1(t, b, 0)) }, wantSign: Plain,
 		},
-		"with C negated is invalid": {
+		"C negated: invalid": {
 			change: func(b []byte) []byte { return negateG1(t, b, 192) }, wantErr: ErrInvalid,
 		},
-		"with A and C negated is invalid": {
+		"A and C negated: invalid": {
 			change: func(b []byte) []byte { return negateG1(t, negateG1(t, b, 0), 192) }, wantErr: ErrInvalid,
 		},
-		"with A and C exchanged is invalid": {
+		"A and C exchanged: invalid": {
 			change:  func(b []byte) []byte { return splice(splice(b, 0, b[192:]), 192, b[:64]) },
 			wantErr: ErrInvalid,
 		},
@@ -161,7 +161,7 @@ func TestVerifyRefusesPublics(t *testing.T) {
 			publics: plusR(v.publics, 4), wantErr: ErrNonCanonical,
 			wantMessage: "public input 4: " + ErrNonCanonical.Error(),
 		},
-		"with r itself for zero": {
+		"with r instead of zero": {
 			publics: plusR(make([][32]byte, 9), 0), wantErr: ErrNonCanonical,
 			wantMessage: "public input 0: " + ErrNonCanonical.Error(),
 		},
@@ -289,7 +289,7 @@ func TestParseProofRefuses(t *testing.T) {
 	var outsideAffine bn254.G2Affine
 	outsideBytes := outsideAffine.FromJacobian(&outside).RawBytes()
 	if !outsideAffine.IsOnCurve() {
-		t.Fatal("the point outside the subgroup is not on the curve: the test would not test")
+		t.Fatal("the point outside the subgroup is not on the curve: this test is void")
 	}
 	modulus := fp.Modulus().FillBytes(make([]byte, 32))
 	tests := map[string]struct {

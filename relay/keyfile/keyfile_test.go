@@ -21,14 +21,14 @@ func generate(t testing.TB) ed25519.PrivateKey {
 	return private
 }
 
-func TestAKeyComesBackFromEitherForm(t *testing.T) {
+func TestParseReadsBothFormats(t *testing.T) {
 	t.Parallel()
 	private := generate(t)
 	for name, content := range map[string]string{
 		"what Format writes":          string(Format(private)),
 		"base58 with a newline":       base58.Encode(private) + "\n",
 		"numbers with spaces between": strings.ReplaceAll(string(Format(private)), ",", ", "),
-		"as long as may be":           longest(Format(private)),
+		"the maximum length":          padded(Format(private)),
 	} {
 		back, err := Parse([]byte(content))
 		if err != nil || !bytes.Equal(back, private) {
@@ -40,8 +40,8 @@ func TestAKeyComesBackFromEitherForm(t *testing.T) {
 	}
 }
 
-// longest has as much white space between its numbers as a key may have.
-func longest(content []byte) string {
+// padded adds white space until the key has the maximum length.
+func padded(content []byte) string {
 	text := strings.TrimSpace(string(content))
 	return text[:1] + strings.Repeat(" ", MaxContent-len(text)) + text[1:]
 }
@@ -59,13 +59,13 @@ func TestFormatMatchesSolanaTools(t *testing.T) {
 func TestInvalidKeysAreRefusedWithoutBeingRepeated(t *testing.T) {
 	t.Parallel()
 	private := generate(t)
-	torn := bytes.Clone(private)
-	torn[40] ^= 1
+	damaged := bytes.Clone(private)
+	damaged[40] ^= 1
 	for name, test := range map[string]struct {
 		content string
 		want    string
 	}{
-		"a public half of another key": {string(Format(torn)), "does not belong"},
+		"a public half of another key": {string(Format(damaged)), "does not belong"},
 		"65 numbers":                   {strings.Replace(string(Format(private)), "[", "[7,", 1), "65 bytes"},
 		"a number below 0":             {strings.Replace(string(Format(private)), "[", "[-", 1), "not one of numbers"},
 		"a key in two pieces":          {base58.Encode(private)[:40] + " " + base58.Encode(private)[40:], "neither"},
@@ -84,10 +84,10 @@ func TestInvalidKeysAreRefusedWithoutBeingRepeated(t *testing.T) {
 	}
 }
 
-func TestTooLittleChanceMakesNoKey(t *testing.T) {
+func TestGenerateFailsWithTooFewRandomBytes(t *testing.T) {
 	t.Parallel()
 	if _, err := Generate(bytes.NewReader(make([]byte, ed25519.SeedSize-1))); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("error is %v, want that the source ended", err)
+		t.Errorf("error is %v, want io.ErrUnexpectedEOF", err)
 	}
 }
 
@@ -103,7 +103,7 @@ func FuzzParse(f *testing.F) {
 		}
 		back, err := Parse(Format(private))
 		if err != nil || !bytes.Equal(back, private) {
-			t.Errorf("a key that parses does not come back: %v", err)
+			t.Errorf("parsing the formatted key gives another key, or error %v", err)
 		}
 	})
 }

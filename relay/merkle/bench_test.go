@@ -25,10 +25,10 @@ func BenchmarkTree(b *testing.B) {
 	}
 }
 
-// BenchmarkTreeBulkLoad is a relay's start over a pool of 100 000 leaves: appends, then one root.
+// BenchmarkTreeBulkLoad measures the start of a relay for a pool of 100 000 leaves: appends, then one root.
 func BenchmarkTreeBulkLoad(b *testing.B) {
 	leaves := squares(100_000)
 	for b.Loop() {
-		grow(b, leaves).Root()
+		treeWith(b, leaves).Root()
 	}
 }

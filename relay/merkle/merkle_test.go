@@ -71,7 +71,7 @@ func squares(n int) []fr.Element {
 	return leaves
 }
 
-func grow(t testing.TB, leaves []fr.Element) *Tree {
+func treeWith(t testing.TB, leaves []fr.Element) *Tree {
 	t.Helper()
 	tree := NewTree()
 	for i := range leaves {
@@ -119,12 +119,12 @@ func TestVectorsDependOnEveryConstant(t *testing.T) {
 		hash := func() fr.Element {
 			var state [maxWidth]fr.Element
 			for i := range inputs {
-				state[i+1].SetUint64(uint64(i + 1)) // as the vectors have it
+				state[i+1].SetUint64(uint64(i + 1)) // the inputs of the vectors
 			}
 			changed.permute(state[:p.width])
 			return state[0]
 		}
-		right := hash()
+		original := hash()
 		for name, constants := range map[string]*[]fr.Element{
 			"full": &changed.full, "partial": &changed.partial, "mds": &changed.mds, "pre": &changed.pre, "sparse": &changed.sparse,
 		} {
@@ -132,7 +132,7 @@ func TestVectorsDependOnEveryConstant(t *testing.T) {
 			for i := range *constants {
 				constant := (*constants)[i]
 				(*constants)[i].Double(&constant)
-				if hash() == right {
+				if hash() == original {
 					t.Errorf("%d inputs: the hash is the same with another %s[%d]", inputs, name, i)
 				}
 				(*constants)[i] = constant
@@ -170,11 +170,11 @@ func TestRootsMatchCircomlib(t *testing.T) {
 	t.Parallel()
 	v := loadVectors(t)
 	for _, r := range v.Tree.Roots {
-		if got := hexOf(grow(t, squares(r.Leaves)).Root()); got != r.Root {
+		if got := hexOf(treeWith(t, squares(r.Leaves)).Root()); got != r.Root {
 			t.Errorf("root over %d leaves = %s, want %s", r.Leaves, got, r.Root)
 		}
 	}
-	if got := grow(t, squares(1000)).Root(); got != decimal(t, v.Tree.Root1000) {
+	if got := treeWith(t, squares(1000)).Root(); got != decimal(t, v.Tree.Root1000) {
 		t.Errorf("root over 1000 leaves = %s, want %s", got.String(), v.Tree.Root1000)
 	}
 }
@@ -190,12 +190,12 @@ func TestFromBytes(t *testing.T) {
 		in      [32]byte
 		wantErr error
 	}{
-		"zero is canonical":                 {in: [32]byte{}},
-		"the order less one is canonical":   {in: order(-1)},
-		"the order itself is not":           {in: order(0), wantErr: ErrNotCanonical},
-		"the order plus one is not":         {in: order(1), wantErr: ErrNotCanonical},
-		"the largest 32 bytes are not":      {in: [32]byte([]byte(strings.Repeat("\xff", 32))), wantErr: ErrNotCanonical},
-		"255 in the last byte is canonical": {in: [32]byte{31: 0xff}},
+		"zero is canonical":                      {in: [32]byte{}},
+		"the order less one is canonical":        {in: order(-1)},
+		"the order is not canonical":             {in: order(0), wantErr: ErrNotCanonical},
+		"the order plus one is not canonical":    {in: order(1), wantErr: ErrNotCanonical},
+		"the largest 32 bytes are not canonical": {in: [32]byte([]byte(strings.Repeat("\xff", 32))), wantErr: ErrNotCanonical},
+		"255 in the last byte is canonical":      {in: [32]byte{31: 0xff}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -205,27 +205,27 @@ func TestFromBytes(t *testing.T) {
 				t.Fatalf("error %v, want %v", err, tc.wantErr)
 			}
 			if err == nil && Bytes(&e) != tc.in {
-				t.Errorf("bytes changed on the way through: %x", Bytes(&e))
+				t.Errorf("the round trip changes the bytes: %x", Bytes(&e))
 			}
 		})
 	}
 }
 
-func TestRootEqualsTheFullTreesAtEveryLength(t *testing.T) {
+func TestRootEqualsTheNaiveRootAtEveryLength(t *testing.T) {
 	t.Parallel()
 	leaves := squares(70)
 	tree := NewTree()
 	for n := range len(leaves) + 1 {
 		want := naiveRoot(leaves[:n])
 		if got := tree.Root(); got != want {
-			t.Fatalf("root over %d leaves differs from the full tree's", n)
+			t.Fatalf("root over %d leaves differs from the naive root", n)
 		}
 		restored, err := RestoreTree(tree.NextIndex(), tree.Frontier())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if restored.Root() != want || restored.NextIndex() != uint64(n) {
-			t.Fatalf("restored at %d leaves: another root or index %d", n, restored.NextIndex())
+			t.Fatalf("tree restored at %d leaves: another root, or index %d", n, restored.NextIndex())
 		}
 		tree = restored // so that every append happens on a restored tree
 		if n < len(leaves) {
@@ -253,7 +253,7 @@ func TestTreeThatBecomesFull(t *testing.T) {
 		t.Fatalf("the last leaf: %v", err)
 	}
 	if tree.Root() != want {
-		t.Error("the root of the full tree is not the one that its last leaf completes")
+		t.Error("the full tree's root is not the hash of the frontier and the last leaf")
 	}
 	if err := tree.Append(&leaf); !errors.Is(err, ErrFull) {
 		t.Errorf("one leaf too many: error %v, want %v", err, ErrFull)
@@ -285,7 +285,7 @@ func TestPathLeadsToTheRoot(t *testing.T) {
 				}
 			}
 			if node != root {
-				t.Errorf("the path of leaf %d of %d leads elsewhere", index, n)
+				t.Errorf("the path of leaf %d of %d does not lead to the root", index, n)
 			}
 		}
 		if !cmp.Equal(leaves, squares(n)) {
@@ -314,7 +314,7 @@ func FuzzFromBytes(f *testing.F) {
 			t.Fatalf("canonical is %v, error %v", canonical, err)
 		}
 		if err == nil && Bytes(&e) != b {
-			t.Fatal("bytes changed on the way through")
+			t.Fatal("the round trip changes the bytes")
 		}
 	})
 }
@@ -342,7 +342,7 @@ func FuzzTree(f *testing.F) {
 			}
 		}
 		if tree.Root() != naiveRoot(leaves) {
-			t.Fatalf("root over %d leaves differs from the full tree's", len(leaves))
+			t.Fatalf("root over %d leaves differs from the naive root", len(leaves))
 		}
 	})
 }

@@ -63,7 +63,7 @@ func canonical(t *testing.T, doc *openapi3.T) any {
 	return v
 }
 
-func TestCodesAndStatusesAreThoseOfTheRelay(t *testing.T) {
+func TestCodesAndStatusesMatchTheRelay(t *testing.T) {
 	t.Parallel()
 	schema := load(t).Components.Schemas["ErrorCode"].Value
 	want := map[string]int{}
@@ -100,7 +100,7 @@ func TestEveryCodeIsExplained(t *testing.T) {
 	}
 	for _, code := range refusal.All() {
 		if !bytes.Contains(raw, []byte("`"+string(code)+"`")) {
-			t.Errorf("no description in openapi.yaml speaks of %s", code)
+			t.Errorf("no description in openapi.yaml mentions %s", code)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func isSwap(p *shieldpool.Pool, ix *Instruction, roles accountRoles) bool {
 const CheckLandedProof = "landed_proof"
 
 // ReasonProofMismatch means that the proof of a transaction that the program has accepted does not
-// hold under the verifying key. As ReasonProfileMismatch, only a history shows it.
+// hold under the verifying key. Like ReasonProfileMismatch, only a history shows it.
 const ReasonProofMismatch Reason = "ProofMismatch"
 
 // CompareProof verifies the newest Transact or TransactSwap that the program has accepted with the
@@ -159,23 +159,23 @@ type comparison struct {
 	order []shieldpool.AccountRole
 
 	seen int
-	// wrong describes how the first differing transaction differs; signature is that
-	// transaction's.
-	wrong, signature string
+	// differences are those of the first transaction that differs, and signature is its
+	// signature.
+	differences, signature string
 }
 
 // compare compares one instruction with the profile.
 func (c *comparison) compare(signature solana.Signature, ix *Instruction, roles accountRoles) {
 	c.seen++
-	if c.wrong != "" {
+	if c.differences != "" {
 		return
 	}
-	var wrong []string
+	var differences []string
 	if ix.Data[0] != c.tag {
-		wrong = append(wrong, fmt.Sprintf("tag %d", ix.Data[0]))
+		differences = append(differences, fmt.Sprintf("tag %d", ix.Data[0]))
 	}
 	if len(ix.Accounts) != len(c.order) {
-		wrong = append(wrong, fmt.Sprintf("%d accounts", len(ix.Accounts)))
+		differences = append(differences, fmt.Sprintf("%d accounts", len(ix.Accounts)))
 	}
 	for i, a := range ix.Accounts {
 		got := roles[a]
@@ -184,12 +184,12 @@ func (c *comparison) compare(signature solana.Signature, ix *Instruction, roles 
 		case len(got) == 0 && c.order[i].Role == shieldpool.RoleRecipient:
 		case c.order[i].Role == shieldpool.RoleRecipient && slices.Contains(got, shieldpool.RolePayer): // in a transfer
 		case len(got) == 0:
-			wrong = append(wrong, fmt.Sprintf("another account at place %d, where the profile has %s", i, c.order[i].Role))
+			differences = append(differences, fmt.Sprintf("another account at place %d, where the profile has %s", i, c.order[i].Role))
 		default:
-			wrong = append(wrong, fmt.Sprintf("%s at place %d, where the profile has %s", got[0], i, c.order[i].Role))
+			differences = append(differences, fmt.Sprintf("%s at place %d, where the profile has %s", got[0], i, c.order[i].Role))
 		}
 	}
-	c.wrong, c.signature = strings.Join(wrong, ", "), signature.String()
+	c.differences, c.signature = strings.Join(differences, ", "), signature.String()
 }
 
 func (c *comparison) check() Check {
@@ -202,9 +202,9 @@ func (c *comparison) check() Check {
 	case c.seen == 0:
 		check.State, check.Reason = Unknown, ReasonNotChecked
 		check.Found, check.Remedy = "no confirmed transaction of this kind to compare with", "probe again after the first one"
-	case c.wrong != "":
+	case c.differences != "":
 		check.State, check.Reason = Failed, ReasonProfileMismatch
-		check.Found = "a confirmed transaction with " + c.wrong + ", " + c.signature
+		check.Found = "a confirmed transaction with " + c.differences + ", " + c.signature
 		check.Remedy = fmt.Sprintf("correct tags, seeds and accounts of profile %s, in a profile file of your own if it is built in", c.pool.Profile.Name)
 	default:
 		check.Found = fmt.Sprintf("the same in %d confirmed transactions", c.seen)

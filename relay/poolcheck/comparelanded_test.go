@@ -61,29 +61,29 @@ func TestAcceptedInstructionsAreComparedWithTheProfile(t *testing.T) {
 	tests := map[string]struct {
 		call   *shieldpool.Call
 		change func(*poolcheck.Instruction)
-		swaps  bool   // it is of the second kind
+		isSwap bool   // the call is a TransactSwap
 		want   string // the difference that is found; "" for nothing
 	}{
-		"a transfer":                     {transfer, func(*poolcheck.Instruction) {}, false, ""},
-		"a deposit without inputs":       {deposit, func(*poolcheck.Instruction) {}, false, ""},
-		"a withdrawal":                   {withdrawal, func(*poolcheck.Instruction) {}, false, ""},
-		"a swap":                         {swap, func(*poolcheck.Instruction) {}, true, ""},
-		"another tag":                    {withdrawal, func(ix *poolcheck.Instruction) { ix.Data[0] = 99 }, false, "tag 99"},
-		"another tag of a swap":          {swap, func(ix *poolcheck.Instruction) { ix.Data[0] = 99 }, true, "tag 99"},
-		"an account more":                {withdrawal, func(ix *poolcheck.Instruction) { ix.Accounts = append(ix.Accounts, solana.PublicKey{7}) }, false, "accounts"},
-		"an account less":                {withdrawal, func(ix *poolcheck.Instruction) { ix.Accounts = ix.Accounts[:len(ix.Accounts)-1] }, false, "accounts"},
-		"a stranger in the pool's place": {withdrawal, func(ix *poolcheck.Instruction) { put(p, ix, shieldpool.RolePool, solana.PublicKey{7}) }, false, "another account at place"},
-		"the pool in the recipient's":    {withdrawal, func(ix *poolcheck.Instruction) { put(p, ix, shieldpool.RoleRecipient, p.Address) }, false, "pool at place"},
-		"the payer in the pool's place":  {transfer, func(ix *poolcheck.Instruction) { put(p, ix, shieldpool.RolePool, payerOf(p, ix)) }, false, "payer at place"},
-		"an instruction that is none":    {withdrawal, func(ix *poolcheck.Instruction) { ix.Data = ix.Data[:shieldpool.TransactLength-1] }, false, "none"},
-		"an instruction of another's":    {withdrawal, func(ix *poolcheck.Instruction) { ix.Program = solana.PublicKey{7} }, false, "none"},
+		"a transfer":                  {transfer, func(*poolcheck.Instruction) {}, false, ""},
+		"a deposit without inputs":    {deposit, func(*poolcheck.Instruction) {}, false, ""},
+		"a withdrawal":                {withdrawal, func(*poolcheck.Instruction) {}, false, ""},
+		"a swap":                      {swap, func(*poolcheck.Instruction) {}, true, ""},
+		"another tag":                 {withdrawal, func(ix *poolcheck.Instruction) { ix.Data[0] = 99 }, false, "tag 99"},
+		"another tag of a swap":       {swap, func(ix *poolcheck.Instruction) { ix.Data[0] = 99 }, true, "tag 99"},
+		"an extra account":            {withdrawal, func(ix *poolcheck.Instruction) { ix.Accounts = append(ix.Accounts, solana.PublicKey{7}) }, false, "accounts"},
+		"a missing account":           {withdrawal, func(ix *poolcheck.Instruction) { ix.Accounts = ix.Accounts[:len(ix.Accounts)-1] }, false, "accounts"},
+		"another account as the pool": {withdrawal, func(ix *poolcheck.Instruction) { put(p, ix, shieldpool.RolePool, solana.PublicKey{7}) }, false, "another account at place"},
+		"the pool as the recipient":   {withdrawal, func(ix *poolcheck.Instruction) { put(p, ix, shieldpool.RoleRecipient, p.Address) }, false, "pool at place"},
+		"the payer as the pool":       {transfer, func(ix *poolcheck.Instruction) { put(p, ix, shieldpool.RolePool, payerOf(p, ix)) }, false, "payer at place"},
+		"data that is too short":      {withdrawal, func(ix *poolcheck.Instruction) { ix.Data = ix.Data[:shieldpool.TransactLength-1] }, false, "none"},
+		"another program":             {withdrawal, func(ix *poolcheck.Instruction) { ix.Program = solana.PublicKey{7} }, false, "none"},
 	}
 	for name, test := range tests {
 		l := landed(t, p, test.call)
 		test.change(&l.Instructions[1])
 		checks := poolcheck.Compare(p, []poolcheck.Landed{l})
 		own, other := checks[0], checks[1]
-		if test.swaps {
+		if test.isSwap {
 			own, other = other, own
 		}
 		if other.State != poolcheck.Unknown {
@@ -98,21 +98,21 @@ func TestAcceptedInstructionsAreComparedWithTheProfile(t *testing.T) {
 	}
 }
 
-// The first one that is different is reported, and all are counted.
+// The first instruction that differs is reported, and all are counted.
 func TestManyInstructionsAreComparedWithTheProfile(t *testing.T) {
 	t.Parallel()
 	p := pool(t, shieldpool.Development())
 	transfer := &shieldpool.Call{Proof: make([]byte, shieldpool.ProofLength), Inputs: &shieldpool.PublicInputs{Nullifiers: [2][32]byte{{31: 1}}, MintAddress: p.Mint.Field}}
 	all := []poolcheck.Landed{landed(t, p, transfer), landed(t, p, transfer), landed(t, p, transfer)}
 	if got := poolcheck.Compare(p, all)[0]; got.State != poolcheck.OK || got.Found != "the same in 3 confirmed transactions" {
-		t.Errorf("three that are alike give %+v", got)
+		t.Errorf("three equal instructions give %+v", got)
 	}
 	for i, tag := range []byte{77, 88} {
 		all[i+1].Instructions[1].Data[0] = tag
 		all[i+1].Signature = solana.Signature{tag}
 	}
 	if got := poolcheck.Compare(p, all)[0]; !strings.Contains(got.Found, "tag 77") || strings.Contains(got.Found, "tag 88") || !strings.HasSuffix(got.Found, solana.Signature{77}.String()) {
-		t.Errorf("two that differ give %+v, want the first told", got)
+		t.Errorf("two different instructions give %+v, want only the first reported", got)
 	}
 }
 

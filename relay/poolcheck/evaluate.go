@@ -111,7 +111,7 @@ func (f *Facts) verifyingKey() Check {
 	case !KeyAllowed(k.Hash, f.Genesis):
 		c.State, c.Reason = Failed, ReasonVerifyingKeyUnfit
 		c.Expected = "the key of the pool's own circuit"
-		c.Found = "the development key, under which anybody can forge proofs, and which is accepted only with the local chain's genesis hash " + shieldpool.DevelopmentGenesisHash.String() + " alone"
+		c.Found = "the development key, under which anybody can forge proofs, and which is accepted only with the local chain's genesis hash " + shieldpool.DevelopmentGenesisHash.String()
 		c.Remedy = "give the pool's own verification_key.json"
 	}
 	return c
@@ -157,7 +157,7 @@ func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 	}
 	self := Check{
 		Name: CheckSelfCheck, State: Unknown, Reason: checks[1].Reason, Subject: p.MerkleTree.String(),
-		Expected: "a root that is the newest of its history and that its frontier gives", Found: "the tree account does not exist", Remedy: checks[1].Remedy,
+		Expected: "a root that equals the newest of its history and the one computed from its frontier", Found: "the tree account does not exist", Remedy: checks[1].Remedy,
 	}
 	room := Check{
 		Name: CheckRoom, State: Unknown, Reason: checks[1].Reason, Subject: p.MerkleTree.String(),

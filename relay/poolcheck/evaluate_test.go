@@ -17,8 +17,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// ledger is a chain as the checks read it.
-type ledger struct {
+// fakeChain is a chain for the checks to read.
+type fakeChain struct {
 	genesis     solana.Hash
 	accounts    map[solana.PublicKey]*onchain.Account
 	genesisErr  error
@@ -26,9 +26,9 @@ type ledger struct {
 	calls       [][]solana.PublicKey
 }
 
-func (l *ledger) GenesisHash(context.Context) (solana.Hash, error) { return l.genesis, l.genesisErr }
+func (l *fakeChain) GenesisHash(context.Context) (solana.Hash, error) { return l.genesis, l.genesisErr }
 
-func (l *ledger) Accounts(_ context.Context, keys []solana.PublicKey) (uint64, []*onchain.Account, error) {
+func (l *fakeChain) Accounts(_ context.Context, keys []solana.PublicKey) (uint64, []*onchain.Account, error) {
 	l.calls = append(l.calls, slices.Clone(keys))
 	if l.accountsErr != nil {
 		return 0, nil, l.accountsErr
@@ -51,8 +51,8 @@ func pool(t *testing.T, p *shieldpool.Profile) *shieldpool.Pool {
 	return pools[0]
 }
 
-// initialised is a chain on which the development profile's pool passes the checks.
-func initialised(t *testing.T) (*ledger, poolcheck.Target) {
+// initialisedChain is a chain on which the development profile's pool passes the checks.
+func initialisedChain(t *testing.T) (*fakeChain, poolcheck.Target) {
 	t.Helper()
 	p := shieldpool.Development()
 	shielded := pool(t, p)
@@ -67,7 +67,7 @@ func initialised(t *testing.T) (*ledger, poolcheck.Target) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &ledger{genesis: shieldpool.DevelopmentGenesisHash, accounts: map[solana.PublicKey]*onchain.Account{
+	return &fakeChain{genesis: shieldpool.DevelopmentGenesisHash, accounts: map[solana.PublicKey]*onchain.Account{
 		solana.SystemProgramID: {Executable: true},
 		p.ProgramID:            {Executable: true, Owner: solana.BPFLoaderUpgradeableProgramID},
 		shielded.Address:       owned([]byte{1}), shielded.Treasury: owned([]byte{1}),
@@ -79,39 +79,39 @@ func initialised(t *testing.T) (*ledger, poolcheck.Target) {
 func TestEvaluate(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		change      func(*ledger, *poolcheck.Target, *shieldpool.Pool)
+		change      func(*fakeChain, *poolcheck.Target, *shieldpool.Pool)
 		wantState   poolcheck.State
 		wantReason  poolcheck.Reason
 		wantChecks  []string // those in the summary
 		wantMessage []string
 	}{
 		"an initialised pool": {
-			func(*ledger, *poolcheck.Target, *shieldpool.Pool) {},
+			func(*fakeChain, *poolcheck.Target, *shieldpool.Pool) {},
 			poolcheck.OK, poolcheck.ReasonInitialised,
 			[]string{"genesis", "verifying_key", "program", "pool", "merkle_tree", "treasury", "tree_self_check", "tree_room", "mint"},
 			[]string{"the pool is initialised"},
 		},
 		"any chain, when none is declared": {
-			func(_ *ledger, t *poolcheck.Target, _ *shieldpool.Pool) { t.Genesis = solana.Hash{} },
+			func(_ *fakeChain, t *poolcheck.Target, _ *shieldpool.Pool) { t.Genesis = solana.Hash{} },
 			poolcheck.OK, poolcheck.ReasonInitialised, nil, nil,
 		},
 		"another cluster": {
-			func(_ *ledger, t *poolcheck.Target, _ *shieldpool.Pool) { t.Genesis = solana.Hash{9} },
+			func(_ *fakeChain, t *poolcheck.Target, _ *shieldpool.Pool) { t.Genesis = solana.Hash{9} },
 			poolcheck.Failed, poolcheck.ReasonWrongCluster, []string{"genesis"},
 			[]string{"expected genesis hash " + solana.Hash{9}.String() + ", found genesis hash " + shieldpool.DevelopmentGenesisHash.String(), "correct the RPC endpoint's URL"},
 		},
 		"no program": {
-			func(l *ledger, t *poolcheck.Target, _ *shieldpool.Pool) { delete(l.accounts, t.Profile.ProgramID) },
+			func(l *fakeChain, t *poolcheck.Target, _ *shieldpool.Pool) { delete(l.accounts, t.Profile.ProgramID) },
 			poolcheck.Failed, poolcheck.ReasonProgramMissing, []string{"program"}, []string{"found no account", "check the program id"},
 		},
 		"a wallet in place of the program": {
-			func(l *ledger, t *poolcheck.Target, _ *shieldpool.Pool) {
+			func(l *fakeChain, t *poolcheck.Target, _ *shieldpool.Pool) {
 				l.accounts[t.Profile.ProgramID] = &onchain.Account{}
 			},
 			poolcheck.Failed, poolcheck.ReasonProgramMissing, []string{"program"}, []string{"not executable"},
 		},
 		"a pool that was never initialised": {
-			func(l *ledger, _ *poolcheck.Target, p *shieldpool.Pool) {
+			func(l *fakeChain, _ *poolcheck.Target, p *shieldpool.Pool) {
 				for _, key := range []solana.PublicKey{p.Address, p.MerkleTree, p.Treasury} {
 					delete(l.accounts, key)
 				}
@@ -120,29 +120,29 @@ func TestEvaluate(t *testing.T) {
 			[]string{"merkle tree", "found no account", "initialise the pool", "instruction Initialize of program", "data 0a", "the authority (signer)"},
 		},
 		"a treasury that only got lamports": {
-			func(l *ledger, _ *poolcheck.Target, p *shieldpool.Pool) {
+			func(l *fakeChain, _ *poolcheck.Target, p *shieldpool.Pool) {
 				l.accounts[p.Treasury] = &onchain.Account{Owner: solana.SystemProgramID, Lamports: 5}
 			},
 			poolcheck.Failed, poolcheck.ReasonAccountMissing, []string{"treasury"}, []string{"lamports that somebody sent there"},
 		},
-		"a treasury that the system program keeps data in": {
-			func(l *ledger, _ *poolcheck.Target, p *shieldpool.Pool) {
+		"a treasury that is a nonce account": {
+			func(l *fakeChain, _ *poolcheck.Target, p *shieldpool.Pool) {
 				l.accounts[p.Treasury] = &onchain.Account{Owner: solana.SystemProgramID, Lamports: 5, Data: make([]byte, 80)} // a nonce account
 			},
 			poolcheck.Failed, poolcheck.ReasonAccountForeign, []string{"treasury"}, []string{"found an account of program " + solana.SystemProgramID.String()},
 		},
 		"a tree of another program": {
-			func(l *ledger, _ *poolcheck.Target, p *shieldpool.Pool) {
+			func(l *fakeChain, _ *poolcheck.Target, p *shieldpool.Pool) {
 				l.accounts[p.MerkleTree].Owner = solana.TokenProgramID
 			},
 			poolcheck.Failed, poolcheck.ReasonAccountForeign, []string{"merkle_tree"}, []string{"found an account of program " + solana.TokenProgramID.String()},
 		},
-		"a longer ring than the program has": {
-			func(_ *ledger, t *poolcheck.Target, _ *shieldpool.Pool) { t.Profile.RootHistory = 128 },
+		"a longer root history than the program's": {
+			func(_ *fakeChain, t *poolcheck.Target, _ *shieldpool.Pool) { t.Profile.RootHistory = 128 },
 			poolcheck.Failed, poolcheck.ReasonTreeMismatch, []string{"tree_self_check"}, []string{"rootHistory, which is 128"},
 		},
-		"a shorter ring than the program has": {
-			func(l *ledger, t *poolcheck.Target, p *shieldpool.Pool) {
+		"a shorter root history than the program's": {
+			func(l *fakeChain, t *poolcheck.Target, p *shieldpool.Pool) {
 				tree := t.Profile.NewTree(solana.PublicKey{1})
 				for i := range 90 {
 					if err := tree.Append([32]byte{31: byte(i + 1)}); err != nil {
@@ -154,69 +154,69 @@ func TestEvaluate(t *testing.T) {
 			},
 			poolcheck.Failed, poolcheck.ReasonTreeMismatch, []string{"tree_self_check"}, nil,
 		},
-		"a root that is not its frontier's": {
-			func(l *ledger, t *poolcheck.Target, p *shieldpool.Pool) {
+		"a root that differs from the frontier's": {
+			func(l *fakeChain, t *poolcheck.Target, p *shieldpool.Pool) {
 				tree := t.Profile.NewTree(solana.PublicKey{1})
 				tree.NextIndex = 2
 				l.accounts[p.MerkleTree].Data = tree.Bytes()
 			},
-			poolcheck.Failed, poolcheck.ReasonTreeMismatch, []string{"tree_self_check"}, []string{"the root recomputed from its frontier is another"},
+			poolcheck.Failed, poolcheck.ReasonTreeMismatch, []string{"tree_self_check"}, []string{"the root recomputed from its frontier differs"},
 		},
-		"a mint that is none": {
-			func(l *ledger, _ *poolcheck.Target, _ *shieldpool.Pool) { delete(l.accounts, solana.WrappedSol) },
+		"a mint without an account": {
+			func(l *fakeChain, _ *poolcheck.Target, _ *shieldpool.Pool) { delete(l.accounts, solana.WrappedSol) },
 			poolcheck.Failed, poolcheck.ReasonMintUnknown, []string{"mint"}, []string{"found no account"},
 		},
 		"a mint of Token-2022": {
-			func(l *ledger, _ *poolcheck.Target, _ *shieldpool.Pool) {
+			func(l *fakeChain, _ *poolcheck.Target, _ *shieldpool.Pool) {
 				l.accounts[solana.WrappedSol].Owner = solana.Token2022ProgramID
 			},
 			poolcheck.Failed, poolcheck.ReasonMintUnknown, []string{"mint"}, []string{"Token-2022"},
 		},
 		"a mint that is a wallet": {
-			func(l *ledger, _ *poolcheck.Target, _ *shieldpool.Pool) {
+			func(l *fakeChain, _ *poolcheck.Target, _ *shieldpool.Pool) {
 				l.accounts[solana.WrappedSol] = &onchain.Account{}
 			},
 			poolcheck.Failed, poolcheck.ReasonMintUnknown, []string{"mint"}, nil,
 		},
 		"a token account in place of a mint": {
-			func(l *ledger, _ *poolcheck.Target, _ *shieldpool.Pool) {
+			func(l *fakeChain, _ *poolcheck.Target, _ *shieldpool.Pool) {
 				l.accounts[solana.WrappedSol].Data = make([]byte, 165)
 			},
 			poolcheck.Failed, poolcheck.ReasonMintUnknown, []string{"mint"}, []string{"mint has 165 bytes, expected 82"},
 		},
 		"a key of another circuit": {
-			func(_ *ledger, t *poolcheck.Target, _ *shieldpool.Pool) { t.Key = &poolcheck.Key{Publics: 8} },
+			func(_ *fakeChain, t *poolcheck.Target, _ *shieldpool.Pool) { t.Key = &poolcheck.Key{Publics: 8} },
 			poolcheck.Failed, poolcheck.ReasonVerifyingKeyUnfit, []string{"verifying_key"}, []string{"expected a key with 9 public signals, found a key with 8"},
 		},
 		"no key yet": {
-			func(_ *ledger, t *poolcheck.Target, _ *shieldpool.Pool) { t.Key = nil },
+			func(_ *fakeChain, t *poolcheck.Target, _ *shieldpool.Pool) { t.Key = nil },
 			poolcheck.Unknown, poolcheck.ReasonConfigurationIncomplete, []string{"verifying_key"}, []string{"the verifying key is not known"},
 		},
 		"no profile yet": {
-			func(_ *ledger, t *poolcheck.Target, _ *shieldpool.Pool) { t.Profile = nil },
+			func(_ *fakeChain, t *poolcheck.Target, _ *shieldpool.Pool) { t.Profile = nil },
 			poolcheck.Unknown, poolcheck.ReasonConfigurationIncomplete, []string{"program"}, []string{"the program profile is not known"},
 		},
 		"a profile without mints": {
-			func(_ *ledger, t *poolcheck.Target, _ *shieldpool.Pool) { t.Profile.Mints = nil },
+			func(_ *fakeChain, t *poolcheck.Target, _ *shieldpool.Pool) { t.Profile.Mints = nil },
 			poolcheck.Failed, poolcheck.ReasonAccountMissing, []string{"pool"}, []string{"the profile names no mint"},
 		},
 		"accounts that cannot be read": {
-			func(l *ledger, _ *poolcheck.Target, _ *shieldpool.Pool) { l.accountsErr = errors.New("HTTP 503") },
+			func(l *fakeChain, _ *poolcheck.Target, _ *shieldpool.Pool) { l.accountsErr = errors.New("HTTP 503") },
 			poolcheck.Unknown, poolcheck.ReasonChainUnavailable, []string{"program", "pool", "merkle_tree", "treasury", "tree_self_check", "tree_room", "mint"},
 			[]string{"accounts could not be read: HTTP 503"},
 		},
 		"an endpoint that has lost its state": {
-			func(l *ledger, _ *poolcheck.Target, _ *shieldpool.Pool) { l.accounts = nil },
+			func(l *fakeChain, _ *poolcheck.Target, _ *shieldpool.Pool) { l.accounts = nil },
 			poolcheck.Unknown, poolcheck.ReasonChainUnavailable, nil, []string{"the endpoint's state is incomplete"},
 		},
 		"a genesis hash that cannot be read": {
-			func(l *ledger, _ *poolcheck.Target, _ *shieldpool.Pool) {
+			func(l *fakeChain, _ *poolcheck.Target, _ *shieldpool.Pool) {
 				l.genesis, l.genesisErr = solana.Hash{}, errors.New("no answer")
 			},
 			poolcheck.Unknown, poolcheck.ReasonChainUnavailable, nil, []string{"the genesis hash could not be read: no answer"},
 		},
-		"what is wrong comes before what is unknown": {
-			func(l *ledger, t *poolcheck.Target, _ *shieldpool.Pool) {
+		"a failure comes before an unknown result": {
+			func(l *fakeChain, t *poolcheck.Target, _ *shieldpool.Pool) {
 				t.Key = nil
 				delete(l.accounts, t.Profile.ProgramID)
 			},
@@ -226,7 +226,7 @@ func TestEvaluate(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			chain, target := initialised(t)
+			chain, target := initialisedChain(t)
 			test.change(chain, &target, pool(t, shieldpool.Development()))
 			report := poolcheck.Evaluate(poolcheck.Observe(t.Context(), chain, target))
 			state, reason, checks := report.Summary()
@@ -237,7 +237,7 @@ func TestEvaluate(t *testing.T) {
 			for _, c := range checks {
 				names = append(names, c.Name)
 				if (c.State == poolcheck.OK) != (c.Reason == "") || c.Expected == "" || c.Found == "" || c.State == poolcheck.Failed && c.Remedy == "" {
-					t.Errorf("check %+v lacks something", c)
+					t.Errorf("check %+v lacks a field", c)
 				}
 			}
 			if test.wantChecks != nil {
@@ -251,7 +251,7 @@ func TestEvaluate(t *testing.T) {
 				}
 			}
 			if n := strings.Count(report.Message(), "instruction Initialize"); n > 1 {
-				t.Errorf("what to do is told %d times, want once: %s", n, report.Message())
+				t.Errorf("the remedy is repeated %d times, want once: %s", n, report.Message())
 			}
 		})
 	}
@@ -259,18 +259,18 @@ func TestEvaluate(t *testing.T) {
 
 func TestATreeIsFullBeforeItsLastLeaf(t *testing.T) {
 	t.Parallel()
-	// The frontier of a tree of empty leaves is the empty subtrees' roots, which
-	// makes trees of any length without appending to them.
+	// The frontier of a tree of empty leaves is the empty subtrees' roots, so any length
+	// can be set without appending.
 	for name, test := range map[string]struct {
 		next uint64
 		want poolcheck.State
 	}{
-		"one leaf more than is needed":  {1<<32 - poolcheck.NearlyFull - 1, poolcheck.OK},
-		"as many leaves as are needed":  {1<<32 - poolcheck.NearlyFull, poolcheck.OK},
-		"one leaf less than is needed":  {1<<32 - poolcheck.NearlyFull + 1, poolcheck.Failed},
+		"one leaf above the minimum":    {1<<32 - poolcheck.NearlyFull - 1, poolcheck.OK},
+		"the minimum of free leaves":    {1<<32 - poolcheck.NearlyFull, poolcheck.OK},
+		"one leaf below the minimum":    {1<<32 - poolcheck.NearlyFull + 1, poolcheck.Failed},
 		"every leaf of the tree in use": {1 << 32, poolcheck.Failed},
 	} {
-		chain, target := initialised(t)
+		chain, target := initialisedChain(t)
 		shielded := pool(t, target.Profile)
 		tree := target.Profile.NewTree(solana.PublicKey{1})
 		tree.NextIndex = test.next
@@ -292,9 +292,9 @@ func TestATreeIsFullBeforeItsLastLeaf(t *testing.T) {
 	}
 }
 
-func TestOneCallReadsAllAndPayersBesides(t *testing.T) {
+func TestPoolAndPayersAreReadInOneCall(t *testing.T) {
 	t.Parallel()
-	chain, target := initialised(t)
+	chain, target := initialisedChain(t)
 	rich, empty := solana.PublicKey{5}, solana.PublicKey{6}
 	chain.accounts[rich] = &onchain.Account{Lamports: 12}
 	target.Extra = []solana.PublicKey{rich, empty, rich}
@@ -331,7 +331,7 @@ func TestOneCallReadsAllAndPayersBesides(t *testing.T) {
 
 func TestAccountsOfAnotherChainAreNotRead(t *testing.T) {
 	t.Parallel()
-	chain, target := initialised(t)
+	chain, target := initialisedChain(t)
 	target.Genesis = solana.Hash{1}
 	target.Extra = []solana.PublicKey{{5}}
 	report := poolcheck.Evaluate(poolcheck.Observe(t.Context(), chain, target))
@@ -353,7 +353,7 @@ func TestPoolsOfMints(t *testing.T) {
 	if err != nil || len(pools) != 2 {
 		t.Fatalf("got %d pools, %v, want one for each mint", len(pools), err)
 	}
-	chain, target := initialised(t)
+	chain, target := initialisedChain(t)
 	target.Profile = p
 	chain.accounts[solana.PublicKey{8}] = chain.accounts[solana.WrappedSol]
 	for _, pool := range pools[:1] { // the second is not initialised
@@ -367,7 +367,7 @@ func TestPoolsOfMints(t *testing.T) {
 	}
 }
 
-func TestTheDevelopmentKeyIsForTheLocalChainAlone(t *testing.T) {
+func TestDevelopmentKeyIsOnlyForTheLocalChain(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("../../hack/circuit/verification_key.json")
 	if err != nil {
@@ -378,7 +378,7 @@ func TestTheDevelopmentKeyIsForTheLocalChainAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !poolcheck.DevelopmentKey(key.Hash) {
-		t.Fatal("the development circuit's key is not known as such")
+		t.Fatal("the development circuit's key is not recognised")
 	}
 	for name, test := range map[string]struct {
 		genesis solana.Hash
@@ -387,7 +387,7 @@ func TestTheDevelopmentKeyIsForTheLocalChainAlone(t *testing.T) {
 		"on the local chain": {shieldpool.DevelopmentGenesisHash, poolcheck.OK},
 		"on another chain":   {solana.Hash{1}, poolcheck.Failed},
 	} {
-		chain, target := initialised(t)
+		chain, target := initialisedChain(t)
 		chain.genesis, target.Genesis, target.Key = test.genesis, test.genesis, key
 		report := poolcheck.Evaluate(poolcheck.Observe(t.Context(), chain, target))
 		if state, reason, _ := report.Summary(); state != test.want || state == poolcheck.Failed && reason != poolcheck.ReasonVerifyingKeyUnfit {
@@ -398,11 +398,11 @@ func TestTheDevelopmentKeyIsForTheLocalChainAlone(t *testing.T) {
 		}
 	}
 	if _, err := poolcheck.ParseKey([]byte("no")); err == nil {
-		t.Error("parsed a key that is none, want an error")
+		t.Error("parsed invalid text as a key, want an error")
 	}
 }
 
-func TestNothingWasReadYet(t *testing.T) {
+func TestEmptyReport(t *testing.T) {
 	t.Parallel()
 	var report poolcheck.Report
 	if state, reason, _ := report.Summary(); state != poolcheck.Unknown || reason != poolcheck.ReasonNotChecked || report.Message() == "" {

@@ -35,7 +35,7 @@ type Reader interface {
 type Key struct {
 	// Publics is the number of its circuit's public signals.
 	Publics int
-	// Hash is that of groth16.Key.
+	// Hash is the hash of the groth16.Key.
 	Hash [32]byte
 }
 
@@ -94,7 +94,7 @@ type Facts struct {
 	// Genesis is zero, and GenesisErr says why, when it could not be read.
 	Genesis    solana.Hash
 	GenesisErr error
-	// Slot is that of the pool's accounts.
+	// Slot is the slot of the pool's accounts.
 	Slot uint64
 	// Accounts are the accounts that were read; nil for one that does not exist.
 	Accounts map[solana.PublicKey]*onchain.Account
@@ -110,7 +110,7 @@ var errForeign = errors.New("the accounts of another chain are not read")
 var ErrIncomplete = errors.New("the endpoint's state is incomplete: it does not have the system program's account, which every chain has")
 
 // Observe reads what the checks need: the genesis hash, and the accounts. The pool's
-// accounts are always read in one call, and with at most MaxAccounts in all, so are the
+// accounts are always read in one call. Up to MaxAccounts in total, the call includes all
 // others.
 func Observe(ctx context.Context, r Reader, t Target) Facts {
 	f := Facts{Target: t}
@@ -128,10 +128,10 @@ func (f *Facts) Read(ctx context.Context, r Reader) {
 	}
 	keys := f.Target.keys()
 	for first := 0; first < len(keys); first += MaxAccounts {
-		some := keys[first:min(first+MaxAccounts, len(keys))]
-		slot, accounts, err := r.Accounts(ctx, some)
-		if err == nil && len(accounts) != len(some) {
-			err = fmt.Errorf("received %d accounts, expected %d", len(accounts), len(some))
+		batch := keys[first:min(first+MaxAccounts, len(keys))]
+		slot, accounts, err := r.Accounts(ctx, batch)
+		if err == nil && len(accounts) != len(batch) {
+			err = fmt.Errorf("received %d accounts, expected %d", len(accounts), len(batch))
 		}
 		if err == nil && first == 0 && accounts[0] == nil {
 			err = ErrIncomplete
@@ -143,7 +143,7 @@ func (f *Facts) Read(ctx context.Context, r Reader) {
 		if first == 0 {
 			f.Slot = slot
 		}
-		for i, key := range some {
+		for i, key := range batch {
 			f.Accounts[key] = accounts[i]
 		}
 	}
@@ -166,12 +166,12 @@ func (t *Target) keys() []solana.PublicKey {
 	}
 	keys = append(keys, t.Extra...)
 	seen := map[solana.PublicKey]bool{}
-	once := keys[:0]
+	unique := keys[:0]
 	for _, key := range keys {
 		if !seen[key] {
 			seen[key] = true
-			once = append(once, key)
+			unique = append(unique, key)
 		}
 	}
-	return once
+	return unique
 }

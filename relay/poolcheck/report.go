@@ -37,7 +37,7 @@ const (
 	ReasonProgramMissing Reason = "ProgramMissing"
 	// ReasonAccountMissing: pool, tree or treasury does not exist.
 	ReasonAccountMissing Reason = "AccountMissing"
-	// ReasonAccountForeign: another program owns one of them.
+	// ReasonAccountForeign: another program owns pool, tree or treasury.
 	ReasonAccountForeign Reason = "AccountForeign"
 	// ReasonTreeMismatch: the tree account is inconsistent under the profile.
 	ReasonTreeMismatch Reason = "TreeMismatch"
@@ -115,7 +115,7 @@ type Report struct {
 	Checks []Check `json:"checks"`
 	// Slot at which the accounts were read; 0 when none were.
 	Slot uint64 `json:"slot,omitempty"`
-	// Pools are those of the profile, the one of its first mint first.
+	// Pools are the profile's pools, beginning with that of its first mint.
 	Pools []PoolFacts `json:"pools,omitempty"`
 	// Balances of the target's extra accounts, in lamports: 0 for one that does not
 	// exist, no entry for one that was not read.

@@ -53,7 +53,7 @@ func TestAllListsEveryCode(t *testing.T) {
 func TestHTTPStatusOfAnUndocumentedCode(t *testing.T) {
 	t.Parallel()
 	if got := refusal.Code("no_such_code").HTTPStatus(); got != http.StatusInternalServerError {
-		t.Errorf("status %d, want 500: a code that is not documented is our fault, not the client's", got)
+		t.Errorf("status %d, want 500: an undocumented code is the relay's fault, not the client's", got)
 	}
 }
 

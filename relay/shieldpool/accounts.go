@@ -39,10 +39,10 @@ type AccountRole struct {
 // AccountOrders are the account lists of the program's instructions.
 type AccountOrders struct {
 	Transact, TransactSwap, Initialize []AccountRole
-	// PrepareSwapSol wraps a swap's lamports. ExecuteSwap swaps them, and the router's own
-	// accounts follow its list.
+	// PrepareSwapSol wraps a swap's lamports. ExecuteSwap swaps them; the router's own
+	// accounts are appended to its list.
 	PrepareSwapSol, ExecuteSwap []AccountRole
-	// CloseSwapState refunds. When the lamports are wrapped, CloseWrapped follows its list.
+	// CloseSwapState refunds a swap. If its lamports are wrapped, CloseWrapped is appended.
 	CloseSwapState, CloseWrapped []AccountRole
 }
 

@@ -39,7 +39,7 @@ func defaultSeeds() Seeds {
 	}
 }
 
-// Pool holds the addresses of one pool of the program, which every transaction of it names.
+// Pool is one pool of the program, with the addresses that all its transactions contain.
 type Pool struct {
 	Profile                       *Profile
 	Mint                          Mint

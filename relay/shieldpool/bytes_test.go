@@ -70,7 +70,7 @@ func TestParsePublicInputsRefuses(t *testing.T) {
 		})
 	}
 	if _, err := ParsePublicInputs(amount(1<<63 + 1)); err != nil {
-		t.Errorf("the smallest amount but one is refused: %v", err)
+		t.Errorf("the second smallest amount is refused: %v", err)
 	}
 	largest := make([]byte, PublicInputsLength)
 	m := FieldModulus()
@@ -80,7 +80,7 @@ func TestParsePublicInputsRefuses(t *testing.T) {
 	}
 }
 
-func TestNullifiersAreTwoDifferentOrOne(t *testing.T) {
+func TestCheckNullifiers(t *testing.T) {
 	t.Parallel()
 	one, two := [32]byte{31: 1}, [32]byte{31: 2}
 	tests := map[string]struct {
@@ -150,15 +150,15 @@ func TestNoteEnvelope(t *testing.T) {
 		t.Errorf("decoding returns other notes: %v %s", err, diff)
 	}
 	for name, in := range map[string]string{
-		"another magic":            "434c564c01010100aa",
-		"another version":          "434c564b02010100aa",
-		"count zero":               "434c564b0100",
-		"count three":              "434c564b0103010011010022010033",
-		"a byte after the last":    "434c564b01010100aabb",
-		"a note cut short":         "434c564b01010200aa",
-		"a length cut short":       "434c564b010101",
-		"a header cut short":       "434c564b01",
-		"a second note that lacks": "434c564b01020100aa",
+		"another magic":         "434c564c01010100aa",
+		"another version":       "434c564b02010100aa",
+		"count zero":            "434c564b0100",
+		"count three":           "434c564b0103010011010022010033",
+		"a byte after the last": "434c564b01010100aabb",
+		"a note cut short":      "434c564b01010200aa",
+		"a length cut short":    "434c564b010101",
+		"a header cut short":    "434c564b01",
+		"a missing second note": "434c564b01020100aa",
 	} {
 		if _, err := ParseNotes(unhex(t, in)); err == nil {
 			t.Errorf("an envelope with %s is accepted", name)
@@ -188,7 +188,7 @@ func TestSizesAndNoteBounds(t *testing.T) {
 	}{
 		"withdrawal, legacy":               {pool, KindWithdrawal, nil, 975, 257},
 		"swap, legacy":                     {pool, KindSwap, nil, 1047, 185},
-		"transfer, its recipient is payer": {pool, KindTransfer, nil, 943, 289},
+		"transfer, the payer as recipient": {pool, KindTransfer, nil, 943, 289},
 		"withdrawal, lookup table":         {pool, KindWithdrawal, table, 887, 345},
 		"swap, lookup table":               {pool, KindSwap, table, 959, 273},
 	}
@@ -205,7 +205,7 @@ func TestSizesAndNoteBounds(t *testing.T) {
 		})
 	}
 	if _, err := longer.NoteBound(KindWithdrawal, nil); err == nil {
-		t.Error("an account list with a role that has no address is laid out")
+		t.Error("an account list with a role without an address has a note bound")
 	}
 	if _, err := pool.NoteBound("moon", nil); err == nil {
 		t.Error("an unknown kind has a note bound")
@@ -216,7 +216,7 @@ func TestTenAccountsMakeLongerTransactions(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[Kind]int{KindWithdrawal: 1041, KindSwap: 1113} {
 		pool := solPool(t)
-		// Two further accounts: the treasury's neighbours in a program with more of them.
+		// Two further accounts, as another version of the program may require.
 		extra := []AccountRole{{Role: "extra0"}, {Role: "extra1"}}
 		c := &Call{Proof: make([]byte, ProofLength), Inputs: &PublicInputs{PublicAmount: -1, Nullifiers: [2][32]byte{{31: 1}, {31: 2}}}}
 		c.Recipient = solana.PublicKey{1, 2}
@@ -310,14 +310,14 @@ func TestExtDataBindsTheDestination(t *testing.T) {
 		t.Error("another destination is accepted")
 	}
 	if !opaque.BindsDestination(in, other) {
-		t.Error("an opaque profile checks bytes that it does not know")
+		t.Error("a profile without an ext data formula refuses a destination")
 	}
 	if swap := (Destination{Swap: &SwapTerms{MinOutput: 1}}); dev.BindsDestination(in, swap) || len(swap.Bytes()) != 72 {
 		t.Error("a swap passes as a withdrawal")
 	}
 }
 
-func TestRecipientIsAWalletOfItsOwn(t *testing.T) {
+func TestCheckRecipient(t *testing.T) {
 	t.Parallel()
 	pool := solPool(t)
 	payer := solana.MustPublicKeyFromBase58("7dJ4kqJqWv43Q6bQKtTLKHVsvWvHLKcipqmDzag8cVnL")

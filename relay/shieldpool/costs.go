@@ -3,8 +3,8 @@ package shieldpool
 // These are the network's costs, in lamports. Rent is an account's minimum balance: (128 +
 // bytes of data) × 3480 lamports × 2 years (Solana, "Account model: rent").
 const (
-	// RentExempt is the minimum balance, other than zero, of an account without data, such
-	// as a nullifier's, whose rent is never returned.
+	// RentExempt is the rent-exempt minimum of an account without data, such as a
+	// nullifier account. A nullifier's rent is never returned.
 	RentExempt = 890_880
 	// SwapStateRent is the rent of a swap state. An execution returns it to the fee
 	// payer, a refund to the recipient.

@@ -8,7 +8,7 @@ const (
 	// ClassStaleProof: the root left the root history; the client proves again, and the
 	// relay never resubmits.
 	ClassStaleProof Class = "stale_proof"
-	// ClassSpent: a nullifier account exists; the transaction was ours or another.
+	// ClassSpent: a nullifier account exists, created by the submission itself or by another.
 	ClassSpent Class = "spent"
 	// ClassBadInput: permanent, no retry.
 	ClassBadInput Class = "bad_input"
@@ -30,10 +30,10 @@ const (
 	ClassRaiseCompute Class = "raise_compute"
 	// ClassAlreadyProcessed: this signature is on the chain; look it up.
 	ClassAlreadyProcessed Class = "already_processed"
-	// ClassBlockhash: the node does not know the blockhash, or it has expired; transient,
-	// under the rules for signing anew.
+	// ClassBlockhash: the node does not know the blockhash, or it has expired; retried
+	// under the rules for signing again.
 	ClassBlockhash Class = "blockhash_not_found"
-	// ClassBug: the relay built the transaction wrongly; failed, alert.
+	// ClassBug: the relay built the transaction wrongly; the submission fails, with an alert.
 	ClassBug Class = "bug"
 )
 

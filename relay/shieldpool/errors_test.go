@@ -13,14 +13,14 @@ func TestParseTransactionError(t *testing.T) {
 		want *TransactionError
 		text string
 	}{
-		"null":                 {"null", nil, ""},
-		"nothing":              {"", nil, ""},
-		"a name":               {`"BlockhashNotFound"`, &TransactionError{Kind: "BlockhashNotFound"}, "BlockhashNotFound"},
-		"a custom code":        {`{"InstructionError":[2,{"Custom":4097}]}`, &TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "Custom", Custom: 0x1001}, "InstructionError at instruction 2: custom program error 0x1001"},
-		"a named instruction":  {`{"InstructionError":[0,"InvalidSeeds"]}`, &TransactionError{Kind: "InstructionError", Detail: "InvalidSeeds"}, "InstructionError at instruction 0: InvalidSeeds"},
-		"another detail":       {`{"InstructionError":[0,{"BorshIoError":"x"}]}`, &TransactionError{Kind: "InstructionError", Detail: "BorshIoError"}, "InstructionError at instruction 0: BorshIoError"},
-		"rent, with its index": {`{"InsufficientFundsForRent":{"account_index":6}}`, &TransactionError{Kind: "InsufficientFundsForRent", Account: 6}, "InsufficientFundsForRent"},
-		"an unknown object":    {`{"DuplicateInstruction":3}`, &TransactionError{Kind: "DuplicateInstruction"}, "DuplicateInstruction"},
+		"null":                {"null", nil, ""},
+		"nothing":             {"", nil, ""},
+		"a name":              {`"BlockhashNotFound"`, &TransactionError{Kind: "BlockhashNotFound"}, "BlockhashNotFound"},
+		"a custom code":       {`{"InstructionError":[2,{"Custom":4097}]}`, &TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "Custom", Custom: 0x1001}, "InstructionError at instruction 2: custom program error 0x1001"},
+		"a named instruction": {`{"InstructionError":[0,"InvalidSeeds"]}`, &TransactionError{Kind: "InstructionError", Detail: "InvalidSeeds"}, "InstructionError at instruction 0: InvalidSeeds"},
+		"another detail":      {`{"InstructionError":[0,{"BorshIoError":"x"}]}`, &TransactionError{Kind: "InstructionError", Detail: "BorshIoError"}, "InstructionError at instruction 0: BorshIoError"},
+		"rent, with an index": {`{"InsufficientFundsForRent":{"account_index":6}}`, &TransactionError{Kind: "InsufficientFundsForRent", Account: 6}, "InsufficientFundsForRent"},
+		"an unknown object":   {`{"DuplicateInstruction":3}`, &TransactionError{Kind: "DuplicateInstruction"}, "DuplicateInstruction"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -65,7 +65,7 @@ func FuzzParseData(f *testing.F) {
 
 func FuzzParseTree(f *testing.F) {
 	p := ShieldPoolV1()
-	f.Add(grown(f, p, 3).Bytes())
+	f.Add(treeWithLeaves(f, p, 3).Bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		tree, err := p.ParseTree(b)
 		if err != nil {

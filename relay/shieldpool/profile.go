@@ -49,8 +49,7 @@ type Fees struct {
 	MinDeposit uint64
 }
 
-// Profile is everything about a deployment of the pool program that could turn
-// out different. It is immutable once built and safe for concurrent use.
+// Profile is everything that may differ between deployments of the pool program. It is immutable once built and safe for concurrent use.
 type Profile struct {
 	Name      string
 	ProgramID solana.PublicKey
@@ -158,8 +157,8 @@ func (f Fees) Fee(gross uint64) uint64 {
 	return f.Base + gross/f.Denominator*f.Numerator + gross%f.Denominator*f.Numerator/f.Denominator
 }
 
-// Net returns what the recipient of gross lamports gets; ok is false when the fee leaves
-// nothing.
+// Net returns what remains of gross lamports for the recipient; ok is false when the fee
+// leaves nothing.
 func (f Fees) Net(gross uint64) (net uint64, ok bool) {
 	fee := f.Fee(gross)
 	if fee >= gross {

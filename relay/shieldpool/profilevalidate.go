@@ -9,8 +9,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// profileInstruction is one account order with the roles that it may contain, and those
-// that it must contain to work.
+// profileInstruction is one account order, with the roles that it may contain and the roles
+// that it must contain.
 type profileInstruction struct {
 	name   string
 	order  *[]AccountRole
@@ -18,8 +18,8 @@ type profileInstruction struct {
 	needed []Role
 }
 
-// profileInstructions returns the orders of a, with the roles that the relay has an address
-// for.
+// profileInstructions returns the orders of a, with the roles for which the relay has an
+// address.
 func profileInstructions(a *AccountOrders) []profileInstruction {
 	const (
 		payer, pool, tree, treasury = RolePayer, RolePool, RoleMerkleTree, RoleTreasury
@@ -50,8 +50,8 @@ func classNames() []Class {
 	}
 }
 
-// ValidateProfile checks a profile for contradictions, from any source. Its error is
-// Problems.
+// ValidateProfile checks a profile from any source for contradictions. Its error is
+// ProfileProblems.
 func ValidateProfile(p *Profile) error {
 	r := &yamlReader{}
 	r.validateTags(p.Tags)
@@ -63,12 +63,12 @@ func ValidateProfile(p *Profile) error {
 	}
 	for i, c := range p.Classes {
 		if c.First > c.Last {
-			r.fault(fmt.Sprintf("classes[%d]", i), nil, "expected a first code that is not after the last, received 0x%x and 0x%x", c.First, c.Last)
+			r.fault(fmt.Sprintf("classes[%d]", i), nil, "expected first to be at most last, received 0x%x and 0x%x", c.First, c.Last)
 		}
 	}
 	if len(r.faults) == 0 {
 		if _, err := p.Pool(p.Mints[0]); err != nil {
-			r.fault("seeds", nil, "no address follows from them: %w", err)
+			r.fault("seeds", nil, "cannot derive the addresses: %w", err)
 		}
 	}
 	if len(r.faults) > 0 {
@@ -87,7 +87,7 @@ func (r *yamlReader) validateTags(t Tags) {
 		{"prepareSwapSol", t.PrepareSwapSol}, {"executeSwap", t.ExecuteSwap}, {"closeSwapState", t.CloseSwapState},
 	} {
 		if other, twice := seen[tag.value]; twice {
-			r.fault("tags."+tag.name, nil, "expected a tag of its own, received %d, which is that of %s", tag.value, other)
+			r.fault("tags."+tag.name, nil, "expected a tag of its own, received %d, which is the tag of %s", tag.value, other)
 		}
 		seen[tag.value] = tag.name
 	}
@@ -97,12 +97,12 @@ func (r *yamlReader) validateSeeds(s Seeds) {
 	for _, a := range []struct {
 		name  string
 		seeds []Seed
-		// each nullifier, and each swap, has an account of its own
-		own bool
+		// perNullifier: each nullifier, or each swap, has its own account.
+		perNullifier bool
 	}{{"pool", s.Pool, false}, {"merkleTree", s.MerkleTree, false}, {"treasury", s.Treasury, false}, {"nullifier", s.Nullifier, true}, {"swapState", s.SwapState, true}} {
-		own := slices.ContainsFunc(a.seeds, func(s Seed) bool { return s.Value == SeedNullifier })
-		if len(a.seeds) == 0 || own != a.own {
-			r.fault("seeds."+a.name, nil, "expected seeds, with the value nullifier among those of nullifier and swapState and of no other, received %d", len(a.seeds))
+		hasNullifier := slices.ContainsFunc(a.seeds, func(s Seed) bool { return s.Value == SeedNullifier })
+		if len(a.seeds) == 0 || hasNullifier != a.perNullifier {
+			r.fault("seeds."+a.name, nil, "expected at least one seed, and the value nullifier only in the seeds of nullifier and swapState, received %d seeds", len(a.seeds))
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (r *yamlReader) validateAccounts(a *AccountOrders) {
 		for k, role := range *i.order {
 			at := fmt.Sprintf("%s[%d]", path, k)
 			if !slices.Contains(i.roles, role.Role) {
-				r.fault(at, nil, "the role is none that this instruction can have")
+				r.fault(at, nil, "this instruction cannot have this role")
 			}
 			if role.Signer != (role.Role == RolePayer) {
 				r.fault(at, nil, "expected only the payer as signer: the relay has no other key")
@@ -141,10 +141,10 @@ func (r *yamlReader) validateMints(mints []Mint) {
 	for i, m := range mints {
 		path := fmt.Sprintf("mints[%d]", i)
 		if first, twice := addresses[m.Address]; twice {
-			r.fault(path+".address", nil, "expected an address of its own, received that of mints[%d]", first)
+			r.fault(path+".address", nil, "expected an address of its own, received the address of mints[%d]", first)
 		}
 		if first, twice := fields[m.Field]; twice {
-			r.fault(path+".field", nil, "expected a field element of its own, received that of mints[%d]", first)
+			r.fault(path+".field", nil, "expected a field element of its own, received the field element of mints[%d]", first)
 		}
 		var e fr.Element
 		if e.SetBytesCanonical(m.Field[:]) != nil {

@@ -38,13 +38,13 @@ func MarshalProfile(p *Profile) ([]byte, error) {
 	}
 	names := yamlMapping()
 	for _, c := range slices.Sorted(maps.Keys(p.Errors)) {
-		names.Content = append(names.Content, isPlain(hexCode(c)), yamlText(p.Errors[c]))
+		names.Content = append(names.Content, plainScalar(hexCode(c)), yamlText(p.Errors[c]))
 	}
 	ranges := yamlList()
 	for _, c := range p.Classes {
-		ranges.Content = append(ranges.Content, yamlFlow(yamlMapping("first", isPlain(hexCode(c.First)), "last", isPlain(hexCode(c.Last)), "class", yamlText(string(c.Class)))))
+		ranges.Content = append(ranges.Content, yamlFlow(yamlMapping("first", plainScalar(hexCode(c.First)), "last", plainScalar(hexCode(c.Last)), "class", yamlText(string(c.Class)))))
 	}
-	doc.Content = append(doc.Content, isPlain("signInMessages"), messages, isPlain("errors"), names, isPlain("classes"), ranges)
+	doc.Content = append(doc.Content, plainScalar("signInMessages"), messages, plainScalar("errors"), names, plainScalar("classes"), ranges)
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
@@ -56,7 +56,7 @@ func MarshalProfile(p *Profile) ([]byte, error) {
 
 func hexCode(c uint32) string { return fmt.Sprintf("0x%x", c) }
 
-func isPlain(value string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: value} }
+func plainScalar(value string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: value} }
 
 // yamlText returns a scalar that is always read as text.
 func yamlText(value string) *yaml.Node {
@@ -65,9 +65,9 @@ func yamlText(value string) *yaml.Node {
 	return n
 }
 
-func yamlInteger[T ~uint8 | ~uint64 | ~int](v T) *yaml.Node { return isPlain(fmt.Sprint(v)) }
+func yamlInteger[T ~uint8 | ~uint64 | ~int](v T) *yaml.Node { return plainScalar(fmt.Sprint(v)) }
 
-func yamlBoolean(v bool) *yaml.Node { return isPlain(fmt.Sprint(v)) }
+func yamlBoolean(v bool) *yaml.Node { return plainScalar(fmt.Sprint(v)) }
 
 func yamlList() *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode} }
 
@@ -84,7 +84,7 @@ func yamlMapping(keysAndValues ...any) *yaml.Node {
 	for _, part := range keysAndValues {
 		switch part := part.(type) {
 		case string:
-			n.Content = append(n.Content, isPlain(part))
+			n.Content = append(n.Content, plainScalar(part))
 		case *yaml.Node:
 			n.Content = append(n.Content, part)
 		}
@@ -111,14 +111,14 @@ func accountLists(a *AccountOrders) *yaml.Node {
 		for _, role := range *i.order {
 			account := yamlFlow(yamlMapping("role", yamlText(string(role.Role))))
 			if role.Signer {
-				account.Content = append(account.Content, isPlain("signer"), yamlBoolean(true))
+				account.Content = append(account.Content, plainScalar("signer"), yamlBoolean(true))
 			}
 			if role.Writable {
-				account.Content = append(account.Content, isPlain("writable"), yamlBoolean(true))
+				account.Content = append(account.Content, plainScalar("writable"), yamlBoolean(true))
 			}
 			order.Content = append(order.Content, account)
 		}
-		out.Content = append(out.Content, isPlain(i.name), order)
+		out.Content = append(out.Content, plainScalar(i.name), order)
 	}
 	return out
 }

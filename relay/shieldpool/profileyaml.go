@@ -26,7 +26,7 @@ const (
 	maxCodes                              = 4096
 )
 
-// ProfileProblems lists everything that is wrong with a profile. None repeats a value.
+// ProfileProblems lists everything that is wrong with a profile, without repeating values.
 type ProfileProblems []error
 
 // Error lists the problems.
@@ -41,8 +41,8 @@ func (p ProfileProblems) Error() string {
 // Unwrap returns the problems.
 func (p ProfileProblems) Unwrap() []error { return p }
 
-// ParseProfile reads a profile from YAML or JSON. Its error is ProfileProblems: every one at
-// once, each by the path of its key.
+// ParseProfile reads a profile from YAML or JSON. Its error is ProfileProblems: all of
+// them at once, each with the path of its key.
 //
 //	base: shield-pool-v1
 //	name: my-pool
@@ -55,7 +55,7 @@ func (p ProfileProblems) Unwrap() []error { return p }
 //	    - {role: pool, writable: true}
 //
 // Omitted keys have the base's values. Keys of tags, seeds, accounts and fees
-// replace the base's one by one; a list, and errors, replaces the base's whole.
+// replace the base's one by one. Lists and the key errors replace the base's value as a whole.
 func ParseProfile(content []byte) (*Profile, error) {
 	root, err := document(content)
 	if err != nil {
@@ -85,7 +85,7 @@ func document(content []byte) (*yaml.Node, error) {
 	var doc, second yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(content))
 	if err := decoder.Decode(&doc); err != nil || len(doc.Content) != 1 {
-		return nil, fmt.Errorf("profile: expected YAML with the keys of a profile, received %d bytes that are none", len(content))
+		return nil, fmt.Errorf("profile: expected YAML with the keys of a profile, received %d bytes of something else", len(content))
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
 		return nil, errors.New("profile: expected one YAML document, received more")

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	other     = "FoJwdEv9uCmWVnqRDq9mozUoEzuaQfdw1aysziJt6RYW"
-	yamlField = "00000000000000000000000000000000000000000000000000000000000000ff"
+	other    = "FoJwdEv9uCmWVnqRDq9mozUoEzuaQfdw1aysziJt6RYW"
+	fieldHex = "00000000000000000000000000000000000000000000000000000000000000ff"
 )
 
-func TestOmittedFieldsAreTheBases(t *testing.T) {
+func TestOmittedKeysKeepTheBaseValues(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		yaml string
@@ -29,10 +29,10 @@ func TestOmittedFieldsAreTheBases(t *testing.T) {
 		"seeds that name a mint": {"base: development\nseeds: {pool: [{literal: pool}, {value: mint}]}", func(p *shieldpool.Profile) {
 			p.Seeds.Pool = append(p.Seeds.Pool, shieldpool.Seed{Value: shieldpool.SeedMint})
 		}},
-		"a list replaces the base's": {"base: development\nmints: [{address: " + other + ", field: '" + yamlField + "'}]", func(p *shieldpool.Profile) {
+		"a list replaces the base's": {"base: development\nmints: [{address: " + other + ", field: '" + fieldHex + "'}]", func(p *shieldpool.Profile) {
 			p.Mints = []shieldpool.Mint{{Address: solana.MustPublicKeyFromBase58(other), Field: [32]byte{31: 255}}}
 		}},
-		"errors stand for all": {"base: development\nerrors: {0x10: Ten, 17: Eleven}", func(p *shieldpool.Profile) { p.Errors = map[uint32]string{16: "Ten", 17: "Eleven"} }},
+		"errors replace all of the base's": {"base: development\nerrors: {0x10: Ten, 17: Eleven}", func(p *shieldpool.Profile) { p.Errors = map[uint32]string{16: "Ten", 17: "Eleven"} }},
 		"a class of one code": {"base: development\nclasses: [{first: 0x1001, class: spent}]", func(p *shieldpool.Profile) {
 			p.Classes = []shieldpool.ClassRange{{First: 0x1001, Last: 0x1001, Class: shieldpool.ClassSpent}}
 		}},
@@ -63,7 +63,7 @@ func TestOmittedFieldsAreTheBases(t *testing.T) {
 				t.Fatalf("%v\n%s", err, written)
 			}
 			if diff := cmp.Diff(got, again); diff != "" {
-				t.Errorf("what was written reads as another profile (-want +got)\n%s", diff)
+				t.Errorf("the written profile reads back different (-want +got)\n%s", diff)
 			}
 		})
 	}
@@ -90,29 +90,29 @@ func TestProblemsNameTheKeyAndNoValue(t *testing.T) {
 		"an invalid program":               {base + "programID: " + canary, []string{"programID (line 2): expected an address, 32 bytes in base58, received 12 characters"}},
 		"a tag out of range":               {base + "tags: {transact: 256}", []string{"tags.transact (line 2): expected a whole number from 0 to 255, received 256"}},
 		"a tag that is no number":          {base + "tags: {transact: " + canary + "}", []string{"tags.transact (line 2): expected a whole number from 0 to 255, received 12 characters"}},
-		"one tag for two":                  {base + "tags: {transact: 1}", []string{"tags.transactSwap: expected a tag of its own, received 1, which is that of transact"}},
+		"the same tag twice":               {base + "tags: {transact: 1}", []string{"tags.transactSwap: expected a tag of its own, received 1, which is the tag of transact"}},
 		"tags that are no mapping":         {base + "tags: " + canary, []string{"tags (line 2): expected keys and values (closeSwapState, executeSwap", "received 12 characters"}},
 		"a root history that is too short": {base + "rootHistory: 1", []string{"rootHistory (line 2): expected a whole number from 2 to 300000, received 1"}},
-		"a switch that is neither":         {base + "allowOffCurveRecipient: " + canary, []string{"allowOffCurveRecipient (line 2): expected true or false, received 12 characters"}},
+		"a switch that is no boolean":      {base + "allowOffCurveRecipient: " + canary, []string{"allowOffCurveRecipient (line 2): expected true or false, received 12 characters"}},
 		"an unknown rule":                  {base + "extData: " + canary, []string{"extData (line 2): expected one of opaque, sha256-31, received 12 characters"}},
 		"an unknown role":                  {base + "accounts: {transact: [{role: " + canary + "}]}", []string{"accounts.transact[0].role (line 2): expected one of payer, pool"}},
 		"an account without role":          {base + "accounts: {transact: [{writable: true}]}", []string{"accounts.transact[0] (line 2): role is missing"}},
 		"an order without a tree":          {base + "accounts: {initialize: [{role: payer, signer: true}]}", []string{"accounts.initialize: expected the role merkle_tree once, received it 0 times"}},
-		"a signer that is not us":          {base + "accounts: {closeWrapped: [{role: swap_wsol_ata, signer: true}]}", []string{"accounts.closeWrapped[0]: expected only the payer as signer"}},
+		"a signer besides the payer":       {base + "accounts: {closeWrapped: [{role: swap_wsol_ata, signer: true}]}", []string{"accounts.closeWrapped[0]: expected only the payer as signer"}},
 		"a payer that does not sign":       {base + "accounts: {closeSwapState: [{role: payer, writable: true}, {role: swap_state, writable: true}, {role: recipient, writable: true}]}", []string{"accounts.closeSwapState[0]: expected only the payer as signer"}},
-		"a seed of both":                   {base + "seeds: {pool: [{literal: a, value: mint}]}", []string{"seeds.pool[0] (line 2): expected either literal or value, received 2 keys"}},
-		"a seed of neither":                {base + "seeds: {pool: [{}]}", []string{"seeds.pool[0] (line 2): expected either literal or value, received 0 keys"}},
+		"a seed with literal and value":    {base + "seeds: {pool: [{literal: a, value: mint}]}", []string{"seeds.pool[0] (line 2): expected either literal or value, received 2 keys"}},
+		"an empty seed":                    {base + "seeds: {pool: [{}]}", []string{"seeds.pool[0] (line 2): expected either literal or value, received 0 keys"}},
 		"a literal too long":               {base + "seeds: {pool: [{literal: " + strings.Repeat("x", 33) + "}]}", []string{"seeds.pool[0].literal (line 2): expected a text of 1 to 32 characters, received 33 characters"}},
-		"one nullifier for all":            {base + "seeds: {nullifier: [{literal: n}]}", []string{"seeds.nullifier: expected seeds, with the value nullifier among those of nullifier and swapState"}},
+		"a nullifier without its seed":     {base + "seeds: {nullifier: [{literal: n}]}", []string{"seeds.nullifier: expected at least one seed, and the value nullifier only in the seeds of nullifier and swapState"}},
 		"a mint without field":             {base + "mints: [{address: " + other + "}]", []string{"mints[0] (line 2): field is missing"}},
 		"a field of another size":          {base + "mints: [{address: " + other + ", field: " + canary + "}]", []string{"mints[0].field (line 2): expected 64 hexadecimal digits, received 12 characters"}},
 		"a field above the order":          {base + "mints: [{address: " + other + ", field: " + strings.Repeat("f", 64) + "}]", []string{"mints[0].field: expected a field element, received a number that is not below the field's order"}},
-		"a mint twice":                     {base + "mints: [{address: " + other + ", field: '" + yamlField + "'}, {address: " + other + ", field: '" + yamlField + "'}]", []string{"mints[1].address: expected an address of its own, received that of mints[0]", "mints[1].field: expected a field element of its own"}},
+		"a mint twice":                     {base + "mints: [{address: " + other + ", field: '" + fieldHex + "'}, {address: " + other + ", field: '" + fieldHex + "'}]", []string{"mints[1].address: expected an address of its own, received the address of mints[0]", "mints[1].field: expected a field element of its own"}},
 		"no mint":                          {base + "mints: []", []string{"mints (line 2): expected a list of 1 to 16, received a list of 0"}},
-		"a fee of everything":              {base + "fees: {numerator: 1000}", []string{"fees: expected a numerator below the denominator, received 1000 and 1000"}},
+		"a fee of 100 percent":             {base + "fees: {numerator: 1000}", []string{"fees: expected a numerator below the denominator, received 1000 and 1000"}},
 		"an invalid code":                  {base + "errors: {" + canary + ": X}", []string{"errors (line 2): expected a code such as 0x1001 as the key, received 12 characters"}},
 		"a code twice":                     {base + "errors: {0x10: X, 16: Y}", []string{"errors.0x10 (line 2): the code is there twice"}},
-		"a range backwards":                {base + "classes: [{first: 2, last: 1, class: spent}]", []string{"classes[0]: expected a first code that is not after the last, received 0x2 and 0x1"}},
+		"a reversed range":                 {base + "classes: [{first: 2, last: 1, class: spent}]", []string{"classes[0]: expected first to be at most last, received 0x2 and 0x1"}},
 		"an unknown class":                 {base + "classes: [{first: 2, class: " + canary + "}]", []string{"classes[0].class (line 2): expected one of stale_proof, spent"}},
 		"an empty message":                 {base + "signInMessages: ['']", []string{"signInMessages[0] (line 2): expected a text of 1 to 1024 characters, received nothing"}},
 		"an alias":                         {base + "name: &a x\nsignInMessages: [*a]", []string{"signInMessages[0] (line 3): expected a text of 1 to 1024 characters, received an alias"}},
@@ -142,9 +142,9 @@ func TestProblemsNameTheKeyAndNoValue(t *testing.T) {
 	}
 }
 
-func TestMintsOfAFlag(t *testing.T) {
+func TestParseMints(t *testing.T) {
 	t.Parallel()
-	got, err := shieldpool.ParseMints([]string{other + "=" + yamlField})
+	got, err := shieldpool.ParseMints([]string{other + "=" + fieldHex})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,14 +153,14 @@ func TestMintsOfAFlag(t *testing.T) {
 	}
 	for name, texts := range map[string][]string{
 		"no field":         {other},
-		"no address":       {"=" + yamlField},
-		"a short field":    {other + "=" + yamlField[1:]},
-		"an address twice": {other + "=" + yamlField, other + "=" + yamlField[:63] + "1"},
+		"no address":       {"=" + fieldHex},
+		"a short field":    {other + "=" + fieldHex[1:]},
+		"an address twice": {other + "=" + fieldHex, other + "=" + fieldHex[:63] + "1"},
 		"too large":        {other + "=" + strings.Repeat("f", 64)},
 		"something else":   {canary},
 	} {
 		if _, err := shieldpool.ParseMints(texts); err == nil || strings.Contains(err.Error(), canary) || strings.Contains(err.Error(), other) {
-			t.Errorf("%s: got %v, want an error that repeats nothing", name, err)
+			t.Errorf("%s: got %v, want an error without the received values", name, err)
 		}
 	}
 }
@@ -204,14 +204,14 @@ func FuzzParse(f *testing.F) {
 		}
 		written, err := shieldpool.MarshalProfile(p)
 		if err != nil {
-			t.Fatalf("a profile that was read cannot be written: %v", err)
+			t.Fatalf("cannot write the parsed profile: %v", err)
 		}
 		again, err := shieldpool.ParseProfile(written)
 		if err != nil {
-			t.Fatalf("what was written cannot be read: %v\n%s", err, written)
+			t.Fatalf("cannot parse the written profile: %v\n%s", err, written)
 		}
 		if diff := cmp.Diff(p, again); diff != "" {
-			t.Errorf("what was written reads as another profile (-want +got)\n%s", diff)
+			t.Errorf("the written profile reads back different (-want +got)\n%s", diff)
 		}
 	})
 }

@@ -15,8 +15,8 @@ type Swap struct {
 	// derived.
 	Nullifier [32]byte
 	Terms     SwapTerms
-	// State holds the lamports, with the seed Bump. WSOL and Output are its associated
-	// token accounts, of wrapped SOL and of the output mint.
+	// State holds the lamports, and Bump is its bump seed. WSOL and Output are its
+	// associated token accounts of wrapped SOL and of the output mint.
 	State, WSOL, Output solana.PublicKey
 	Bump                uint8
 }
@@ -43,8 +43,8 @@ func (s *Swap) addresses(payer solana.PublicKey) Addresses {
 }
 
 // Accounts returns instructions that create the three token accounts of the swap if they
-// are missing, in this order: the state's WSOL and Output, and the one that wallet owns.
-// Payer pays their rent.
+// are missing, in this order: the state's WSOL and Output, and the wallet's account of
+// the output mint. Payer pays their rent.
 func (s *Swap) Accounts(payer, wallet solana.PublicKey) []solana.Instruction {
 	create := func(account, owner, mint solana.PublicKey) solana.Instruction {
 		return solana.NewInstruction(solana.SPLAssociatedTokenAccountProgramID, solana.AccountMetaSlice{
@@ -89,7 +89,7 @@ func (s *Swap) Execute(payer, router solana.PublicKey, accounts []*solana.Accoun
 }
 
 // Close makes CloseSwapState, which pays all lamports of the swap to wallet from the
-// timeout slot on. wrapped reports that they are in WSOL.
+// timeout slot on. wrapped says that they are in WSOL.
 func (s *Swap) Close(payer, wallet solana.PublicKey, wrapped bool) (solana.Instruction, error) {
 	a := s.addresses(payer)
 	a[RoleRecipient] = wallet
@@ -113,20 +113,20 @@ const (
 	Refunded SwapEnding = "refunded"
 )
 
-// EndedBy returns how an instruction that succeeded ended this swap; "" if it
-// did not.
+// EndedBy returns how a successful instruction ended this swap; "" if it did not end
+// it.
 func (s *Swap) EndedBy(program solana.PublicKey, accounts []solana.PublicKey, data []byte) SwapEnding {
 	p := s.Pool.Profile
 	if !program.Equals(p.ProgramID) || len(data) == 0 {
 		return ""
 	}
 	var order []AccountRole
-	var how SwapEnding
+	var ending SwapEnding
 	switch data[0] {
 	case p.Tags.ExecuteSwap:
-		order, how = p.Accounts.ExecuteSwap, Executed
+		order, ending = p.Accounts.ExecuteSwap, Executed
 	case p.Tags.CloseSwapState:
-		order, how = p.Accounts.CloseSwapState, Refunded
+		order, ending = p.Accounts.CloseSwapState, Refunded
 	default:
 		return ""
 	}
@@ -134,7 +134,7 @@ func (s *Swap) EndedBy(program solana.PublicKey, accounts []solana.PublicKey, da
 	if at < 0 || at >= len(accounts) || !accounts[at].Equals(s.State) {
 		return ""
 	}
-	return how
+	return ending
 }
 
 // Versioned makes an unsigned v0 transaction of the instructions, after the two

@@ -23,7 +23,7 @@ func testSwap(t *testing.T) *shieldpool.Swap {
 	return swap
 }
 
-// flags writes an account list as in protocol §2: s signer, w writable.
+// flags formats an account list as in protocol §2: s signer, w writable.
 func flags(t *testing.T, ix solana.Instruction) (out []string) {
 	t.Helper()
 	for _, a := range ix.Accounts() {
@@ -116,18 +116,18 @@ func TestEndedByReadsTagAndState(t *testing.T) {
 	}{
 		"ExecuteSwap":                  {program, accounts(swap.State), []byte{12, 1}, shieldpool.Executed},
 		"CloseSwapState":               {program, accounts(swap.State), []byte{13}, shieldpool.Refunded},
-		"PrepareSwapSol ends none":     {program, accounts(swap.State), []byte{11}, ""},
-		"another swap's":               {program, accounts(other), []byte{12}, ""},
-		"another program's":            {other, accounts(swap.State), []byte{12}, ""},
+		"PrepareSwapSol, no ending":    {program, accounts(swap.State), []byte{11}, ""},
+		"another swap's state":         {program, accounts(other), []byte{12}, ""},
+		"another program":              {other, accounts(swap.State), []byte{12}, ""},
 		"no data":                      {program, accounts(swap.State), nil, ""},
 		"an account list cut short":    {program, accounts(swap.State)[:2], []byte{13}, ""},
-		"TransactSwap begins the swap": {program, accounts(swap.State), []byte{1}, ""},
+		"TransactSwap starts the swap": {program, accounts(swap.State), []byte{1}, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := swap.EndedBy(tc.program, tc.accounts, tc.data); got != tc.want {
-				t.Errorf("settled: %q, want %q", got, tc.want)
+				t.Errorf("the swap ended as %q, want %q", got, tc.want)
 			}
 		})
 	}
@@ -159,7 +159,7 @@ func TestALookupTableShortensAVersionedTransaction(t *testing.T) {
 		}
 		return len(raw)
 	}
-	// The table has a program that is called and the payer as well: both have to stay in the message.
+	// The table also contains the payer and a called program: both must stay in the message.
 	table := shieldpool.LookupTable{Address: solana.PublicKey{8}, Addresses: solana.PublicKeySlice{
 		payer, solana.SPLAssociatedTokenAccountProgramID, solana.TokenProgramID, solana.SystemProgramID, swap.State,
 	}}

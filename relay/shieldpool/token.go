@@ -79,6 +79,6 @@ func ParseLookupTable(address solana.PublicKey, data []byte) (t LookupTable, act
 	for at := lookupTableHeader; at < len(data); at += 32 {
 		t.Addresses = append(t.Addresses, solana.PublicKeyFromBytes(data[at:at+32]))
 	}
-	const never = ^uint64(0)
-	return t, binary.LittleEndian.Uint64(data[4:]) == never, nil
+	const notDeactivated = ^uint64(0)
+	return t, binary.LittleEndian.Uint64(data[4:]) == notDeactivated, nil
 }

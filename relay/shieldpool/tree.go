@@ -27,7 +27,7 @@ type TreeAccount struct {
 	NextIndex uint64
 	Frontier  [merkle.Height][32]byte
 	Root      [32]byte
-	// History is the root history, a ring; RootIndex is the index of the newest root.
+	// History is the root history, a ring buffer; RootIndex is the index of the newest root.
 	History   [][32]byte
 	RootIndex uint64
 }
@@ -35,9 +35,9 @@ type TreeAccount struct {
 // TreeLength is the size of the Merkle tree account's data in bytes.
 func (p *Profile) TreeLength() int { return treeHistoryAt + 32*p.RootHistory + 8 }
 
-// ParseTree decodes the Merkle tree account. It refuses data of another length, which is that of
-// another root history: an empty tree would hide the difference. It also refuses a root index
-// outside the root history.
+// ParseTree decodes the Merkle tree account. It refuses data of another length, because it means
+// another root history, which an empty tree would not show. It also refuses a root index outside
+// the root history.
 func (p *Profile) ParseTree(data []byte) (*TreeAccount, error) {
 	if len(data) != p.TreeLength() {
 		return nil, fmt.Errorf("merkle tree account has %d bytes, expected %d for a root history of %d: check the profile's rootHistory", len(data), p.TreeLength(), p.RootHistory)
@@ -87,7 +87,7 @@ func (t *TreeAccount) Bytes() []byte {
 	return binary.LittleEndian.AppendUint64(b, t.RootIndex)
 }
 
-// Append adds a leaf as the program does. Each leaf takes one slot of the root history.
+// Append adds a leaf as the program does. Each leaf takes one entry of the root history.
 func (t *TreeAccount) Append(leaf [32]byte) error {
 	frontier, err := t.frontier()
 	if err != nil {
@@ -118,11 +118,11 @@ func (t *TreeAccount) Append(leaf [32]byte) error {
 // values or hash are not the program's.
 var ErrSelfCheck = errors.New("merkle tree account fails its self-check")
 
-// SelfCheck confirms that the newest entry of the root history is the root, and that the
-// root recomputed from the frontier is too. Errors wrap ErrSelfCheck.
+// SelfCheck confirms that the root equals the newest entry of the root history, and the
+// root recomputed from the frontier. Errors wrap ErrSelfCheck.
 func (t *TreeAccount) SelfCheck() error {
 	if t.History[t.RootIndex] != t.Root {
-		return fmt.Errorf("%w: its root is not the newest of its history: check the profile's offsets and ring length", ErrSelfCheck)
+		return fmt.Errorf("%w: its root is not the newest of its history: check the profile's offsets and rootHistory", ErrSelfCheck)
 	}
 	frontier, err := t.frontier()
 	if err != nil {
@@ -130,7 +130,7 @@ func (t *TreeAccount) SelfCheck() error {
 	}
 	root := merkle.RootOf(t.NextIndex, &frontier)
 	if merkle.Bytes(&root) != t.Root {
-		return fmt.Errorf("%w: the root recomputed from its frontier is another: check the profile's offsets, byte order and hash", ErrSelfCheck)
+		return fmt.Errorf("%w: the root recomputed from its frontier differs: check the profile's offsets, byte order and hash", ErrSelfCheck)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func (t *TreeAccount) frontier() (f [merkle.Height]fr.Element, err error) {
 }
 
 // LeavesUntilEviction returns how many more leaves may be appended before the root leaves the root
-// history; −1 when it is not in it. The all-zero root never is.
+// history; −1 when the history does not contain it. All-zero entries are unused.
 func (t *TreeAccount) LeavesUntilEviction(root [32]byte) int {
 	if root == ([32]byte{}) {
 		return -1

@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/merkle"
 )
 
-func grown(t testing.TB, p *Profile, leaves int) *TreeAccount {
+func treeWithLeaves(t testing.TB, p *Profile, leaves int) *TreeAccount {
 	t.Helper()
 	tree := p.NewTree(solana.PublicKey{1})
 	for i := range leaves {
@@ -25,7 +25,7 @@ func grown(t testing.TB, p *Profile, leaves int) *TreeAccount {
 func TestTreeAccountLayout(t *testing.T) {
 	t.Parallel()
 	p := ShieldPoolV1()
-	tree := grown(t, p, 5)
+	tree := treeWithLeaves(t, p, 5)
 	raw := tree.Bytes()
 	if len(raw) != 4304 || p.TreeLength() != 4304 {
 		t.Errorf("the account has %d bytes and TreeLength is %d, want 4304", len(raw), p.TreeLength())
@@ -54,7 +54,7 @@ func TestSelfCheck(t *testing.T) {
 	t.Parallel()
 	p := ShieldPoolV1()
 	for _, n := range []int{0, 1, 2, 3, 7, 8, 130} {
-		if err := grown(t, p, n).SelfCheck(); err != nil {
+		if err := treeWithLeaves(t, p, n).SelfCheck(); err != nil {
 			t.Errorf("a correct tree of %d leaves fails: %v", n, err)
 		}
 	}
@@ -67,7 +67,7 @@ func TestSelfCheck(t *testing.T) {
 		"a frontier outside the field":       func(a *TreeAccount) { a.Frontier[0] = modulus },
 	}
 	for name, spoil := range breaks {
-		tree := grown(t, p, 3)
+		tree := treeWithLeaves(t, p, 3)
 		spoil(tree)
 		if err := tree.SelfCheck(); !errors.Is(err, ErrSelfCheck) {
 			t.Errorf("a tree with %s passes: %v", name, err)
@@ -80,36 +80,36 @@ func TestEmptyTree(t *testing.T) {
 	tree := ShieldPoolV1().NewTree(solana.PublicKey{})
 	empty := merkle.Zero(merkle.Height)
 	if tree.Root != merkle.Bytes(&empty) || tree.LeavesUntilEviction(tree.Root) != 99 {
-		t.Errorf("the empty root has headroom %d, want 99", tree.LeavesUntilEviction(tree.Root))
+		t.Errorf("the empty root has %d leaves until eviction, want 99", tree.LeavesUntilEviction(tree.Root))
 	}
 	if tree.LeavesUntilEviction([32]byte{}) != -1 {
-		t.Error("the all-zero root is known, although it only fills unused history")
+		t.Error("the all-zero root counts as a root, although it only fills unused entries")
 	}
 }
 
 func TestLeavesUntilEvictionCountsDownAsTheHistoryWraps(t *testing.T) {
 	t.Parallel()
 	p := ShieldPoolV1()
-	tree := grown(t, p, 60)
+	tree := treeWithLeaves(t, p, 60)
 	root := tree.Root
 	for i := range 100 {
 		if got := tree.LeavesUntilEviction(root); got != 99-i {
-			t.Fatalf("after %d leaves headroom is %d, want %d", i, got, 99-i)
+			t.Fatalf("after %d leaves, eviction is %d leaves away, want %d", i, got, 99-i)
 		}
 		if err := tree.Append([32]byte{29: 1, 30: byte(i >> 8), 31: byte(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got := tree.LeavesUntilEviction(root); got != -1 {
-		t.Errorf("a root that has left the history has headroom %d, want -1", got)
+		t.Errorf("an evicted root has %d leaves until eviction, want -1", got)
 	}
 	if err := tree.Append(modulus); err == nil {
 		t.Error("a leaf that is no field element is appended")
 	}
 }
 
-// The root of an empty tree is the first of any history, so only the length shows another one.
-func TestATreeWithAnotherHistoryIsRefusedEvenWhileEmpty(t *testing.T) {
+// An empty tree has the same root whatever its history length, so only the size of the data differs.
+func TestEmptyTreeWithAnotherRootHistoryIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, length := range []int{127, 129} {
 		p, other := ShieldPoolV1(), ShieldPoolV1()

@@ -136,7 +136,7 @@ func TestAddressesAgreeWithWeb3(t *testing.T) {
 	}
 }
 
-func TestSeedsMayNameMintAndPool(t *testing.T) {
+func TestSeedsMayContainMintAndPool(t *testing.T) {
 	t.Parallel()
 	p := ShieldPoolV1()
 	p.Seeds.Pool = append(p.Seeds.Pool, Seed{Value: SeedMint})
@@ -160,8 +160,8 @@ func TestSeedsMayNameMintAndPool(t *testing.T) {
 	}
 }
 
-// TestTransactAgreesWithWeb3 compares by meaning: the other library orders
-// account keys of equal rank by their text.
+// TestTransactAgreesWithWeb3 compares resolved instructions, because web3.js orders account
+// keys of equal rank by their text.
 func TestTransactAgreesWithWeb3(t *testing.T) {
 	t.Parallel()
 	v, proof := load[solanaVectors](t, "solana.json"), load[[]snarkjsProof](t, "snarkjs_proofs.json")[2]
@@ -191,10 +191,10 @@ func TestTransactAgreesWithWeb3(t *testing.T) {
 		t.Errorf("the vector's signature does not verify: %v", err)
 	}
 	if len(raw) != v.Transact.Size {
-		t.Errorf("the vector has %d bytes, says %d", len(raw), v.Transact.Size)
+		t.Errorf("the vector has %d bytes, want its size %d", len(raw), v.Transact.Size)
 	}
-	if diff := cmp.Diff(meaning(t, theirs), meaning(t, ours)); diff != "" {
-		t.Errorf("our transaction means something else (-web3 +ours):\n%s", diff)
+	if diff := cmp.Diff(resolveInstructions(t, theirs), resolveInstructions(t, ours)); diff != "" {
+		t.Errorf("the transactions differ (-web3 +relay):\n%s", diff)
 	}
 	data, err := pool.Profile.Data(call)
 	if err != nil {
@@ -211,25 +211,25 @@ func TestTransactAgreesWithWeb3(t *testing.T) {
 		t.Errorf("decoding instruction data returns another call: %s", diff)
 	}
 	if leaves := pool.Profile.Leaves(data); len(leaves) != 2 || leaves[0] != in.Commitments[0] || leaves[1] != in.Commitments[1] {
-		t.Errorf("the data's leaves are %d, want the two commitments in order", len(leaves))
+		t.Errorf("the data has %d leaves, want the two commitments in order", len(leaves))
 	}
 }
 
-// instructionMeaning is an instruction with its addresses resolved.
-type instructionMeaning struct {
+// resolvedInstruction is an instruction with its account indexes resolved to addresses.
+type resolvedInstruction struct {
 	Program  string
 	Accounts []string
 	Data     string
 }
 
-func meaning(t *testing.T, tx *solana.Transaction) (out []instructionMeaning) {
+func resolveInstructions(t *testing.T, tx *solana.Transaction) (out []resolvedInstruction) {
 	t.Helper()
 	for _, ix := range tx.Message.Instructions {
 		program, err := tx.Message.Program(ix.ProgramIDIndex)
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := instructionMeaning{Program: program.String(), Data: hex.EncodeToString(ix.Data)}
+		m := resolvedInstruction{Program: program.String(), Data: hex.EncodeToString(ix.Data)}
 		accounts, err := ix.ResolveInstructionAccounts(&tx.Message)
 		if err != nil {
 			t.Fatal(err)

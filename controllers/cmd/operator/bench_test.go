@@ -27,7 +27,7 @@ import (
 
 var (
 	benchPools = flag.String("pools", "10,50,200", "`numbers` of RelayPools that BenchmarkOperator has, with commas between them")
-	benchRest  = flag.Duration("rest", 5*time.Minute, "how long BenchmarkOperator counts requests while nothing changes: as long as the rarest reading at rest, of generated keys")
+	benchRest  = flag.Duration("rest", 5*time.Minute, "how long BenchmarkOperator counts requests while nothing changes; the default is the interval of the rarest reading, that of generated keys")
 )
 
 // BenchmarkOperator measures how soon an operator has made RelayPools ready, its memory and
@@ -69,7 +69,7 @@ func TestWritesAreFewAtCreationAndNoneAtRest(t *testing.T) {
 	// Each RelayPool takes a finalizer, two Secrets, five objects, the Deployment twice,
 	// statuses and events.
 	if writes := figures["writes/pool"]; writes < 12 || writes > 30 {
-		t.Errorf("%g writes at the creation of each, want 12 to 30", writes)
+		t.Errorf("%g writes for each new RelayPool, want 12 to 30", writes)
 	}
 	for _, unit := range []string{"writes/pool/h", "restart-writes/pool", "restart-not-ready"} {
 		if figures[unit] != 0 {
@@ -84,7 +84,7 @@ func TestWritesAreFewAtCreationAndNoneAtRest(t *testing.T) {
 }
 
 // measure creates RelayPools, waits until they are ready, and restarts the operator.
-func measure(t testing.TB, program string, pools int, rest, calm time.Duration) map[string]float64 {
+func measure(t testing.TB, program string, pools int, rest, quietTime time.Duration) map[string]float64 {
 	t.Helper()
 	server := apiservertest.Start(t, apiserver.Options{Controllers: pooltest.Controllers()})
 	config, err := server.Config()
@@ -101,13 +101,13 @@ func measure(t testing.TB, program string, pools int, rest, calm time.Duration) 
 	}
 	pooltest.StartKubelet(t, config, m.Namespace, pooltest.KubeletOptions{})
 	m.start(t, program, access)
-	m.create(t, calm)
+	m.create(t, quietTime)
 	m.rest(t, rest)
-	m.restart(t, program, access, calm)
+	m.restart(t, program, access, quietTime)
 	return m.figures
 }
 
-// measurement is a measurement under way.
+// measurement has the state and the results of one measurement.
 type measurement struct {
 	*pooltest.Stand
 	pools   int
@@ -169,7 +169,7 @@ func requests(page gauge.Metrics) (reads, writes float64) {
 
 // create makes the RelayPools, waits until all are ready and writes have stopped,
 // and reports the cost.
-func (m *measurement) create(t testing.TB, calm time.Duration) {
+func (m *measurement) create(t testing.TB, quietTime time.Duration) {
 	t.Helper()
 	before, began := m.read(t), time.Now()
 	for i := range m.pools {
@@ -195,17 +195,17 @@ func (m *measurement) create(t testing.TB, calm time.Duration) {
 			}
 		}
 		if waiting > 0 {
-			return fmt.Errorf("%d of %d are not: %w", waiting, m.pools, m.operator.Ended())
+			return fmt.Errorf("%d of %d are not ready: %w", waiting, m.pools, m.operator.Ended())
 		}
 		return nil
 	})
 	m.figures["ready-s"] = time.Since(began).Seconds()
-	each := float64(m.pools)
+	poolCount := float64(m.pools)
 	reads, _ := requests(since(m.read(t), before))
-	added := since(m.quiet(t, calm), before)
+	added := since(m.quiet(t, quietTime), before)
 	_, writes := requests(added)
-	m.figures["reads/pool"], m.figures["writes/pool"] = reads/each, writes/each
-	m.figures["cpu-ms/pool"] = added.Sum("process_cpu_seconds_total") * 1000 / each
+	m.figures["reads/pool"], m.figures["writes/pool"] = reads/poolCount, writes/poolCount
+	m.figures["cpu-ms/pool"] = added.Sum("process_cpu_seconds_total") * 1000 / poolCount
 }
 
 func (m *measurement) list(t testing.TB) []v1alpha1.RelayPool {
@@ -219,7 +219,7 @@ func (m *measurement) list(t testing.TB) []v1alpha1.RelayPool {
 
 // quiet waits until the operator has written nothing for some time, and returns its
 // metrics from the start of that time.
-func (m *measurement) quiet(t testing.TB, calm time.Duration) (last gauge.Metrics) {
+func (m *measurement) quiet(t testing.TB, quietTime time.Duration) (last gauge.Metrics) {
 	t.Helper()
 	written, since := -1.0, time.Now()
 	pooltest.Eventually(t, "nothing is written any more", func() error {
@@ -227,7 +227,7 @@ func (m *measurement) quiet(t testing.TB, calm time.Duration) (last gauge.Metric
 		if _, writes := requests(page); writes != written {
 			written, since, last = writes, time.Now(), page
 		}
-		if time.Since(since) < calm {
+		if time.Since(since) < quietTime {
 			return errors.New("the operator still writes")
 		}
 		return nil
@@ -245,7 +245,7 @@ func (m *measurement) rest(t testing.TB, window time.Duration) {
 		}
 		return sum
 	}
-	before, asked, began := m.read(t), calls(), time.Now()
+	before, callsBefore, began := m.read(t), calls(), time.Now()
 	after := before
 	least := func(unit, name string) {
 		if v := after.Sum(name) / (1 << 20); m.figures[unit] == 0 || v < m.figures[unit] {
@@ -258,16 +258,16 @@ func (m *measurement) rest(t testing.TB, window time.Duration) {
 		least("MB", "process_resident_memory_bytes")
 		least("heap-MB", "go_memstats_heap_inuse_bytes")
 	}
-	took := time.Since(began)
-	hours := took.Hours() * float64(m.pools)
+	elapsed := time.Since(began)
+	hours := elapsed.Hours() * float64(m.pools)
 	reads, writes := requests(since(after, before))
 	m.figures["reads/pool/h"], m.figures["writes/pool/h"] = reads/hours, writes/hours
-	m.figures["rpc/pool/h"] = (calls() - asked) / hours
-	m.figures["cpu-%"] = 100 * since(after, before).Sum("process_cpu_seconds_total") / took.Seconds()
+	m.figures["rpc/pool/h"] = (calls() - callsBefore) / hours
+	m.figures["cpu-%"] = 100 * since(after, before).Sum("process_cpu_seconds_total") / elapsed.Seconds()
 }
 
 // restart restarts the operator, with all objects in place.
-func (m *measurement) restart(t testing.TB, program, access string, calm time.Duration) {
+func (m *measurement) restart(t testing.TB, program, access string, quietTime time.Duration) {
 	t.Helper()
 	since := map[string]metav1.Time{}
 	for _, p := range m.list(t) {
@@ -280,16 +280,16 @@ func (m *measurement) restart(t testing.TB, program, access string, calm time.Du
 	m.start(t, program, access)
 	pooltest.Eventually(t, "a new operator has reconciled all RelayPools", func() error {
 		page := m.read(t)
-		if looked := page.Sum("controller_runtime_reconcile_total"); looked < float64(m.pools) || page.Sum("workqueue_depth") > 0 || page.Sum("controller_runtime_active_workers") > 0 {
-			return fmt.Errorf("%g times so far", looked)
+		if reconciled := page.Sum("controller_runtime_reconcile_total"); reconciled < float64(m.pools) || page.Sum("workqueue_depth") > 0 || page.Sum("controller_runtime_active_workers") > 0 {
+			return fmt.Errorf("%g reconciliations so far", reconciled)
 		}
 		return nil
 	})
 	m.figures["restart-s"] = time.Since(began).Seconds()
-	each := float64(m.pools)
+	poolCount := float64(m.pools)
 	reads, _ := requests(m.read(t))
-	_, writes := requests(m.quiet(t, calm))
-	m.figures["restart-reads/pool"], m.figures["restart-writes/pool"] = reads/each, writes/each
+	_, writes := requests(m.quiet(t, quietTime))
+	m.figures["restart-reads/pool"], m.figures["restart-writes/pool"] = reads/poolCount, writes/poolCount
 	relapsed := 0.0
 	for _, p := range m.list(t) {
 		if at := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady).LastTransitionTime; !at.Time.Equal(since[p.Name].Time) {

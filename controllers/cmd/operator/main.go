@@ -15,7 +15,7 @@ import (
 // cli is every command and its flags.
 type cli struct {
 	Run     runCmd     `cmd:"" help:"Keep the fleets of the cluster's RelayPools as they are declared."`
-	Plan    planCmd    `cmd:"" help:"Print the objects that a RelayPool would be made into. It needs no cluster, unless --server asks one. Ends with 1 when the RelayPool would be refused."`
+	Plan    planCmd    `cmd:"" help:"Print the objects that the operator would make for a RelayPool. It needs no cluster, except with --server. Ends with 1 when the RelayPool would be refused."`
 	Version versionCmd `cmd:"" help:"Print version and build."`
 }
 

@@ -51,7 +51,7 @@ func succeed(t *testing.T, in string, args ...string) string {
 	t.Helper()
 	code, out, stderr := command(t, in, args...)
 	if code != 0 {
-		t.Fatalf("operator %s ends with %d: %s", args[0], code, stderr)
+		t.Fatalf("operator %s: exit code %d: %s", args[0], code, stderr)
 	}
 	return out
 }
@@ -130,7 +130,7 @@ func TestPlan(t *testing.T) {
 			t.Parallel()
 			code, out, stderr := command(t, "", "plan", "-f", "testdata/"+name+".yaml", "--relay-image=registry.example/relay:1")
 			if code != 0 {
-				t.Fatalf("ends with %d: %s", code, stderr)
+				t.Fatalf("exit code %d: %s", code, stderr)
 			}
 			for _, want := range remarks {
 				if !strings.Contains(stderr, want) {

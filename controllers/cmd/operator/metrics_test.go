@@ -26,7 +26,7 @@ import (
 func TestARunningOperatorServesEveryMetric(t *testing.T) {
 	stand := pooltest.NewStand(t, apiservertest.Config(t))
 	o := start(t, apiservertest.Config(t), stand.Namespace, "--external-metrics-listen="+freeAddress(t))
-	answers(t, stand, "rotates")
+	makePod(t, stand, "rotates")
 	// One pool rotates its keys, but no Job runs. The other is paused and
 	// cannot reach a chain.
 	stand.Create(t, stand.Pool("rotates", func(p *v1alpha1.RelayPool) { p.Spec.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: 2} }))
@@ -55,9 +55,9 @@ func TestARunningOperatorServesEveryMetric(t *testing.T) {
 	})
 }
 
-// answers makes a pod of the fleet that serves /backlog. On Linux it has its own
+// makePod makes a pod of the fleet that serves /backlog. On Linux it has its own
 // loopback address, because a relay may use the same port on 127.0.0.1.
-func answers(t *testing.T, stand *pooltest.Stand, pool string) {
+func makePod(t *testing.T, stand *pooltest.Stand, pool string) {
 	t.Helper()
 	port := strconv.Itoa(contract.OperationsPort)
 	ip := fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
@@ -67,7 +67,7 @@ func answers(t *testing.T, stand *pooltest.Stand, pool string) {
 		listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", net.JoinHostPort(ip, port))
 	}
 	noError(t, err)
-	server := &http.Server{ReadHeaderTimeout: patience, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := &http.Server{ReadHeaderTimeout: testTimeout, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"due_count":1,"oldest_due_age_seconds":2,"held":{}}`)
 	})}
 	go func() { _ = server.Serve(listener) }()

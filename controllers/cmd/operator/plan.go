@@ -15,8 +15,8 @@ import (
 type planCmd struct {
 	File              string `required:"" short:"f" placeholder:"FILE" help:"Required. File of RelayPools, YAML or JSON, or - for standard input. Other kinds in it are left out."`
 	Namespace         string `default:"default" short:"n" placeholder:"NAMESPACE" help:"Namespace of RelayPools that name none."`
-	RelayImage        string `default:"relaypool/relay" env:"RELAYPOOL_RELAY_IMAGE" placeholder:"IMAGE" help:"Image of the relay for RelayPools without spec.image, as operator run is given it."`
-	Server            bool   `help:"Ask a cluster: print only what would be made or changed there, with the kinds that it has, and report what the API server would refuse, what is missing and which objects belong to somebody else. Nothing is changed. Ends with 1 when not all of it would come about."`
+	RelayImage        string `default:"relaypool/relay" env:"RELAYPOOL_RELAY_IMAGE" placeholder:"IMAGE" help:"Image of the relay for RelayPools without spec.image, the same as for operator run."`
+	Server            bool   `help:"Compare with a cluster: print only the objects that would be created or changed there, of the kinds that it has, and report what the API server would refuse, what is missing and which objects belong to somebody else. Nothing is changed. Ends with 1 if any of it would fail."`
 	OperatorNamespace string `default:"relaypool-system" env:"RELAYPOOL_OPERATOR_NAMESPACE" placeholder:"NAMESPACE" help:"Namespace that the operator is installed in, from which network policies admit it."`
 
 	Tenants          settings.Tenants `embed:"" prefix:"tenant-"`

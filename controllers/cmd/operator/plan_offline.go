@@ -15,15 +15,15 @@ import (
 
 // render returns the objects of a RelayPool in a cluster with every optional
 // kind.
-func render(p *v1alpha1.RelayPool, of pool.Settings) ([]build.Object, error) {
+func render(p *v1alpha1.RelayPool, s pool.Settings) ([]build.Object, error) {
 	return pool.Render(p, pool.RenderOptions{
-		Settings:     of,
+		Settings:     s,
 		Capabilities: build.Capabilities{PodMonitor: true, PrometheusRule: true, ScaledObject: true},
 	})
 }
 
-// printGenerated names the Secrets of the keys that the operator makes.
-func printGenerated(p *v1alpha1.RelayPool) (names []string) {
+// generatedSecrets returns the names of the Secrets of the keys that the operator makes.
+func generatedSecrets(p *v1alpha1.RelayPool) (names []string) {
 	if p.Spec.FeePayers.Generate == nil {
 		return nil
 	}
@@ -56,7 +56,7 @@ func printRemarks(w io.Writer, p *v1alpha1.RelayPool) {
 	if p.Spec.Pool.Gate == v1alpha1.GateHold {
 		fmt.Fprintf(w, "%s: until the pool is initialised on the chain, the fleet is held at 0 pods and without an autoscaler\n", name)
 	}
-	if secrets := printGenerated(p); len(secrets) > 0 {
+	if secrets := generatedSecrets(p); len(secrets) > 0 {
 		fmt.Fprintf(w, "%s: a key is made in each of the Secrets %s, where it is not there yet\n", name, strings.Join(secrets, ", "))
 	}
 }

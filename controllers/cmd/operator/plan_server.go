@@ -76,7 +76,7 @@ func printPreview(w io.Writer, name string, declared *v1alpha1.RelayPool, p *poo
 		say("%s belongs to somebody else and would not be changed: delete or rename it, or give the RelayPool another name", ref)
 	}
 	for _, ref := range p.Result.Withheld {
-		say("%s would not be made or changed before that, because its pods would use it", ref)
+		say("%s would not be made or changed until then, because its pods would use that object", ref)
 	}
 	for i := range p.Result.Refused {
 		refused := &p.Result.Refused[i]

@@ -46,15 +46,15 @@ func documents(out string) (kinds []string) {
 	return kinds
 }
 
-func planned(t *testing.T, cluster *rest.Config, pool *v1alpha1.RelayPool, flags ...string) (code int, out, stderr string) {
+func planWithServer(t *testing.T, cluster *rest.Config, pool *v1alpha1.RelayPool, flags ...string) (code int, out, stderr string) {
 	t.Helper()
 	return command(t, manifest(t, pool), append([]string{
 		"plan", "-f", "-", "--server", "--kubeconfig=" + kubeconfig(t, cluster), "--relay-image=" + image, "--operator-namespace=" + pool.Namespace,
 	}, flags...)...)
 }
 
-// all lists the objects of a namespace, with their resource versions.
-func all(t *testing.T, s *pooltest.Stand) (found []string) {
+// listObjects lists the objects of a namespace, with their resource versions.
+func listObjects(t *testing.T, s *pooltest.Stand) (found []string) {
 	t.Helper()
 	for _, list := range []runtimeclient.ObjectList{&v1alpha1.RelayPoolList{}, &appsv1.DeploymentList{}, &corev1.SecretList{}, &corev1.ConfigMapList{}, &corev1.ServiceList{}} {
 		noError(t, s.Client.List(t.Context(), list, runtimeclient.InNamespace(s.Namespace)))
@@ -145,32 +145,32 @@ func TestPlanOfAClusterPrintsTheChanges(t *testing.T) {
 		"a foreign object": {
 			pool: s.Pool("taken"), wantCode: commandline.ExitFailed,
 			want: []string{"PodDisruptionBudget", "Service", "ServiceAccount"},
-			says: []string{"ConfigMap taken belongs to somebody else", "Deployment taken would not be made or changed before that"},
+			says: []string{"ConfigMap taken belongs to somebody else", "Deployment taken would not be made or changed until then"},
 		},
 	}
-	before := all(t, s)
+	before := listObjects(t, s)
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			code, out, stderr := planned(t, cluster, tc.pool, tc.flags...)
+			code, out, stderr := planWithServer(t, cluster, tc.pool, tc.flags...)
 			if code != tc.wantCode {
-				t.Errorf("ends with %d, want %d: %s", code, tc.wantCode, stderr)
+				t.Errorf("exit code %d, want %d: %s", code, tc.wantCode, stderr)
 			}
 			if diff := cmp.Diff(tc.want, documents(out)); diff != "" {
 				t.Errorf("printed (-want +got):\n%s\n%s", diff, stderr)
 			}
 			for _, words := range tc.says {
 				if !strings.Contains(stderr, words) {
-					t.Errorf("%q is not said:\n%s", words, stderr)
+					t.Errorf("%q is not in stderr:\n%s", words, stderr)
 				}
 			}
 		})
 	}
-	if diff := cmp.Diff(before, all(t, s)); diff != "" {
+	if diff := cmp.Diff(before, listObjects(t, s)); diff != "" {
 		t.Errorf("a plan has changed something (-before +after):\n%s", diff)
 	}
 }
 
-func TestAPlanOfAClusterThatDoesNotKnowTheResource(t *testing.T) {
+func TestPlanOfAClusterWithoutTheCRD(t *testing.T) {
 	server, err := apiserver.Start(t.Context(), apiserver.Options{Log: t.Output(), NoCRDs: true})
 	noError(t, err)
 	t.Cleanup(func() { noError(t, server.Stop()) })
@@ -178,6 +178,6 @@ func TestAPlanOfAClusterThatDoesNotKnowTheResource(t *testing.T) {
 	noError(t, err)
 	code, _, stderr := command(t, "", "plan", "-f", "testdata/minimal.yaml", "--server", "--kubeconfig="+kubeconfig(t, cluster))
 	if code != commandline.ExitFailed || !strings.Contains(stderr, "install the resource with kubectl apply --server-side -f config/crd") {
-		t.Errorf("ends with %d and says %q", code, stderr)
+		t.Errorf("exit code %d, stderr %q", code, stderr)
 	}
 }

@@ -26,7 +26,7 @@ func newReader(t *testing.T) *manifestReader {
 	return r
 }
 
-const sound = `apiVersion: relaypool.dev/v1alpha1
+const validPool = `apiVersion: relaypool.dev/v1alpha1
 kind: RelayPool
 metadata:
   name: demo
@@ -42,13 +42,13 @@ spec:
   viewingKeys: {compliancePublicKey: "0000000000000000000000000000000000000000000000000000000000000001"}
 `
 
-// changed returns the sound RelayPool with other in place of old, which must occur once.
+// changed returns validPool with other in place of old, which must occur once.
 func changed(t *testing.T, old, other string) string {
 	t.Helper()
-	if strings.Count(sound, old) != 1 {
-		t.Fatalf("%q does not occur exactly once in the sound RelayPool", old)
+	if strings.Count(validPool, old) != 1 {
+		t.Fatalf("%q does not occur exactly once in validPool", old)
 	}
-	return strings.Replace(sound, old, other, 1)
+	return strings.Replace(validPool, old, other, 1)
 }
 
 // plan and the API server must accept and refuse the same documents, with the
@@ -59,21 +59,21 @@ func TestTheAPIServerAgrees(t *testing.T) {
 		document string
 		want     string // in the refusal; empty when the document is accepted
 	}{
-		"a sound RelayPool":                {sound, ""},
-		"with every optional group":        {sound + "  swap: {router: {url: \"https://router.example\"}}\n  autoscaling: {maxReplicas: 4}\n  networkPolicy: {database: [{cidr: 10.0.0.0/8, port: 5432}], rpc: [{cidr: 0.0.0.0/0, port: 443}], router: [{cidr: 0.0.0.0/0, port: 443}]}\n  api: {}\n  monitoring: {}\n", ""},
-		"an unknown field":                 {changed(t, "verifyingKeyConfigMapRef:", "provingKey: x\n    verifyingKeyConfigMapRef:"), "spec.pool.provingKey"},
-		"a missing field":                  {changed(t, "  database: {urlSecretRef: {name: postgres, key: url}}\n", ""), "spec.database"},
-		"a number in words":                {changed(t, "count: 2", "count: two"), "spec.feePayers.generate.count"},
-		"a number that is too great":       {changed(t, "count: 2", "count: 33"), "should be less than or equal to 32"},
-		"a null where a value has to be":   {changed(t, "cluster: devnet", "cluster: null"), "spec.solana.cluster"},
-		"a rule of the CRD that is broken": {sound + "  replicas: 2\n  autoscaling: {maxReplicas: 4}\n", "replicas and autoscaling exclude each other"},
-		"two endpoints of one name":        {changed(t, "[{name: a, url: \"https://rpc.example\"}]", "[{name: a, url: \"https://rpc.example\"}, {name: a, url: \"https://rpc.example\"}]"), "Duplicate value"},
-		"two sources of a URL":             {changed(t, "url: \"https://rpc.example\"", "url: \"https://rpc.example\", urlSecretRef: {name: x, key: z}"), "exactly one of the fields"},
-		"a name in capitals":               {changed(t, "name: demo", "name: Demo"), "metadata.name"},
-		"a name that is too long":          {changed(t, "name: demo", "name: "+strings.Repeat("d", 41)), "more than 40 characters"},
-		"an invalid label":                 {changed(t, "name: demo", "name: demo\n  labels: {a: \"b c\"}"), "metadata.labels"},
-		"a status, which is dropped":       {sound + "status: {replicas: 7, readyReplicas: 7}\n", ""},
-		"no endpoint that submits":         {changed(t, "url: \"https://rpc.example\"", "url: \"https://rpc.example\", roles: [Read]"), "no endpoint has the role Submit"},
+		"a valid RelayPool":           {validPool, ""},
+		"with every optional group":   {validPool + "  swap: {router: {url: \"https://router.example\"}}\n  autoscaling: {maxReplicas: 4}\n  networkPolicy: {database: [{cidr: 10.0.0.0/8, port: 5432}], rpc: [{cidr: 0.0.0.0/0, port: 443}], router: [{cidr: 0.0.0.0/0, port: 443}]}\n  api: {}\n  monitoring: {}\n", ""},
+		"an unknown field":            {changed(t, "verifyingKeyConfigMapRef:", "provingKey: x\n    verifyingKeyConfigMapRef:"), "spec.pool.provingKey"},
+		"a missing field":             {changed(t, "  database: {urlSecretRef: {name: postgres, key: url}}\n", ""), "spec.database"},
+		"a number in words":           {changed(t, "count: 2", "count: two"), "spec.feePayers.generate.count"},
+		"a number that is too great":  {changed(t, "count: 2", "count: 33"), "should be less than or equal to 32"},
+		"a null for a required value": {changed(t, "cluster: devnet", "cluster: null"), "spec.solana.cluster"},
+		"a broken rule of the CRD":    {validPool + "  replicas: 2\n  autoscaling: {maxReplicas: 4}\n", "replicas and autoscaling exclude each other"},
+		"two endpoints of one name":   {changed(t, "[{name: a, url: \"https://rpc.example\"}]", "[{name: a, url: \"https://rpc.example\"}, {name: a, url: \"https://rpc.example\"}]"), "Duplicate value"},
+		"two sources of a URL":        {changed(t, "url: \"https://rpc.example\"", "url: \"https://rpc.example\", urlSecretRef: {name: x, key: z}"), "exactly one of the fields"},
+		"a name in capitals":          {changed(t, "name: demo", "name: Demo"), "metadata.name"},
+		"a name that is too long":     {changed(t, "name: demo", "name: "+strings.Repeat("d", 41)), "more than 40 characters"},
+		"an invalid label":            {changed(t, "name: demo", "name: demo\n  labels: {a: \"b c\"}"), "metadata.labels"},
+		"a status, which is dropped":  {validPool + "status: {replicas: 7, readyReplicas: 7}\n", ""},
+		"no endpoint that submits":    {changed(t, "url: \"https://rpc.example\"", "url: \"https://rpc.example\", roles: [Read]"), "no endpoint has the role Submit"},
 	}
 	namespace := apiservertest.Namespace(t)
 	server, err := ctrlclient.New(apiservertest.Config(t), ctrlclient.Options{})
@@ -100,7 +100,7 @@ func TestTheAPIServerAgrees(t *testing.T) {
 			want := &v1alpha1.RelayPool{}
 			noError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, want))
 			if diff := cmp.Diff(want.Spec, pools[0].Spec); diff != "" {
-				t.Errorf("defaults (-server +here):\n%s", diff)
+				t.Errorf("defaults (-server +plan):\n%s", diff)
 			}
 		})
 	}
@@ -115,15 +115,15 @@ func TestReadingAFile(t *testing.T) {
 		wantOthers int
 		wantErr    []string
 	}{
-		"several, with other kinds between": {sound + "---\napiVersion: v1\nkind: Secret\n---\n" + second + "---\n# nothing\n---\n", []string{"given/demo", "own/second"}, 1, nil},
+		"several, with other kinds between": {validPool + "---\napiVersion: v1\nkind: Secret\n---\n" + second + "---\n# nothing\n---\n", []string{"given/demo", "own/second"}, 1, nil},
 		"another version of the group":      {"apiVersion: relaypool.dev/v1\nkind: RelayPool\n", nil, 1, nil},
 		"nothing at all":                    {"", nil, 0, nil},
 		"JSON":                              {`{"apiVersion":"v1","kind":"Secret"}`, nil, 1, nil},
-		"a repeated key":                    {sound + "spec: {}\n", nil, 0, []string{"document 1", "already set"}},
+		"a repeated key":                    {validPool + "spec: {}\n", nil, 0, []string{"document 1", "already set"}},
 		"neither YAML nor JSON":             {"a: b: c", nil, 0, []string{"document 1: expected YAML or JSON"}},
-		"a list":                            {sound + "---\n- a\n", nil, 0, []string{"document 2: expected an object with apiVersion and kind"}},
+		"a list":                            {validPool + "---\n- a\n", nil, 0, []string{"document 2: expected an object with apiVersion and kind"}},
 		"every fault of every RelayPool": {
-			strings.NewReplacer("count: 2", "count: 0", "cluster: devnet", "cluster: nowhere!").Replace(sound) + "---\n" + strings.Replace(second, "count: 2", "count: -1", 1),
+			strings.NewReplacer("count: 2", "count: 0", "cluster: devnet", "cluster: nowhere!").Replace(validPool) + "---\n" + strings.Replace(second, "count: 2", "count: -1", 1),
 			nil, 0, []string{"RelayPool demo would be refused:\n  spec.feePayers.generate.count", "\n  spec.solana.cluster", "RelayPool second would be refused:\n  spec.feePayers.generate.count"},
 		},
 	}
@@ -153,7 +153,7 @@ func TestReadingAFile(t *testing.T) {
 
 func TestADocumentMayNotBeHuge(t *testing.T) {
 	t.Parallel()
-	_, _, err := newReader(t).read(t.Context(), strings.NewReader(sound+"# "+strings.Repeat("x", maxDocument)+"\n"), "given")
+	_, _, err := newReader(t).read(t.Context(), strings.NewReader(validPool+"# "+strings.Repeat("x", maxDocument)+"\n"), "given")
 	if err == nil || !strings.Contains(err.Error(), "expected at most 3145728 bytes") {
 		t.Errorf("error is %v", err)
 	}

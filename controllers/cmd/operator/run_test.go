@@ -30,8 +30,8 @@ import (
 )
 
 const (
-	// patience is how long tests wait on a busy machine.
-	patience = 2 * time.Minute
+	// testTimeout allows for a busy machine.
+	testTimeout = 2 * time.Minute
 	// lease is short, so that tests see it expire.
 	lease = 5 * time.Second
 	// stopWithin is far longer than a process takes to stop.
@@ -92,7 +92,7 @@ func kubeconfig(t *testing.T, c *rest.Config) string {
 // eventually polls until ask returns nil, and fails the test when the operator ends.
 func eventually(t *testing.T, what string, o *operator, ask func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	for {
 		err := ask(ctx)
@@ -153,7 +153,7 @@ func client(t *testing.T) *kubernetes.Clientset {
 	return c
 }
 
-func theLease(t *testing.T, c *kubernetes.Clientset, namespace string) *coordinationv1.Lease {
+func getLease(t *testing.T, c *kubernetes.Clientset, namespace string) *coordinationv1.Lease {
 	t.Helper()
 	l, err := c.CoordinationV1().Leases(namespace).Get(t.Context(), contract.OperatorLease, metav1.GetOptions{})
 	noError(t, err)
@@ -166,28 +166,28 @@ func TestOneLeaderAtATime(t *testing.T) {
 	eventually(t, "the first leads", first, first.leads)
 	second := start(t, apiservertest.Config(t), namespace)
 	eventually(t, "the second is ready without leading", second, second.ready)
-	holder := *theLease(t, c, namespace).Spec.HolderIdentity
+	holder := *getLease(t, c, namespace).Spec.HolderIdentity
 	if second.leads(t.Context()) == nil {
 		t.Fatal("both lead")
 	}
 
 	noError(t, first.Kill())
-	eventually(t, "the second takes over from the killed", second, second.leads)
-	if after := *theLease(t, c, namespace).Spec.HolderIdentity; after == holder {
+	eventually(t, "the second takes over from the killed leader", second, second.leads)
+	if after := *getLease(t, c, namespace).Spec.HolderIdentity; after == holder {
 		t.Error("the Lease still names the killed leader")
 	}
 
 	third := start(t, apiservertest.Config(t), namespace)
 	eventually(t, "the third is ready", third, third.ready)
-	holder = *theLease(t, c, namespace).Spec.HolderIdentity
+	holder = *getLease(t, c, namespace).Spec.HolderIdentity
 	noError(t, second.Stop(stopWithin))
 	if !second.Succeeded() {
 		t.Error("a leader that is stopped does not exit with 0")
 	}
-	if after := theLease(t, c, namespace).Spec.HolderIdentity; after != nil && *after == holder {
+	if after := getLease(t, c, namespace).Spec.HolderIdentity; after != nil && *after == holder {
 		t.Error("a leader that is stopped does not release its Lease")
 	}
-	eventually(t, "the third takes over from the stopped", third, third.leads)
+	eventually(t, "the third takes over from the stopped leader", third, third.leads)
 	noError(t, third.Stop(stopWithin))
 	for _, o := range []*operator{second, third} {
 		log, err := os.ReadFile(o.Log())
@@ -198,13 +198,13 @@ func TestOneLeaderAtATime(t *testing.T) {
 	}
 }
 
-// A leader that can no longer renew its Lease has to end before another leads.
-func TestALeaderWithoutItsLeaseEndsItself(t *testing.T) {
+// A leader that can no longer renew its Lease must exit before another leads.
+func TestLeaderThatLosesItsLeaseExits(t *testing.T) {
 	namespace, c := apiservertest.Namespace(t), client(t)
 	o := start(t, apiservertest.Config(t), namespace)
-	eventually(t, "it leads", o, o.leads)
+	eventually(t, "the operator leads", o, o.leads)
 	eventually(t, "another process takes the Lease", o, func(ctx context.Context) error {
-		l := theLease(t, c, namespace)
+		l := getLease(t, c, namespace)
 		l.Spec.HolderIdentity, l.Spec.RenewTime = new("somebody-else"), new(metav1.NewMicroTime(time.Now().Add(time.Hour)))
 		_, err := c.CoordinationV1().Leases(namespace).Update(ctx, l, metav1.UpdateOptions{})
 		if apierrors.IsConflict(err) {
@@ -215,7 +215,7 @@ func TestALeaderWithoutItsLeaseEndsItself(t *testing.T) {
 	})
 	select {
 	case <-o.Exited():
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("the operator runs on without its Lease")
 	}
 	if o.Succeeded() {
@@ -264,7 +264,7 @@ func TestEveryReplicaServesExternalMetrics(t *testing.T) {
 		t.Cleanup(transport.CloseIdleConnections)
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+address+"/apis/external.metrics.k8s.io/v1beta1", http.NoBody)
 		noError(t, err)
-		answer, err := (&http.Client{Transport: transport, Timeout: patience}).Do(request)
+		answer, err := (&http.Client{Transport: transport, Timeout: testTimeout}).Do(request)
 		noError(t, err)
 		noError(t, answer.Body.Close())
 		if answer.StatusCode != http.StatusUnauthorized {
@@ -274,8 +274,8 @@ func TestEveryReplicaServesExternalMetrics(t *testing.T) {
 }
 
 func TestUnreachableCluster(t *testing.T) {
-	nobody := &rest.Config{Host: "https://" + freeAddress(t)}
-	code, _, stderr := command(t, "", "run", "--kubeconfig="+kubeconfig(t, nobody), "--relay-image=relay", "--cluster-wide", "--operator-namespace=here", "--metrics-listen=none", "--health-listen=none")
+	unreachable := &rest.Config{Host: "https://" + freeAddress(t)}
+	code, _, stderr := command(t, "", "run", "--kubeconfig="+kubeconfig(t, unreachable), "--relay-image=relay", "--cluster-wide", "--operator-namespace=here", "--metrics-listen=none", "--health-listen=none")
 	if code != commandline.ExitFailed || !strings.Contains(stderr, "connection refused") {
 		t.Errorf("exit code %d and stderr %q, want a failure and \"connection refused\"", code, stderr)
 	}

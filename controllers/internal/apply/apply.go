@@ -41,7 +41,7 @@ const (
 )
 
 // goneInterval is how soon another pass checks an object that is being deleted, or a kind
-// whose CRD has vanished: the operator may not watch that kind.
+// whose CRD has vanished. No watch may report these changes.
 const goneInterval = 5 * time.Second
 
 // Options is what an Applier needs. Durations of 0 take their defaults.

@@ -25,9 +25,9 @@ func TestASteadyStateWritesNothing(t *testing.T) {
 	if len(first.Applied) != len(objects) {
 		t.Fatalf("applied %s, want all %d objects", names(first.Applied), len(objects))
 	}
-	w.caughtUp(objects)
+	w.waitForCache(objects)
 	before := w.versions(objects)
-	w.calls.since()
+	w.calls.reset()
 	for name, restart := range map[string]bool{"before a restart": false, "after a restart": true} {
 		if restart {
 			w.restart()
@@ -38,7 +38,7 @@ func TestASteadyStateWritesNothing(t *testing.T) {
 				t.Errorf("%s: %+v, want nothing done", name, result)
 			}
 		}
-		writes, reads := w.calls.since()
+		writes, reads := w.calls.reset()
 		if len(writes) > 0 {
 			t.Errorf("%s: wrote %q, want no call", name, writes)
 		}
@@ -56,31 +56,31 @@ func TestWritesAreNotRepeatedWhileTheCacheIsBehind(t *testing.T) {
 	w := newWorld(t)
 	s := shape{replicas: ptr(int32(2)), image: "relay:1"}
 	w.apply(fixedObjects(s))
-	w.settle(fixedObjects(s))
+	w.applyUntilUnchanged(fixedObjects(s))
 	for i := range 5 {
 		s.image = "relay:" + strings.Repeat("2", i+1)
 		w.apply(fixedObjects(s))
-		w.calls.since()
+		w.calls.reset()
 		if result := w.apply(fixedObjects(s)); result.Changed() {
 			t.Fatalf("%+v, want nothing changed", result)
 		}
-		if writes, _ := w.calls.since(); len(writes) > 0 {
+		if writes, _ := w.calls.reset(); len(writes) > 0 {
 			t.Fatalf("wrote %q, want no call", writes)
 		}
 	}
 }
 
-// meddle changes an object as another manager, and fails the test if nothing changed.
-func (w *world) meddle(o build.Object, change func(u *unstructured.Unstructured)) {
+// changeAsOther changes an object as another manager, and fails the test if nothing changed.
+func (w *world) changeAsOther(o build.Object, change func(u *unstructured.Unstructured)) {
 	w.t.Helper()
 	u := w.get(o)
 	before := u.GetResourceVersion()
 	change(u)
-	must(w.t, w.live.Update(w.t.Context(), u, client.FieldOwner("meddler")))
+	must(w.t, w.live.Update(w.t.Context(), u, client.FieldOwner("another-manager")))
 	if u.GetResourceVersion() == before {
-		w.t.Fatalf("the change of %s changed nothing", o.Kind.Kind)
+		w.t.Fatalf("the update of %s changed nothing", o.Kind.Kind)
 	}
-	w.caughtUp([]build.Object{o})
+	w.waitForCache([]build.Object{o})
 }
 
 func set(value any, fields ...string) func(*unstructured.Unstructured) {
@@ -141,9 +141,9 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 				objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1", hpa: d.kind == "HorizontalPodAutoscaler"})
 				o := objects[slices.IndexFunc(objects, func(o build.Object) bool { return o.Kind.Kind == d.kind })]
 				w.apply(objects)
-				w.settle(objects)
+				w.applyUntilUnchanged(objects)
 				before := specOf(w.get(o))
-				w.meddle(o, d.change)
+				w.changeAsOther(o, d.change)
 				if restarted {
 					w.restart()
 				}
@@ -158,7 +158,7 @@ func TestDriftIsRepairedAndReported(t *testing.T) {
 				if diff := cmp.Diff(before, specOf(w.get(o))); diff != "" {
 					t.Errorf("not repaired (-want +got):\n%s", diff)
 				}
-				w.settle(objects)
+				w.applyUntilUnchanged(objects)
 			})
 		}
 	}
@@ -179,7 +179,7 @@ func TestAnObjectThatWasDeletedIsMadeAgain(t *testing.T) {
 	w := newWorld(t)
 	objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1", hpa: true})
 	w.apply(objects)
-	w.settle(objects)
+	w.applyUntilUnchanged(objects)
 	for _, o := range objects {
 		u := w.get(o)
 		must(t, w.live.Delete(t.Context(), u))
@@ -199,7 +199,7 @@ func TestAnObjectThatWasDeletedIsMadeAgain(t *testing.T) {
 		}
 		return nil
 	})
-	w.settle(objects)
+	w.applyUntilUnchanged(objects)
 }
 
 func TestARemovedPoolLabelIsRestored(t *testing.T) {
@@ -207,13 +207,13 @@ func TestARemovedPoolLabelIsRestored(t *testing.T) {
 	w := newWorld(t)
 	objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})
 	w.apply(objects)
-	w.settle(objects)
+	w.applyUntilUnchanged(objects)
 	o := objects[1]
 	u := w.get(o)
 	labels := u.GetLabels()
 	delete(labels, build.LabelPool)
 	u.SetLabels(labels)
-	must(t, w.live.Update(t.Context(), u, client.FieldOwner("meddler")))
+	must(t, w.live.Update(t.Context(), u, client.FieldOwner("another-manager")))
 	eventually(t, func() error {
 		if _, err := w.applier.Apply(t.Context(), w.owner, objects); err != nil {
 			return err
@@ -223,7 +223,7 @@ func TestARemovedPoolLabelIsRestored(t *testing.T) {
 		}
 		return nil
 	})
-	w.settle(objects)
+	w.applyUntilUnchanged(objects)
 }
 
 func TestUnwantedFieldsAreRemoved(t *testing.T) {
@@ -235,10 +235,10 @@ func TestUnwantedFieldsAreRemoved(t *testing.T) {
 			with := []build.Object{configMap(shape{label: "extra"})}
 			without := []build.Object{configMap(shape{})}
 			w.apply(with)
-			w.settle(with)
+			w.applyUntilUnchanged(with)
 			// Another owner's label stays.
-			w.meddle(with[0], set("kept", "metadata", "labels", "theirs"))
-			w.settle(with)
+			w.changeAsOther(with[0], set("kept", "metadata", "labels", "theirs"))
+			w.applyUntilUnchanged(with)
 			if restart {
 				w.restart()
 			}
@@ -250,7 +250,7 @@ func TestUnwantedFieldsAreRemoved(t *testing.T) {
 			if _, there := labels["extra"]; there || labels["theirs"] != "kept" {
 				t.Errorf("labels are %v, want extra removed and theirs kept", labels)
 			}
-			w.settle(without)
+			w.applyUntilUnchanged(without)
 		})
 	}
 }
@@ -260,13 +260,13 @@ func TestAJobIsMadeOnceAndNotChanged(t *testing.T) {
 	w := newWorld(t)
 	objects := []build.Object{job("demo-payer-1-fund")}
 	w.apply(objects)
-	w.settle(objects)
-	w.meddle(objects[0], set(true, "spec", "suspend"))
-	w.calls.since()
+	w.applyUntilUnchanged(objects)
+	w.changeAsOther(objects[0], set(true, "spec", "suspend"))
+	w.calls.reset()
 	if result := w.apply(objects); result.Changed() || len(result.Refused) > 0 {
 		t.Errorf("%+v, want the Job left as it is", result)
 	}
-	if writes, _ := w.calls.since(); len(writes) > 0 {
+	if writes, _ := w.calls.reset(); len(writes) > 0 {
 		t.Errorf("wrote %q, want no call", writes)
 	}
 }
@@ -278,10 +278,10 @@ func TestUnwantedObjectsArePruned(t *testing.T) {
 	all := append(fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1", hpa: true}),
 		job("demo-payer-1-fund"), job("demo-payer-1-sweep"))
 	w.apply(all)
-	w.settle(all)
+	w.applyUntilUnchanged(all)
 
 	// These objects have the label and must not be changed.
-	strangers := []client.Object{
+	foreign := []client.Object{
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "unowned", Labels: build.Labels(poolName)}},
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "others", Labels: build.Labels(poolName), OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "relaypool.dev/v1alpha1", Kind: "RelayPool", Name: poolName, UID: "another", Controller: ptr(true)}}}},
@@ -290,7 +290,7 @@ func TestUnwantedObjectsArePruned(t *testing.T) {
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other-pool", Labels: build.Labels("other"), OwnerReferences: []metav1.OwnerReference{
 			{APIVersion: "relaypool.dev/v1alpha1", Kind: "RelayPool", Name: "other", UID: "another", Controller: ptr(true)}}}},
 	}
-	for _, o := range strangers {
+	for _, o := range foreign {
 		o.SetNamespace(w.owner.Namespace)
 		must(t, w.live.Create(ctx, o))
 		eventually(t, func() error {
@@ -304,7 +304,7 @@ func TestUnwantedObjectsArePruned(t *testing.T) {
 	if got := names(result.Pruned); got != want {
 		t.Errorf("pruned %s\nwant   %s", got, want)
 	}
-	for _, o := range strangers {
+	for _, o := range foreign {
 		must(t, w.live.Get(ctx, client.ObjectKeyFromObject(o), &corev1.ConfigMap{}))
 	}
 	for _, job := range []string{"demo-payer-1-sweep", "demo-payer-1-fund"} { // a rotation deletes its Jobs

@@ -86,7 +86,7 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 	}
 	err := p.options.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner(FieldOwner), client.ForceOwnership)
 	if err != nil {
-		return p.refusedOr(t, err)
+		return p.recordRefusal(t, err)
 	}
 	t.entry.remember(t.digest, out.GetUID(), out.GetResourceVersion())
 	delete(p.memory.clean, t.ref.Kind)
@@ -100,9 +100,9 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 	return nil
 }
 
-// refusedOr records a refusal by the API server and returns nil; other errors go to
+// recordRefusal records a refusal by the API server and returns nil; other errors go to
 // missingIfGone.
-func (p *pass) refusedOr(t target, err error) error {
+func (p *pass) recordRefusal(t target, err error) error {
 	if refused, ok := refusal(t.ref, err); ok {
 		t.entry.refused, t.entry.refusedAt, t.entry.refusal = t.digest, p.options.Now(), refused
 		p.result.Refused = append(p.result.Refused, refused)

@@ -93,7 +93,7 @@ func withoutKeys(m map[string]any, keys ...string) map[string]any {
 // difference collects paths.
 type difference struct{ paths []path }
 
-func (d *difference) at(p path) { d.paths = append(d.paths, p) }
+func (d *difference) add(p path) { d.paths = append(d.paths, p) }
 
 // value compares one field. An atomic field is compared as a whole, so a builder has
 // to set its defaults (such as the apiVersion of a fieldRef): a default that the API
@@ -105,7 +105,7 @@ func (d *difference) value(at path, wanted, live any, owned fieldTree) {
 	}
 	if children == 0 {
 		if !reflect.DeepEqual(wanted, live) {
-			d.at(at)
+			d.add(at)
 		}
 		return
 	}
@@ -121,28 +121,28 @@ func (d *difference) value(at path, wanted, live any, owned fieldTree) {
 			return
 		}
 	}
-	d.at(at)
+	d.add(at)
 }
 
 func (d *difference) maps(at path, wanted, live map[string]any, owned fieldTree) {
 	for step := range owned {
 		name, field := strings.CutPrefix(step, "f:")
 		if _, ok := wanted[name]; step != "." && (!field || !ok) {
-			d.at(at.to(step)) // no longer wanted
+			d.add(at.to(step)) // no longer wanted
 		}
 	}
 	for name, w := range wanted {
 		step := "f:" + name
 		node, ok := owned[step]
-		l, there := live[name]
+		l, exists := live[name]
 		if w == (empty{}) {
-			if there {
-				d.at(at.to(step))
+			if exists {
+				d.add(at.to(step))
 			}
 			continue
 		}
-		if !ok || !there {
-			d.at(at.to(step))
+		if !ok || !exists {
+			d.add(at.to(step))
 			continue
 		}
 		d.value(at.to(step), w, l, node)
@@ -150,25 +150,25 @@ func (d *difference) maps(at path, wanted, live map[string]any, owned fieldTree)
 }
 
 func (d *difference) lists(at path, wanted, live []any, owned fieldTree) {
-	met := make([]bool, len(wanted))
+	matched := make([]bool, len(wanted))
 	for step, node := range owned {
 		if step == "." {
 			continue
 		}
 		w, l := elements(step, wanted, live)
-		if w < 0 || met[w] {
-			d.at(at.to(step))
+		if w < 0 || matched[w] {
+			d.add(at.to(step))
 			continue
 		}
-		met[w] = true
+		matched[w] = true
 		if l < 0 {
-			d.at(at.to(step))
+			d.add(at.to(step))
 			continue
 		}
 		d.value(at.to(step), wanted[w], live[l], node)
 	}
-	if slices.Contains(met, false) {
-		d.at(at)
+	if slices.Contains(matched, false) {
+		d.add(at)
 	}
 }
 

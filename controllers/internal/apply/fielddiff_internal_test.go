@@ -113,7 +113,7 @@ func TestOwnedFieldsAreOfTheSameAPIVersion(t *testing.T) {
 			t.Parallel()
 			_, got, err := ownedFields(c.entries, "me", "v1")
 			if err != nil || got != c.want {
-				t.Errorf("%v, %v, want %v", got, err, c.want)
+				t.Errorf("owned %v, error %v; want owned %v", got, err, c.want)
 			}
 		})
 	}

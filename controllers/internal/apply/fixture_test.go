@@ -81,8 +81,8 @@ func (c *calls) read(format string, args ...any) {
 	c.reads = append(c.reads, fmt.Sprintf(format, args...))
 }
 
-// since returns the recorded calls, and clears them.
-func (c *calls) since() (writes, reads []string) {
+// reset returns the recorded calls, and clears them.
+func (c *calls) reset() (writes, reads []string) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	writes, reads = c.writes, c.reads
@@ -201,11 +201,11 @@ func (w *world) apply(objects []build.Object, opts ...apply.Option) apply.Result
 	return result
 }
 
-// settle waits until the cache has every write, and runs passes until one changes
+// applyUntilUnchanged waits until the cache has every write, and runs passes until one changes
 // nothing. It fails the test after 30 s.
-func (w *world) settle(objects []build.Object, opts ...apply.Option) {
+func (w *world) applyUntilUnchanged(objects []build.Object, opts ...apply.Option) {
 	w.t.Helper()
-	w.caughtUp(objects)
+	w.waitForCache(objects)
 	eventually(w.t, func() error {
 		result, err := w.applier.Apply(w.t.Context(), w.owner, objects, opts...)
 		if err != nil {
@@ -216,11 +216,11 @@ func (w *world) settle(objects []build.Object, opts ...apply.Option) {
 		}
 		return nil
 	})
-	w.calls.since()
+	w.calls.reset()
 }
 
-// caughtUp waits until the cache has the newest state of the objects.
-func (w *world) caughtUp(objects []build.Object) {
+// waitForCache waits until the cache has the newest state of the objects.
+func (w *world) waitForCache(objects []build.Object) {
 	w.t.Helper()
 	eventually(w.t, func() error {
 		for _, o := range objects {

@@ -62,10 +62,10 @@ func TestBuiltObjectsAreNotWrittenAgainAfterARestart(t *testing.T) {
 			if len(result.Applied) != len(objects) {
 				t.Fatalf("%+v, want all %d applied", result, len(objects))
 			}
-			w.settle(objects)
+			w.applyUntilUnchanged(objects)
 			w.restart()
 			result = w.apply(objects)
-			if writes, _ := w.calls.since(); len(writes) > 0 || result.Changed() {
+			if writes, _ := w.calls.reset(); len(writes) > 0 || result.Changed() {
 				t.Errorf("wrote %q, %+v, want no call", writes, result)
 			}
 		})

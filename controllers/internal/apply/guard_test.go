@@ -37,11 +37,11 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			theirs := &corev1.ConfigMap{
+			foreign := &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: w.owner.Namespace, Name: poolName, Labels: c.labels, OwnerReferences: c.owners},
 				Data:       map[string]string{"theirs": "yes"},
 			}
-			must(t, w.live.Create(t.Context(), theirs))
+			must(t, w.live.Create(t.Context(), foreign))
 			objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})
 			result := w.apply(objects)
 			ref := []apply.Ref{{Kind: build.KindConfigMap, Name: poolName}}
@@ -64,11 +64,11 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 				t.Errorf("applied %s, want the others", names(result.Applied))
 			}
 			var now corev1.ConfigMap
-			must(t, w.live.Get(t.Context(), client.ObjectKeyFromObject(theirs), &now))
-			if now.ResourceVersion != theirs.ResourceVersion {
-				t.Errorf("it was written: %+v", now)
+			must(t, w.live.Get(t.Context(), client.ObjectKeyFromObject(foreign), &now))
+			if now.ResourceVersion != foreign.ResourceVersion {
+				t.Errorf("the foreign ConfigMap was changed: %+v", now)
 			}
-			// Once its owner has removed the object, it can be made.
+			// After the foreign object is deleted, the wanted one is created.
 			must(t, w.live.Delete(t.Context(), &now))
 			want := names(append(ref, withheld...))
 			eventually(t, func() error {
@@ -78,17 +78,17 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 				}
 				return err
 			})
-			w.settle(objects)
+			w.applyUntilUnchanged(objects)
 		})
 	}
 }
 
-func TestAnOrphanOfOursIsAdopted(t *testing.T) {
+func TestOrphanedObjectsAreAdopted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})
 	w.apply(objects)
-	w.settle(objects)
+	w.applyUntilUnchanged(objects)
 	// The RelayPool was deleted with --cascade=orphan and recreated.
 	for _, o := range objects {
 		u := w.get(o)
@@ -96,7 +96,7 @@ func TestAnOrphanOfOursIsAdopted(t *testing.T) {
 		must(t, w.live.Update(t.Context(), u))
 	}
 	w.owner = &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Namespace: w.owner.Namespace, Name: poolName, UID: "the-next-one"}}
-	w.caughtUp(objects)
+	w.waitForCache(objects)
 	result := w.apply(objects)
 	if len(result.Applied) != len(objects) || len(result.Foreign) > 0 {
 		t.Errorf("%+v, want all of them applied", result)
@@ -106,7 +106,7 @@ func TestAnOrphanOfOursIsAdopted(t *testing.T) {
 			t.Errorf("%s is not controlled by the new RelayPool", o.Kind.Kind)
 		}
 	}
-	w.settle(objects)
+	w.applyUntilUnchanged(objects)
 }
 
 func TestApplyWaitsForAnObjectThatIsBeingDeleted(t *testing.T) {
@@ -114,19 +114,19 @@ func TestApplyWaitsForAnObjectThatIsBeingDeleted(t *testing.T) {
 	w := newWorld(t)
 	objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})
 	w.apply(objects)
-	w.settle(objects)
+	w.applyUntilUnchanged(objects)
 	o := objects[1]
 	u := w.get(o)
 	u.SetFinalizers([]string{"test.example/hold"})
 	must(t, w.live.Update(t.Context(), u))
 	must(t, w.live.Delete(t.Context(), u))
-	w.caughtUp(objects)
-	w.calls.since()
+	w.waitForCache(objects)
+	w.calls.reset()
 	result := w.apply(objects)
 	if diff := cmp.Diff([]apply.Ref{{Kind: o.Kind, Name: o.Name}}, result.Waiting); diff != "" || result.RetryAfter == 0 {
 		t.Errorf("waiting (-want +got), again after %s:\n%s", result.RetryAfter, diff)
 	}
-	if writes, _ := w.calls.since(); len(writes) > 0 {
+	if writes, _ := w.calls.reset(); len(writes) > 0 {
 		t.Errorf("wrote %q, want no call", writes)
 	}
 	u = w.get(o)
@@ -139,7 +139,7 @@ func TestApplyWaitsForAnObjectThatIsBeingDeleted(t *testing.T) {
 		}
 		return w.live.Get(t.Context(), client.ObjectKeyFromObject(u), &corev1.ConfigMap{})
 	})
-	w.settle(objects)
+	w.applyUntilUnchanged(objects)
 }
 
 // A service account with permissions may have the name of a RelayPool. Its pods must not
@@ -147,8 +147,8 @@ func TestApplyWaitsForAnObjectThatIsBeingDeleted(t *testing.T) {
 func TestPodsNeverUseAForeignServiceAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	theirs := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.owner.Namespace, Name: poolName}}
-	must(t, w.live.Create(t.Context(), theirs))
+	foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: w.owner.Namespace, Name: poolName}}
+	must(t, w.live.Create(t.Context(), foreign))
 	objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})
 	result := w.apply(objects)
 	if diff := cmp.Diff([]apply.Ref{{Kind: build.KindServiceAccount, Name: poolName}}, result.Foreign); diff != "" {
@@ -159,6 +159,6 @@ func TestPodsNeverUseAForeignServiceAccount(t *testing.T) {
 	}
 	var d appsv1.Deployment
 	if err := w.live.Get(t.Context(), client.ObjectKey{Namespace: w.owner.Namespace, Name: poolName}, &d); !apierrors.IsNotFound(err) {
-		t.Errorf("the Deployment is there, or: %v", err)
+		t.Errorf("the Deployment exists, or another error: %v", err)
 	}
 }

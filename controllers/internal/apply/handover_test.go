@@ -28,7 +28,7 @@ func (w *world) scale(replicas int32, manager string) {
 	d := w.deployment()
 	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: d.Namespace}, Spec: autoscalingv1.ScaleSpec{Replicas: replicas}}
 	must(w.t, w.live.SubResource("scale").Update(w.t.Context(), d, client.WithSubResourceBody(scale), client.FieldOwner(manager)))
-	w.caughtUp([]build.Object{deployment(shape{})})
+	w.waitForCache([]build.Object{deployment(shape{})})
 }
 
 // watchReplicas records every count that the Deployment has had.
@@ -77,12 +77,12 @@ func (w *world) replicaManagers() map[string]bool {
 	return out
 }
 
-func TestReplicasChangeHandsWithoutLosingOne(t *testing.T) {
+func TestHandOverKeepsTheReplicas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	fixed := []build.Object{deployment(shape{replicas: ptr(int32(6)), image: "relay:1"})}
 	w.apply(fixed)
-	w.settle(fixed)
+	w.applyUntilUnchanged(fixed)
 	seen := w.watchReplicas()
 
 	// Hand the replicas over to the autoscaler.
@@ -90,7 +90,7 @@ func TestReplicasChangeHandsWithoutLosingOne(t *testing.T) {
 	if result := w.apply(scaled); !result.HandedOver {
 		t.Errorf("%+v, want the replicas handed over", result)
 	}
-	w.settle(scaled)
+	w.applyUntilUnchanged(scaled)
 	if !w.replicaManagers()[apply.HandOverFieldOwner] {
 		t.Error("no manager owns the replicas, and the autoscaler has not scaled")
 	}
@@ -98,19 +98,19 @@ func TestReplicasChangeHandsWithoutLosingOne(t *testing.T) {
 	w.restart()
 	scaled[0] = deployment(shape{image: "relay:2"})
 	w.apply(scaled)
-	w.settle(scaled)
+	w.applyUntilUnchanged(scaled)
 	if got := *w.deployment().Spec.Replicas; got != 6 {
 		t.Errorf("%d replicas, want 6", got)
 	}
 	// The autoscaler scales: it owns the field, and the handover ends.
 	w.scale(9, "kube-controller-manager")
-	w.settle(scaled)
+	w.applyUntilUnchanged(scaled)
 	if w.replicaManagers()[apply.HandOverFieldOwner] {
 		t.Errorf("the handover has not ended: %v", w.replicaManagers())
 	}
 	scaled[0] = deployment(shape{image: "relay:3"})
 	w.apply(scaled)
-	w.settle(scaled)
+	w.applyUntilUnchanged(scaled)
 	if got := *w.deployment().Spec.Replicas; got != 9 {
 		t.Errorf("%d replicas, want the autoscaler's 9", got)
 	}
@@ -119,16 +119,16 @@ func TestReplicasChangeHandsWithoutLosingOne(t *testing.T) {
 	live := w.deployment()
 	back := []build.Object{deployment(shape{replicas: live.Spec.Replicas, image: "relay:3"})}
 	w.apply(back, apply.DeploymentAt(live.ResourceVersion))
-	w.settle(back)
+	w.applyUntilUnchanged(back)
 	if got := *w.deployment().Spec.Replicas; got != 9 {
 		t.Errorf("%d replicas, want 9", got)
 	}
 	// Hand them over once more, and back at the user's count.
 	w.apply(scaled)
-	w.settle(scaled)
+	w.applyUntilUnchanged(scaled)
 	back = []build.Object{deployment(shape{replicas: ptr(int32(12)), image: "relay:3"})}
 	w.apply(back)
-	w.settle(back)
+	w.applyUntilUnchanged(back)
 	if managers := w.replicaManagers(); managers[apply.HandOverFieldOwner] {
 		t.Errorf("the handover has not ended: %v", managers)
 	}
@@ -139,12 +139,12 @@ func TestReplicasChangeHandsWithoutLosingOne(t *testing.T) {
 	}
 }
 
-func TestACountThatWasCopiedIsNotAppliedOverANewerOne(t *testing.T) {
+func TestCopiedReplicasDoNotOverwriteANewerCount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := []build.Object{deployment(shape{replicas: ptr(int32(3)), image: "relay:1"})}
 	w.apply(objects)
-	w.settle(objects)
+	w.applyUntilUnchanged(objects)
 	planned := w.deployment()
 	w.scale(8, "kubectl")
 	objects = []build.Object{deployment(shape{replicas: planned.Spec.Replicas, image: "relay:2"})}
@@ -157,12 +157,12 @@ func TestACountThatWasCopiedIsNotAppliedOverANewerOne(t *testing.T) {
 	}
 }
 
-func TestAHandOverOfADeploymentThatChangesAllTheTimeKeepsTheNewestCount(t *testing.T) {
+func TestHandOverUsesTheLiveCountNotTheCachedOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	objects := []build.Object{deployment(shape{replicas: ptr(int32(3)), image: "relay:1"})}
 	w.apply(objects)
-	w.settle(objects)
+	w.applyUntilUnchanged(objects)
 	// The cache still says 3 just after a scaling.
 	d := w.deployment()
 	scale := &autoscalingv1.Scale{ObjectMeta: metav1.ObjectMeta{Name: d.Name, Namespace: d.Namespace}, Spec: autoscalingv1.ScaleSpec{Replicas: 8}}

@@ -87,18 +87,18 @@ func TestOptionalKindsAreUsedWhileTheClusterHasThem(t *testing.T) {
 		}
 		return err
 	})
-	w.settle(with)
+	w.applyUntilUnchanged(with)
 
 	// Unchanged: no write, and at most one read a minute; after a restart, too.
 	for range 5 {
 		w.apply(with)
 	}
-	if writes, reads := w.calls.since(); len(writes)+len(reads) > 0 {
+	if writes, reads := w.calls.reset(); len(writes)+len(reads) > 0 {
 		t.Errorf("wrote %q, read %q, want no call", writes, reads)
 	}
 	w.restart()
 	w.apply(with)
-	if writes, _ := w.calls.since(); len(writes) > 0 {
+	if writes, _ := w.calls.reset(); len(writes) > 0 {
 		t.Errorf("after a restart: wrote %q, want no call", writes)
 	}
 
@@ -106,7 +106,7 @@ func TestOptionalKindsAreUsedWhileTheClusterHasThem(t *testing.T) {
 	o := with[len(with)-1]
 	u := w.get(o)
 	set([]any{map[string]any{"port": "evil"}}, "spec", "podMetricsEndpoints")(u)
-	must(t, w.live.Update(t.Context(), u, client.FieldOwner("meddler")))
+	must(t, w.live.Update(t.Context(), u, client.FieldOwner("another-manager")))
 	w.clock.advance(apply.DefaultOptionalInterval)
 	if result := w.apply(with); names(result.Repaired) != "PodMonitor demo" {
 		t.Errorf("%+v, want the PodMonitor repaired", result)
@@ -117,9 +117,9 @@ func TestOptionalKindsAreUsedWhileTheClusterHasThem(t *testing.T) {
 		t.Errorf("%+v, want the PodMonitor pruned", result)
 	}
 	w.apply(fixed)
-	w.calls.since()
+	w.calls.reset()
 	w.apply(fixed)
-	if writes, reads := w.calls.since(); len(writes)+len(reads) > 0 {
+	if writes, reads := w.calls.reset(); len(writes)+len(reads) > 0 {
 		t.Errorf("wrote %q, read %q, want no call", writes, reads)
 	}
 
@@ -156,7 +156,7 @@ func TestThereIsNeverMoreThanOneAutoscaler(t *testing.T) {
 	byHPA := []build.Object{deployment(shape{image: "relay:1"}), horizontalPodAutoscaler()}
 	byKEDA := []build.Object{deployment(shape{image: "relay:1"}), scaledObject()}
 	w.apply(byHPA)
-	w.settle(byHPA)
+	w.applyUntilUnchanged(byHPA)
 	// Switch to KEDA and back. KEDA's finalizer delays the deletion of its object.
 	made := false
 	eventually(t, func() error {

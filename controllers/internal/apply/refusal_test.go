@@ -39,18 +39,18 @@ func TestARefusedObjectBlocksNoOtherAndIsRetriedLater(t *testing.T) {
 	if diff := cmp.Diff(want, result.Refused); diff != "" || names(result.Applied) != "ConfigMap demo" {
 		t.Errorf("applied %s, refused (-want +got):\n%s", names(result.Applied), diff)
 	}
-	w.caughtUp(objects[1:])
-	w.calls.since()
+	w.waitForCache(objects[1:])
+	w.calls.reset()
 	again := w.apply(objects)
 	if diff := cmp.Diff(want, again.Refused); diff != "" || again.RetryAfter != apply.DefaultRefusalInterval {
 		t.Errorf("again after %s, refused (-want +got):\n%s", again.RetryAfter, diff)
 	}
-	if writes, _ := w.calls.since(); len(writes) > 0 {
+	if writes, _ := w.calls.reset(); len(writes) > 0 {
 		t.Errorf("wrote %q, want no call", writes)
 	}
 	w.clock.advance(apply.DefaultRefusalInterval)
 	w.apply(objects)
-	if writes, _ := w.calls.since(); len(writes) != 1 {
+	if writes, _ := w.calls.reset(); len(writes) != 1 {
 		t.Errorf("wrote %q, want another try", writes)
 	}
 	// A corrected object is applied at once.
@@ -150,7 +150,7 @@ func TestRepeatedRepairsAreRateLimited(t *testing.T) {
 	w := newWorld(t)
 	objects := fixedObjects(shape{replicas: ptr(int32(2)), image: "relay:1"})
 	w.apply(objects)
-	w.settle(objects)
+	w.applyUntilUnchanged(objects)
 	stop, done := make(chan struct{}), make(chan int)
 	go func() {
 		changes := 0
@@ -167,7 +167,7 @@ func TestRepeatedRepairsAreRateLimited(t *testing.T) {
 			}
 			c.Data["endpoints.yaml"] = fmt.Sprintf("evil %d", changes)
 			// The update may lose a race against the Applier; the next one tries again.
-			_ = w.live.Update(context.Background(), &c, client.FieldOwner("meddler"))
+			_ = w.live.Update(context.Background(), &c, client.FieldOwner("another-manager"))
 		}
 	}()
 	repaired := 0
@@ -196,7 +196,7 @@ func TestRepeatedRepairsAreRateLimited(t *testing.T) {
 		t.Errorf("repaired %d times in no time, want 5 at most", repaired)
 	}
 	// Without the other writer, the object is repaired.
-	w.caughtUp(objects)
+	w.waitForCache(objects)
 	eventually(t, func() error {
 		w.clock.advance(10 * time.Second)
 		w.apply(objects)
@@ -205,5 +205,5 @@ func TestRepeatedRepairsAreRateLimited(t *testing.T) {
 		}
 		return nil
 	})
-	w.settle(objects)
+	w.applyUntilUnchanged(objects)
 }

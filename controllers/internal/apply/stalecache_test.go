@@ -40,11 +40,11 @@ func TestReplicasAreHandedOverThoughTheCacheIsBehind(t *testing.T) {
 	fixed := []build.Object{deployment(shape{replicas: ptr(int32(6)), image: "relay:1"})}
 	scaled := []build.Object{deployment(shape{image: "relay:1"}), horizontalPodAutoscaler()}
 	w.apply(fixed)
-	w.settle(fixed)
+	w.applyUntilUnchanged(fixed)
 	w.apply(scaled)
-	w.settle(scaled)
+	w.applyUntilUnchanged(scaled)
 	w.scale(9, "kube-controller-manager")
-	w.settle(scaled)
+	w.applyUntilUnchanged(scaled)
 
 	behind.Store(w.deployment()) // the cache stops here
 	fixed = []build.Object{deployment(shape{replicas: ptr(int32(7)), image: "relay:1"})}

@@ -28,7 +28,7 @@ type attemptsCmd struct{ config.AttemptList }
 // errUndecided makes relay attempts --end exit with 1.
 var errUndecided = errors.New("the endpoints do not show that all attempts have expired: compare each endpoint's slot and block height with an explorer, and give only endpoints that you trust")
 
-// Run lists attempts that should have ended long ago, and ends them when --end asks for it.
+// Run lists attempts that should have ended long ago. With --end, it ends them.
 func (c *attemptsCmd) Run(env *environment) error {
 	c.EarlierProblems = env.malformed
 	url, endpoints, err := c.Load()
@@ -45,12 +45,12 @@ func (c *attemptsCmd) Run(env *environment) error {
 			return err
 		}
 		if c.End {
-			asked, err := app.Endpoints(endpoints, chain.EndpointsOptions{Log: log})
+			rpc, err := app.Endpoints(endpoints, chain.EndpointsOptions{Log: log})
 			if err != nil {
 				return err
 			}
-			defer asked.Close()
-			return c.end(env, s, asked.Search)
+			defer rpc.Close()
+			return c.end(env, s, rpc.Search)
 		}
 		listed, err := s.LiveAttempts(env, c.Older, c.Limit)
 		if store.Unmigrated(err) {
@@ -72,8 +72,7 @@ func (c *attemptsCmd) end(env *environment, s *store.Store, search txmgr.Search)
 		pace = env.pace
 	}
 	for total := 0; ; {
-		// The end of the time does not cancel a pass, because that would leave submissions
-		// leased.
+		// The timeout does not cancel a pass, because that would leave submissions leased.
 		ended, waiting, err := txmgr.DecideUndecided(env, s, search)
 		if err != nil {
 			return err

@@ -20,8 +20,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TestAttempts: an attempt with a last valid height that the chain reaches in years is
-// listed, and ended by an endpoint that shows 150 blocks after the attempt's blockhash.
+// TestAttempts: an attempt whose last valid height is years away is listed. --end ends it
+// when an endpoint shows 150 blocks after the attempt's blockhash.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
@@ -34,7 +34,7 @@ func TestAttempts(t *testing.T) {
 		return command(t, "", append([]string{"attempts", "--database-url-file=" + urlFile, "--log-level=error"}, more...)...)
 	}
 	if code, out, _ := attempts(); code != 0 || !strings.Contains(out, "No attempt that may still land was signed more than 5m0s ago") {
-		t.Errorf("without attempts it ends with %d and %q", code, out)
+		t.Errorf("without attempts: exit code %d and output %q", code, out)
 	}
 
 	s, err := store.New(pool)
@@ -60,17 +60,17 @@ func TestAttempts(t *testing.T) {
 	code, out, stderr := attempts("--json")
 	noError(t, json.Unmarshal([]byte(out), &listed))
 	if code != 0 || len(listed) != 1 || listed[0].RequestID != sub.ID || listed[0].LastValidBlockHeight != 22_000_000 || listed[0].WaitsFor != txmgr.HoldExpiry || listed[0].Age < 300 {
-		t.Fatalf("it ends with %d and lists %+v, want the one attempt: %s", code, listed, stderr)
+		t.Fatalf("exit code %d, listed %+v; want the one attempt: %s", code, listed, stderr)
 	}
 	if code, out, _ := attempts(); code != 0 || !strings.Contains(out, solana.Signature{7}.String()) {
-		t.Errorf("the table ends with %d and is without the signature: %s", code, out)
+		t.Errorf("exit code %d, and a table without the signature: %s", code, out)
 	}
 	if code, out, _ := attempts("--older=10m"); code != 0 || strings.Contains(out, "22000000") {
-		t.Errorf("one that is younger is listed, or it ends with %d: %s", code, out)
+		t.Errorf("--older=10m: exit code %d, or a younger attempt is listed: %s", code, out)
 	}
 
 	if code, _, stderr := attempts("--end"); code == 0 || !strings.Contains(stderr, "expected RPC endpoints") {
-		t.Errorf("ending without endpoints ends with %d and %q", code, stderr)
+		t.Errorf("--end without endpoints: exit code %d, error output %q", code, stderr)
 	}
 	vk, err := os.ReadFile(verifyingKey)
 	noError(t, err)
@@ -81,11 +81,11 @@ func TestAttempts(t *testing.T) {
 	noError(t, err)
 	net.Advance(60) // finalized blocks after the blockhash's slot, not yet 150
 	if code, out, stderr := attempts("--end", "--wait=100ms", "--rpc-url="+rpc); code != commandline.ExitFailed || !strings.Contains(out, "Undecided: 1") || !strings.Contains(stderr, "have expired") {
-		t.Errorf("on a chain that stands still it ends with %d and %q: %s", code, out, stderr)
+		t.Errorf("on a stopped chain: exit code %d, output %q: %s", code, out, stderr)
 	}
 	net.Start(t.Context())
 	if code, out, stderr := attempts("--end", "--wait=2m", "--rpc-url="+rpc); code != 0 || !strings.Contains(out, "Ended: 1") {
-		t.Errorf("on a chain that moves it ends with %d and %q: %s", code, out, stderr)
+		t.Errorf("on a running chain: exit code %d, output %q: %s", code, out, stderr)
 	}
 	var dead, due bool
 	noError(t, pool.QueryRow(ctx, `SELECT a.dead, s.due_at <= now() AND s.hold_reason IS NULL AND s.lease_owner IS NULL

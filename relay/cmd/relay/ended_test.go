@@ -24,8 +24,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// migrated returns a database of the test's own.
-func migrated(t *testing.T) *store.Store {
+// migratedStore returns a store with its own, migrated database.
+func migratedStore(t *testing.T) *store.Store {
 	t.Helper()
 	db := pgtest.Pool(t)
 	noError(t, store.Migrate(t.Context(), db, slog.New(slog.DiscardHandler)))
@@ -34,10 +34,10 @@ func migrated(t *testing.T) *store.Store {
 	return s
 }
 
-// TestEndedAttemptsAreReportedInSum: one of two attempts can land for longer than the other.
-func TestEndedAttemptsAreReportedInSum(t *testing.T) {
+// TestEndedAttemptsAreSummed: of two attempts, one expires later than the other.
+func TestEndedAttemptsAreSummed(t *testing.T) {
 	t.Parallel()
-	s, ctx, w := migrated(t), t.Context(), uuid.New()
+	s, ctx, w := migratedStore(t), t.Context(), uuid.New()
 	_, err := s.Heartbeat(ctx, txmgr.Worker{ID: w}, time.Minute)
 	noError(t, err)
 	for n := range byte(2) {
@@ -54,7 +54,7 @@ func TestEndedAttemptsAreReportedInSum(t *testing.T) {
 	}
 	height := uint64(50)
 	search := func(_ context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
-		height += 50 // past the first attempt soon, and past the other many looks later
+		height += 50 // passes the first attempt's height soon, and the second one's many searches later
 		return onchain.SearchResult{Statuses: make([]*onchain.Status, len(signatures)), Slot: height, FinalizedSlot: height, FinalizedHeight: height, FirstAvailable: 1}, nil
 	}
 	var out bytes.Buffer
@@ -62,13 +62,13 @@ func TestEndedAttemptsAreReportedInSum(t *testing.T) {
 	c.Wait = time.Minute
 	noError(t, c.end(&environment{Context: ctx, out: &out, pace: time.Millisecond}, s, search))
 	if !strings.HasPrefix(out.String(), "Ended: 2. No submission waits") {
-		t.Errorf("it says %q, want that it ended 2", out.String())
+		t.Errorf("output %q, want two ended attempts", out.String())
 	}
 }
 
-// TestBooksAreNotCompleteWhileABalanceIsUnexplained: an endpoint's history may be behind its
-// balances, and the missing transactions would never be in a ledger.
-func TestBooksAreNotCompleteWhileABalanceIsUnexplained(t *testing.T) {
+// TestAccountingIsIncompleteWhileBalanceIsUnexplained: an endpoint's history may be behind its
+// balances. If the sweep ended there, the missing transactions would never be in a ledger.
+func TestAccountingIsIncompleteWhileBalanceIsUnexplained(t *testing.T) {
 	t.Parallel()
 	vk, err := trapdoor.New("books", shieldpool.SignalCount).VerifyingKey()
 	noError(t, err)
@@ -84,15 +84,15 @@ func TestBooksAreNotCompleteWhileABalanceIsUnexplained(t *testing.T) {
 	})
 	noError(t, err)
 	t.Cleanup(endpoints.Close)
-	db, payer := migrated(t).Ledger(), solana.NewWallet().PublicKey()
+	db, payer := migratedStore(t).Ledger(), solana.NewWallet().PublicKey()
 	complete := func() bool {
 		b := &sweepAccounting{ledger: db, endpoints: endpoints, log: slog.New(slog.DiscardHandler)}
-		whole, err := b.Complete(t.Context(), []solana.PublicKey{payer})
+		done, err := b.Complete(t.Context(), []solana.PublicKey{payer})
 		noError(t, err)
-		return whole
+		return done
 	}
 	if !complete() {
-		t.Error("the books of a payer that nothing has ever happened to are not complete")
+		t.Error("the accounting of an unused payer is incomplete")
 	}
 	noError(t, net.Endpoint("late").SetFaults([]fault.Rule{{Method: "getSignaturesForAddress", Empty: true}}))
 	noError(t, net.Fund(payer, 7_000_000))

@@ -25,22 +25,22 @@ const asRelay = "RELAYPOOL_TEST_AS_RELAY"
 // and before the answer comes back.
 type killer struct {
 	*testing.T
-	at death
+	at killPoint
 
 	mu      sync.Mutex
-	calls   map[string]int // by what they are
+	calls   map[string]int // by RPC method or SQL statement
 	process *os.Process
 	killed  bool
 }
 
-// death is when a process dies: at the n-th call of a kind. The zero death never happens.
-type death struct {
+// killPoint says when to kill the process: at the n-th call of a kind. The zero killPoint kills nothing.
+type killPoint struct {
 	call  string
 	n     int
 	after bool
 }
 
-func (d death) String() string {
+func (d killPoint) String() string {
 	when := "before"
 	if d.after {
 		when = "after"
@@ -48,29 +48,29 @@ func (d death) String() string {
 	return fmt.Sprintf("%s call %d of %q", when, d.n, d.call)
 }
 
-func newKiller(t *testing.T, at death) *killer {
+func newKiller(t *testing.T, at killPoint) *killer {
 	t.Helper()
 	return &killer{T: t, at: at, calls: map[string]int{}}
 }
 
-// call counts a call, and is called again with done when the call has had its effect. It
-// returns false when the process is dead.
+// call counts a call. The caller calls done when the call has had its effect. Both report
+// whether the process is still alive.
 func (k *killer) call(what string) (done func() bool, alive bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.calls[what]++
-	mine := !k.killed && k.calls[what] == k.at.n && what == k.at.call
-	if mine && !k.at.after {
+	kills := !k.killed && k.calls[what] == k.at.n && what == k.at.call
+	if kills && !k.at.after {
 		k.kill()
 		return nil, false
 	}
 	return func() bool {
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if mine {
+		if kills {
 			k.kill()
 		}
-		return !mine
+		return !kills
 	}, true
 }
 
@@ -81,9 +81,9 @@ func (k *killer) kill() {
 	}
 }
 
-// chain returns a URL of the chain at the URL, through the killer.
-func (k *killer) chain(at string) http.Handler {
-	target, err := url.Parse(at)
+// chain returns a proxy to the chain at the URL.
+func (k *killer) chain(chainURL string) http.Handler {
+	target, err := url.Parse(chainURL)
 	noError(k.T, err)
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, ErrorHandler: func(http.ResponseWriter, *http.Request, error) {}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -100,7 +100,7 @@ func (k *killer) chain(at string) http.Handler {
 		if !alive {
 			panic(http.ErrAbortHandler)
 		}
-		answer := &held{header: http.Header{}}
+		answer := &delayedResponse{header: http.Header{}}
 		proxy.ServeHTTP(answer, r)
 		if !done() {
 			panic(http.ErrAbortHandler)
@@ -113,25 +113,25 @@ func (k *killer) chain(at string) http.Handler {
 	})
 }
 
-// held delays an answer.
-type held struct {
+// delayedResponse stores an answer until it is sent on.
+type delayedResponse struct {
 	header http.Header
 	status int
 	body   strings.Builder
 }
 
-func (h *held) Header() http.Header         { return h.header }
-func (h *held) WriteHeader(status int)      { h.status = status }
-func (h *held) Write(b []byte) (int, error) { return h.body.Write(b) }
+func (h *delayedResponse) Header() http.Header         { return h.header }
+func (h *delayedResponse) WriteHeader(status int)      { h.status = status }
+func (h *delayedResponse) Write(b []byte) (int, error) { return h.body.Write(b) }
 
-// database returns a URL of the database at the URL, through the killer.
-func (k *killer) database(at string) string {
-	u, err := url.Parse(at)
+// database starts a proxy to the database at the URL, and returns the proxy's URL.
+func (k *killer) database(databaseURL string) string {
+	u, err := url.Parse(databaseURL)
 	noError(k.T, err)
 	query := u.Query()
 	name := ".s.PGSQL." + query.Get("port")
 	server := filepath.Join(query.Get("host"), name)
-	dir, err := os.MkdirTemp("", "relay") // a socket's path is short
+	dir, err := os.MkdirTemp("", "relay") // the path of a Unix socket must be short
 	noError(k.T, err)
 	listener, err := net.Listen("unix", filepath.Join(dir, name))
 	noError(k.T, err)
@@ -155,8 +155,8 @@ func (k *killer) database(at string) string {
 	return u.String()
 }
 
-// serve passes a connection on, in Postgres' own messages: a call of the client
-// ends with Sync or is a Query, its answer with ReadyForQuery.
+// serve forwards a connection message by message. A call of the client is a Query, or ends
+// with Sync; its answer ends with ReadyForQuery.
 func (k *killer) serve(client net.Conn, address string) {
 	defer func() { _ = client.Close() }()
 	server, err := net.Dial("unix", address)
@@ -165,7 +165,7 @@ func (k *killer) serve(client net.Conn, address string) {
 	}
 	defer func() { _ = server.Close() }()
 	var mu sync.Mutex
-	var under []func() bool // calls under way
+	var pending []func() bool // calls without an answer
 	go func() {
 		defer func() { _, _ = client.Close(), server.Close() }()
 		from := bufio.NewReader(server)
@@ -175,9 +175,9 @@ func (k *killer) serve(client net.Conn, address string) {
 				return
 			}
 			mu.Lock()
-			if kind == 'Z' && len(under) > 0 {
-				done := under[0]
-				if under = under[1:]; !done() {
+			if kind == 'Z' && len(pending) > 0 {
+				done := pending[0]
+				if pending = pending[1:]; !done() {
 					mu.Unlock()
 					return
 				}
@@ -207,7 +207,7 @@ func (k *killer) serve(client net.Conn, address string) {
 			return
 		}
 		if kind == 'P' || kind == 'Q' {
-			statement = called(string(message[5:]))
+			statement = statementPrefix(string(message[5:]))
 		}
 		if kind == 'S' || kind == 'Q' {
 			done, alive := k.call(statement)
@@ -215,7 +215,7 @@ func (k *killer) serve(client net.Conn, address string) {
 				return
 			}
 			mu.Lock()
-			under = append(under, done)
+			pending = append(pending, done)
 			mu.Unlock()
 		}
 		if _, err := server.Write(message); err != nil {
@@ -224,9 +224,9 @@ func (k *killer) serve(client net.Conn, address string) {
 	}
 }
 
-// called returns the first words of a statement. It leaves out the name under which the
-// statement is prepared; a prepared statement counts as the last one that was prepared.
-func called(message string) string {
+// statementPrefix returns the first words of a statement. It leaves out the name under which the
+// statement is prepared. Executing a prepared statement counts as the last prepared one.
+func statementPrefix(message string) string {
 	if _, sql, found := strings.Cut(message, "\x00"); found && sql != "" {
 		message = sql
 	}
@@ -245,15 +245,15 @@ func postgresMessage(from *bufio.Reader) (kind byte, message []byte, err error) 
 	return head[0], message, err
 }
 
-// run starts the relay and waits for its end. It returns the exit code, -1 when the relay
-// was killed, and the whole output.
-func (k *killer) run(args ...string) (code int, said string) {
+// run starts the relay and waits for its end. It returns the whole output and the
+// exit code, which is -1 when the relay was killed.
+func (k *killer) run(args ...string) (code int, output string) {
 	k.Helper()
 	command := exec.CommandContext(k.Context(), os.Args[0], args...)
 	command.Env = append(os.Environ(), asRelay+"=1")
 	var out buffer
 	command.Stdout, command.Stderr = &out, &out
-	k.mu.Lock() // the relay makes no call before it can be killed
+	k.mu.Lock() // a call of the relay waits until k.process is set
 	err := command.Start()
 	k.process = command.Process
 	k.mu.Unlock()

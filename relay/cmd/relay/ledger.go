@@ -131,7 +131,7 @@ func (b ledgerReader) compare(env *environment, read *ledger.Snapshot, log *slog
 	}
 	for i := range read.Cursors {
 		if payer := read.Cursors[i].Payer; !has(balances, payer) {
-			fmt.Fprintf(env.err, "the ledger of fee payer %s was not compared with the chain, because new transactions keep coming: ask again when there are none\n", payer)
+			fmt.Fprintf(env.err, "the ledger of fee payer %s was not compared with the chain, because new transactions keep coming: run the command again when there are none\n", payer)
 		}
 	}
 	return read, balances, nil
@@ -152,7 +152,7 @@ func stableBalances(ctx context.Context, endpoints *chain.Endpoints, cursors []l
 			return fmt.Errorf("read balance of fee payer %s: %w", c.Payer, err)
 		}
 		// This is read after the balance. If it finds no later transaction, the balance
-		// contains none either.
+		// includes none either.
 		later, err := endpoints.SignaturesFor(ctx, c.Payer, onchain.Finalized, solana.Signature{}, c.Signature, 1)
 		if err != nil {
 			return fmt.Errorf("read history of fee payer %s: %w", c.Payer, err)
@@ -174,7 +174,7 @@ type noObserver struct{}
 func (noObserver) EntryAdded(ledger.Kind, ledger.Amounts) {}
 func (noObserver) GapSkipped()                            {}
 
-// pause waits, and returns false when ctx ended before.
+// pause waits, and returns false when ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

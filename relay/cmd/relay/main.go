@@ -18,13 +18,13 @@ type cli struct {
 	Serve      serveCmd      `cmd:"" help:"Serve the interface, and put submissions on the chain."`
 	Migrate    migrateCmd    `cmd:"" help:"Bring the database's schema up to date. relay serve does so at start as well."`
 	Ledger     ledgerCmd     `cmd:"" help:"Print what the fee payers spent, by day and kind, from the chain's own history; with an RPC endpoint, bring the ledger up to the chain first and compare the balances. Ends with 1 when a lamport is not accounted for."`
-	Swaps      swapsCmd      `cmd:"" help:"List the swaps whose second leg is under way: how far each is, when it times out, and what it waits for. With an RPC endpoint the chain's slot is asked for, else it is reckoned from the newest that the fleet has seen."`
-	Attempts   attemptsCmd   `cmd:"" help:"List transactions that were signed long ago, are not on the chain, and may still land as far as the relays know; or, with --end, end those that can land no more by what the given RPC endpoints say."`
-	ProofA     proofACmd     `cmd:"" name:"proof-a" help:"Show which encoding of a proof's A, plain or negated, the pool's program takes by what has landed, and from which transaction that was learnt. Proofs of the other one are tried on the chain before they are refused."`
+	Swaps      swapsCmd      `cmd:"" help:"List the swaps whose second leg is under way: how far each is, when it times out, and what it waits for. With an RPC endpoint, the slot is the chain's; otherwise it is estimated from the newest slot that the relays observed."`
+	Attempts   attemptsCmd   `cmd:"" help:"List transactions that were signed long ago, are not on the chain, and may still land as far as the relays know. With --end, end the attempts that can no longer land according to the given RPC endpoints."`
+	ProofA     proofACmd     `cmd:"" name:"proof-a" help:"Show which encoding of a proof's A, plain or negated, the pool's program accepts, and the landed transaction that shows it. Proofs in the other encoding are tried on the chain before they are refused."`
 	Sweep      sweepCmd      `cmd:"" help:"Move fee payers' own lamports to other keys, when keys are rotated."`
-	Probe      probeCmd      `cmd:"" help:"Check the RPC endpoints, the pool on the chain, the program profile and the fee payers, and say what to do about what is not as it has to be. Changes nothing. Ends with 0 when all is well, else with 1."`
+	Probe      probeCmd      `cmd:"" help:"Check the RPC endpoints, the pool on the chain, the program profile and the fee payers, and say what is wrong and what to do. Changes nothing. Ends with 0 when all checks pass, else with 1."`
 	Keygen     keygenCmd     `cmd:"" help:"Make a fee payer's key file and print its address."`
-	Compliance complianceCmd `cmd:"" help:"The compliance officer's half: keys, and what was sealed to them."`
+	Compliance complianceCmd `cmd:"" help:"Commands for the compliance officer: make keys, export sealed viewing keys and open them."`
 	Version    versionCmd    `cmd:"" help:"Print version and build."`
 }
 

@@ -32,11 +32,11 @@ import (
 const (
 	canary       = "c4n4ryc4n4ry"
 	verifyingKey = "../../groth16/testdata/verification_key.json"
-	patience     = 2 * time.Minute
+	testTimeout  = 2 * time.Minute
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asRelay) != "" { // a test has started this program as the relay's own
+	if os.Getenv(asRelay) != "" { // a test has started this program as the relay
 		os.Exit(run(&environment{Context: context.Background(), in: os.Stdin, out: os.Stdout, err: os.Stderr, pace: 30 * time.Millisecond}, os.Args[1:]))
 	}
 	pgtest.Main(m)
@@ -73,7 +73,7 @@ func succeed(t *testing.T, in string, args ...string) string {
 	t.Helper()
 	code, out, stderr := command(t, in, args...)
 	if code != 0 {
-		t.Fatalf("relay %s ends with %d: %s", args[0], code, stderr)
+		t.Fatalf("relay %s: exit code %d: %s", args[0], code, stderr)
 	}
 	return out
 }
@@ -120,7 +120,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-func TestWrongUseEndsWithTwoAndRepeatsNoSecret(t *testing.T) {
+func TestUsageErrorsExitWithTwoAndRepeatNoSecret(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		args []string
@@ -129,32 +129,32 @@ func TestWrongUseEndsWithTwoAndRepeatsNoSecret(t *testing.T) {
 		"no command":                       {nil, `expected one of "serve"`},
 		"an unknown command":               {[]string{canary}, "an argument that is neither"},
 		"a secret as an argument":          {[]string{"serve", "postgres://u:" + canary + "@h/d"}, "an argument that is neither"},
-		"a secret for a flag of its file":  {[]string{"serve", "--database-url=postgres://u:" + canary + "@h/d"}, `did you mean "--database-url-file"?`},
+		"a secret in an unknown flag":      {[]string{"serve", "--database-url=postgres://u:" + canary + "@h/d"}, `did you mean "--database-url-file"?`},
 		"a flag without its value":         {[]string{"serve", "--listen"}, "--listen"},
 		"serve without settings":           {[]string{"serve"}, "the configuration has 5 problems:"},
 		"a malformed number of serve":      {[]string{"serve", "--concurrency=" + canary}, "the configuration has 6 problems:"},
 		"a damaged key among the problems": {[]string{"serve", "--fee-payer-key-file=" + file(t, "["+canary+"]")}, "key of 14 characters starts like a JSON array"},
-		"a key itself for its file":        {[]string{"serve", "--fee-payer-key-file=[" + canary + "]"}, "expected a path, not the content"},
+		"a key instead of its file":        {[]string{"serve", "--fee-payer-key-file=[" + canary + "]"}, "expected a path, not the content"},
 		"migrate without a database":       {[]string{"migrate"}, "--database-url-file ($RELAYPOOL_DATABASE_URL_FILE): is missing"},
 		"migrate with a malformed number":  {[]string{"migrate", "--database-max-connections=" + canary}, "expected a whole number"},
 		"swaps without a database":         {[]string{"swaps"}, "is missing"},
-		"swaps that are both":              {[]string{"swaps", "--all", "--overdue", "--database-url-file=" + file(t, "postgres://h/d")}, "expected one of --all and --overdue"},
+		"swaps all and overdue":            {[]string{"swaps", "--all", "--overdue", "--database-url-file=" + file(t, "postgres://h/d")}, "expected one of --all and --overdue"},
 		"export without a database":        {[]string{"compliance", "export"}, "is missing"},
 		"open without a key":               {[]string{"compliance", "open"}, "missing flags: --key"},
 		"open with a key of another kind":  {[]string{"compliance", "open", "--key=" + file(t, canary)}, "want one line"},
-		"open with an export that is none": {[]string{"compliance", "open", "--key=" + officerKey(t), "/nowhere/export"}, "no such file"},
+		"open with a missing export":       {[]string{"compliance", "open", "--key=" + officerKey(t), "/nowhere/export"}, "no such file"},
 		"keygen without a file":            {[]string{"keygen"}, `expected "<file>"`},
-		"a log format that is none":        {[]string{"migrate", "--database-url-file=" + file(t, "postgres://h/d"), "--log-format=" + canary}, "expected auto, json or text"},
+		"an unknown log format":            {[]string{"migrate", "--database-url-file=" + file(t, "postgres://h/d"), "--log-format=" + canary}, "expected auto, json or text"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			code, out, stderr := command(t, "", tc.args...)
 			if code != commandline.ExitUsage || !strings.Contains(stderr, tc.want) || out != "" {
-				t.Errorf("ends with %d, want %d and …%s…, received %s", code, commandline.ExitUsage, tc.want, stderr)
+				t.Errorf("exit code %d, want %d and …%s…, received %s", code, commandline.ExitUsage, tc.want, stderr)
 			}
 			if strings.Contains(stderr, canary) {
-				t.Errorf("the value is told: %s", stderr)
+				t.Errorf("the output repeats the value: %s", stderr)
 			}
 		})
 	}
@@ -178,7 +178,7 @@ func TestKeygenWritesAKeyAndNeverOverwrites(t *testing.T) {
 	code, _, stderr := command(t, "", "keygen", path)
 	again, err := feepayer.ReadFile(path)
 	if code != commandline.ExitFailed || !strings.Contains(stderr, "must not exist yet") || err != nil || again.PublicKey() != key.PublicKey() {
-		t.Errorf("a second keygen ends with %d and %q, want %d and the key kept (%v)", code, stderr, commandline.ExitFailed, err)
+		t.Errorf("a second keygen: exit code %d and %q, want %d and the key kept (%v)", code, stderr, commandline.ExitFailed, err)
 	}
 }
 
@@ -216,11 +216,11 @@ func TestTheOfficerOpensRegisteredKeys(t *testing.T) {
 	}
 	code, out, stderr := command(t, export, "compliance", "open", "--key="+officerKey(t))
 	if code != 0 || out != "" || !strings.Contains(stderr, "opened 0; sealed to another key 1; damaged 0") {
-		t.Errorf("another officer's key ends with %d, %q and %q, want nothing opened", code, out, stderr)
+		t.Errorf("another officer's key: exit code %d, %q and %q, want nothing opened", code, out, stderr)
 	}
 	code, _, stderr = command(t, export+"damaged\n", "compliance", "open", "--key="+officer)
 	if code != commandline.ExitFailed || !strings.Contains(stderr, "opened 1; sealed to another key 0; damaged 1") || !strings.Contains(stderr, "line 2") {
-		t.Errorf("a damaged line ends with %d and %q, want %d, the rest opened and the line named", code, stderr, commandline.ExitFailed)
+		t.Errorf("a damaged line: exit code %d and %q, want %d, the rest opened and the line named", code, stderr, commandline.ExitFailed)
 	}
 }
 
@@ -256,17 +256,17 @@ func register(t *testing.T, url, public string, key [32]byte) {
 	}
 }
 
-func TestADatabaseThatDoesNotAnswerEndsWithOne(t *testing.T) {
+func TestUnreachableDatabaseExitsWithOne(t *testing.T) {
 	t.Parallel()
 	url := file(t, "postgres://relay:"+canary+"@127.0.0.1:1/relay?connect_timeout=2")
 	code, _, stderr := command(t, "", "migrate", "--database-url-file="+url)
 	if code != commandline.ExitFailed || strings.Contains(stderr, canary) {
-		t.Errorf("ends with %d, want %d without the password: %s", code, commandline.ExitFailed, stderr)
+		t.Errorf("exit code %d, want %d without the password: %s", code, commandline.ExitFailed, stderr)
 	}
 }
 
-// serving returns a command line of relay serve, and the file of its fee payer.
-func serving(t *testing.T, database, rpc string) (args []string, payer string) {
+// serveArgs returns a command line of relay serve, and the file of its fee payer.
+func serveArgs(t *testing.T, database, rpc string) (args []string, payer string) {
 	t.Helper()
 	payer = filepath.Join(t.TempDir(), "payer.json")
 	succeed(t, "", "keygen", payer)
@@ -279,10 +279,10 @@ func serving(t *testing.T, database, rpc string) (args []string, payer string) {
 }
 
 // TestServeStopsBeforeItHasServed: a relay that gets a signal while it waits for its
-// database exits as one that has served.
+// database exits with 0.
 func TestServeStopsBeforeItHasServed(t *testing.T) {
 	t.Parallel()
-	args, _ := serving(t, "postgres://relay@127.0.0.1:1/relay?connect_timeout=2", "http://127.0.0.1:1")
+	args, _ := serveArgs(t, "postgres://relay@127.0.0.1:1/relay?connect_timeout=2", "http://127.0.0.1:1")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var stderr buffer
@@ -290,7 +290,7 @@ func TestServeStopsBeforeItHasServed(t *testing.T) {
 	go func() {
 		ended <- run(&environment{Context: ctx, in: strings.NewReader(""), out: io.Discard, err: &stderr}, args)
 	}()
-	for deadline := time.Now().Add(patience); !strings.Contains(stderr.String(), "database unreachable"); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); !strings.Contains(stderr.String(), "database unreachable"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the relay does not wait for its database: %s", stderr.String())
 		}
@@ -299,9 +299,9 @@ func TestServeStopsBeforeItHasServed(t *testing.T) {
 	select {
 	case code := <-ended:
 		if code != 0 {
-			t.Errorf("ends with %d, want 0: %s", code, stderr.String())
+			t.Errorf("exit code %d, want 0: %s", code, stderr.String())
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatalf("the relay does not stop: %s", stderr.String())
 	}
 }
@@ -310,7 +310,7 @@ func TestServeIsReadyAndDrainsOnSIGTERM(t *testing.T) {
 	t.Parallel()
 	chain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer chain.Close()
-	args, payer := serving(t, pgtest.URL(t), chain.URL+"/"+canary)
+	args, payer := serveArgs(t, pgtest.URL(t), chain.URL+"/"+canary)
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -322,32 +322,32 @@ func TestServeIsReadyAndDrainsOnSIGTERM(t *testing.T) {
 
 	operations := regexp.MustCompile(`"operations":"([^"]+)"`)
 	var address []string
-	for deadline := time.Now().Add(patience); address == nil; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); address == nil; time.Sleep(10 * time.Millisecond) {
 		if address = operations.FindStringSubmatch(stderr.String()); address == nil && time.Now().After(deadline) {
 			t.Fatalf("the relay does not serve: %s", stderr.String())
 		}
 	}
 	if status, body := get(t, "http://"+address[1]+contract.ReadinessPath); status != http.StatusOK {
-		t.Errorf("%s answers %d %s, want 200: a chain that is down must not empty the service", contract.ReadinessPath, status, body)
+		t.Errorf("%s answers %d %s, want 200: a chain that is down must not make the relay unready", contract.ReadinessPath, status, body)
 	}
 	_, metrics := get(t, "http://"+address[1]+contract.MetricsPath)
 	for _, m := range []contract.Metric{contract.MetricBuildInfo, contract.MetricTracked, contract.MetricBacklog, contract.MetricBacklogAge, contract.MetricOpen} {
 		if !strings.Contains(metrics, "\n"+m.Name) {
-			t.Errorf("%s is not told", m.Name)
+			t.Errorf("metric %s is missing", m.Name)
 		}
 	}
 	for _, m := range []contract.Metric{contract.MetricPayerBalance, contract.MetricTreeLeaves, contract.MetricTreeCheck} {
 		if strings.Contains(metrics, "\n"+m.Name) {
-			t.Errorf("%s is told, though the chain has never answered", m.Name)
+			t.Errorf("metric %s is present, although the chain has never answered", m.Name)
 		}
 	}
 	stop()
 	select {
 	case code := <-ended:
 		if code != 0 {
-			t.Errorf("ends with %d, want 0: %s", code, stderr.String())
+			t.Errorf("exit code %d, want 0: %s", code, stderr.String())
 		}
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatalf("the relay does not stop: %s", stderr.String())
 	}
 	for _, secret := range []string{canary, strings.TrimSpace(readFile(t, payer))} {
@@ -356,7 +356,7 @@ func TestServeIsReadyAndDrainsOnSIGTERM(t *testing.T) {
 		}
 	}
 	if !strings.Contains(stderr.String(), `"profile":"shield-pool-v1"`) {
-		t.Errorf("the log does not tell the configuration: %s", stderr.String())
+		t.Errorf("the log does not contain the configuration: %s", stderr.String())
 	}
 }
 

@@ -45,8 +45,8 @@ type source struct {
 
 type projection struct{ Items []struct{ Path string } }
 
-// The relay must accept what the operator configures: each pod's command line, variables
-// and files are read here as that pod would.
+// The relay must accept what the operator configures: the test reads the command line,
+// variables and files of each pod, as the pod would.
 func TestTheRelayAcceptsTheOperatorsSettings(t *testing.T) {
 	files, err := filepath.Glob(goldens)
 	if err != nil || len(files) < 6 {
@@ -71,7 +71,7 @@ func TestTheRelayAcceptsTheOperatorsSettings(t *testing.T) {
 				for i, arg := range container.Args {
 					args[i] = strings.ReplaceAll(arg, contract.Root, root)
 				}
-				if err := takes(t, args); err != nil {
+				if err := parseSettings(t, args); err != nil {
 					t.Errorf("relay %s: %v", strings.Join(container.Args, " "), err)
 				}
 			})
@@ -136,7 +136,7 @@ func mount(t *testing.T, m *manifest, data map[string]string) (root string) {
 			case strings.HasPrefix(item.Path, "rpc/"):
 				content = "https://rpc.example/?api-key=secret"
 			case !known:
-				t.Fatalf("%s is mounted, and this test does not know what it holds", item.Path)
+				t.Fatalf("this test has no content for the mounted file %s", item.Path)
 			}
 			if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 				t.Fatal(err)
@@ -146,9 +146,9 @@ func mount(t *testing.T, m *manifest, data map[string]string) (root string) {
 	return root
 }
 
-// takes parses a command line up to the point where the command would connect to database
+// parseSettings parses a command line up to the point where the command would connect to database
 // and chain.
-func takes(t *testing.T, args []string) error {
+func parseSettings(t *testing.T, args []string) error {
 	t.Helper()
 	env := &environment{Context: t.Context(), in: strings.NewReader(""), out: io.Discard, err: io.Discard}
 	parsed, found, err := program(env).Parse(new(cli), args)
@@ -163,25 +163,25 @@ func takes(t *testing.T, args []string) error {
 	case *sweepFundCmd:
 		c.EarlierProblems = found
 		_, err := c.Load(config.CheckBalance("target", c.Target))
-		return errors.Join(err, keysThere(c.From, 1), keysThere(c.To, 1))
+		return errors.Join(err, checkKeyCount(c.From, 1), checkKeyCount(c.To, 1))
 	case *sweepDrainCmd:
 		c.EarlierProblems = found
 		_, err := c.Load()
-		return errors.Join(err, keysThere(c.From, 1))
+		return errors.Join(err, checkKeyCount(c.From, 1))
 	case *sweepAllCmd:
 		c.EarlierProblems = found
 		_, err := c.Load()
-		return errors.Join(err, keysThere(c.From, 1), keysThere([]string{c.To}, 1))
+		return errors.Join(err, checkKeyCount(c.From, 1), checkKeyCount([]string{c.To}, 1))
 	default:
-		t.Fatalf("%T: how it reads its flags is not known here", c)
+		t.Fatalf("this test does not know the command %T", c)
 		return nil
 	}
 }
 
-func keysThere(paths []string, want int) error {
+func checkKeyCount(paths []string, want int) error {
 	keys, err := keysOf("from", paths)
 	if err == nil && len(keys) != want {
-		err = errors.New("another number of keys than the operator mounts")
+		err = errors.New("the number of keys differs from what the operator mounts")
 	}
 	return err
 }

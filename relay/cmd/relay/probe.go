@@ -23,8 +23,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// maxLag is the number of slots that an endpoint may be behind the best one. Two
-// minutes' worth are more than any cache or load balancer explains.
+// maxLag is the number of slots that an endpoint may be behind the best one. That is
+// two minutes, more than a cache or load balancer can cause.
 const maxLag = 300
 
 type probeCmd struct{ config.Probe }
@@ -40,11 +40,11 @@ func (c *probeCmd) Run(env *environment) error {
 	if err != nil {
 		c.EarlierProblems = append(c.EarlierProblems, err)
 	}
-	probed, err := c.Load()
+	probeTest, err := c.Load()
 	if err != nil {
 		return err
 	}
-	p := &probe{ProbeRequest: probed, flags: &c.Probe}
+	p := &probe{ProbeRequest: probeTest, flags: &c.Probe}
 	if err := p.open(); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ type probedEndpoint struct {
 	Slot    *uint64 `json:"slot,omitempty"`
 	// Lag is the number of slots that it is behind the best endpoint.
 	Lag *uint64 `json:"lag,omitempty"`
-	// History is the number of slots that its blocks go back.
+	// History is the number of slots from its first available block to its slot.
 	History *uint64 `json:"history_slots,omitempty"`
 	Found   string  `json:"found"`
 	Remedy  string  `json:"remedy,omitempty"`
@@ -160,7 +160,7 @@ func (r *probeReport) writeTable(w io.Writer) error {
 	return table.Flush()
 }
 
-// conclude decides whether everything is well. A missing value to compare with is no
+// conclude sets OK. A check that had no landed transaction to compare with is no
 // failure.
 func (r *probeReport) conclude() {
 	r.OK = true
@@ -204,15 +204,15 @@ func (p *probe) readEndpoints(ctx context.Context) []probedEndpoint {
 	return out
 }
 
-// readEndpoint reads the facts about one endpoint. Facts whose calls it does not serve are
-// omitted.
+// readEndpoint reads the facts about one endpoint. Facts that the endpoint does not serve
+// are omitted.
 func readEndpoint(ctx context.Context, e config.Endpoint, c *rpc.Client) probedEndpoint {
 	out := probedEndpoint{Name: e.Name, Roles: e.Roles, State: poolcheck.OK}
 	hash, err := c.GenesisHash(ctx)
 	var refused *onchain.RPCError
 	switch {
 	case errors.As(err, &refused) && slices.Equal(e.Roles, []string{config.RoleSubmit}):
-		out.State, out.Found = poolcheck.Unknown, "it refuses to report its chain, as endpoints do that only accept transactions"
+		out.State, out.Found = poolcheck.Unknown, "it refuses to report its chain, like endpoints that only accept transactions"
 		return out
 	case err != nil:
 		out.State, out.Found, out.Remedy = poolcheck.Failed, "it does not answer: "+err.Error(), "check its URL, credentials and plan"
@@ -253,9 +253,9 @@ func (e *probedEndpoint) compare(want solana.Hash, best uint64) {
 }
 
 // errNoEndpoint means that no endpoint can be used to read the pool.
-var errNoEndpoint = errors.New("no RPC endpoint that reads answers")
+var errNoEndpoint = errors.New("no RPC endpoint with the role read answers")
 
-// noReader is a reader that returns nothing.
+// noReader is a reader that returns only errNoEndpoint.
 type noReader struct{}
 
 func (noReader) GenesisHash(context.Context) (solana.Hash, error) {
@@ -295,14 +295,14 @@ func (p *probe) run(ctx context.Context, payers []solana.PublicKey) *probeReport
 	if p.Key != nil {
 		target.Key = poolcheck.KeyOf(p.Key)
 	}
-	reading, cancel := context.WithTimeout(ctx, p.flags.Timeout)
+	readCtx, cancel := context.WithTimeout(ctx, p.flags.Timeout)
 	defer cancel()
 	client := p.reader(r.Endpoints)
 	var reader poolcheck.Reader = noReader{}
 	if client != nil {
 		reader = chain.NewPoolCheckReader(client)
 	}
-	report := poolcheck.Evaluate(poolcheck.Observe(reading, reader, target))
+	report := poolcheck.Evaluate(poolcheck.Observe(readCtx, reader, target))
 	r.Checks = report.Checks
 	if p.Key == nil { // the check was not requested
 		r.Checks = slices.DeleteFunc(r.Checks, func(c poolcheck.Check) bool { return c.Name == poolcheck.CheckVerifyingKey })
@@ -318,8 +318,9 @@ func (p *probe) run(ctx context.Context, payers []solana.PublicKey) *probeReport
 	return r
 }
 
-// reader returns the first healthy endpoint with the role read, or else the first of
-// another chain, whose checks then report that; nil when none answers.
+// reader returns the client of the first healthy endpoint with the role read. Without one,
+// it returns the first on another chain, so that the checks report that; nil when none
+// answers.
 func (p *probe) reader(endpoints []probedEndpoint) *rpc.Client {
 	for _, foreign := range []bool{false, true} {
 		for i := range endpoints {

@@ -23,23 +23,23 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// probed is a local chain with a key for which proofs can be made without a prover.
-type probed struct {
+// probeTest has a local chain with a key for which proofs can be made without a prover.
+type probeTest struct {
 	*testing.T
 	*localnet.Chain
 	secrets *trapdoor.Key
 	url     string
 	key     string // the verifying key's file
-	keyFile string // the payer's
+	keyFile string // the payer's key file
 	payer   solana.PrivateKey
 	pool    *shieldpool.Pool
 	client  *rpc.Client
 	calls   uint64
 }
 
-func newProbed(t *testing.T, o localnet.Options) *probed {
+func newProbed(t *testing.T, o localnet.Options) *probeTest {
 	t.Helper()
-	p := &probed{T: t, secrets: trapdoor.New("probe", shieldpool.SignalCount)}
+	p := &probeTest{T: t, secrets: trapdoor.New("probe", shieldpool.SignalCount)}
 	var err error
 	o.VerifyingKey, err = p.secrets.VerifyingKey()
 	noError(t, err)
@@ -63,7 +63,7 @@ func newProbed(t *testing.T, o localnet.Options) *probed {
 }
 
 // land puts a call on the chain.
-func (p *probed) land(amount int64, d shieldpool.Destination) {
+func (p *probeTest) land(amount int64, d shieldpool.Destination) {
 	p.Helper()
 	p.calls++
 	label := func(text string) (out [32]byte) {
@@ -96,8 +96,8 @@ func (p *probed) land(amount int64, d shieldpool.Destination) {
 	p.Advance(1)
 }
 
-// both lands a deposit, a transfer, a withdrawal and a swap.
-func (p *probed) both() {
+// landEachKind lands a deposit, a transfer, a withdrawal and a swap.
+func (p *probeTest) landEachKind() {
 	p.Helper()
 	p.land(5_000_000_000, shieldpool.Destination{})
 	p.land(0, shieldpool.Destination{})
@@ -109,22 +109,22 @@ func (p *probed) both() {
 }
 
 // probe runs the command with JSON.
-func (p *probed) probe(more ...string) (code int, r probeReport) {
+func (p *probeTest) probe(more ...string) (code int, r probeReport) {
 	p.Helper()
 	code, out, stderr := p.table(append([]string{"--output=json"}, more...)...)
 	if code > 1 {
-		p.Fatalf("relay probe ends with %d: %s", code, stderr)
+		p.Fatalf("relay probe: exit code %d: %s", code, stderr)
 	}
 	if err := json.Unmarshal([]byte(out), &r); err != nil {
 		p.Fatalf("%v: %s", err, out)
 	}
 	if r.OK != (code == 0) || (code == 1) != strings.Contains(stderr, "a check failed") {
-		p.Errorf("ends with %d, ok %v and %q", code, r.OK, stderr)
+		p.Errorf("exit code %d, ok %v and %q", code, r.OK, stderr)
 	}
 	return code, r
 }
 
-func (p *probed) table(more ...string) (code int, out, stderr string) {
+func (p *probeTest) table(more ...string) (code int, out, stderr string) {
 	p.Helper()
 	args := []string{"probe", "--profile=development", "--verifying-key=" + p.key, "--genesis-hash=" + localnet.GenesisHash.String(), "--fee-payer-key-file=" + p.keyFile, "--timeout=3s"}
 	if !strings.Contains(strings.Join(more, " "), "--rpc-") {
@@ -133,8 +133,8 @@ func (p *probed) table(more ...string) (code int, out, stderr string) {
 	return command(p.T, "", append(args, more...)...)
 }
 
-// found returns a check's state, reason and text.
-func (r *probeReport) found(name string) poolcheck.Check {
+// check returns the check with that name.
+func (r *probeReport) check(name string) poolcheck.Check {
 	for _, c := range r.Checks {
 		if c.Name == name {
 			return c
@@ -143,25 +143,25 @@ func (r *probeReport) found(name string) poolcheck.Check {
 	return poolcheck.Check{}
 }
 
-func TestProbeOfAPoolThatIsWell(t *testing.T) {
+func TestProbeOfHealthyPool(t *testing.T) {
 	t.Parallel()
 	p := newProbed(t, localnet.Options{Initialised: true})
 	code, r := p.probe()
 	if code != 0 {
-		t.Errorf("a fresh pool ends with %d: %+v", code, r)
+		t.Errorf("a fresh pool: exit code %d: %+v", code, r)
 	}
 	for _, name := range []string{"transact", "transact_swap", "landed_proof"} {
-		if c := r.found(name); c.State != poolcheck.Unknown {
+		if c := r.check(name); c.State != poolcheck.Unknown {
 			t.Errorf("got %s, want %s unknown before the first transaction", c, name)
 		}
 	}
-	p.both()
+	p.landEachKind()
 	code, r = p.probe()
-	if c := r.found("landed_proof"); c.State != poolcheck.OK || !strings.HasSuffix(c.Found, "holds, with A plain") {
+	if c := r.check("landed_proof"); c.State != poolcheck.OK || !strings.HasSuffix(c.Found, "holds, with A plain") {
 		t.Errorf("got %s, want the newest proof to hold with A plain", c)
 	}
-	if code != 0 || r.found("transact").State != poolcheck.OK || r.found("transact_swap").State != poolcheck.OK {
-		t.Errorf("ends with %d, %s, %s, want both kinds compared", code, r.found("transact"), r.found("transact_swap"))
+	if code != 0 || r.check("transact").State != poolcheck.OK || r.check("transact_swap").State != poolcheck.OK {
+		t.Errorf("exit code %d, %s, %s, want both kinds compared", code, r.check("transact"), r.check("transact_swap"))
 	}
 	e := r.Endpoints[0]
 	if e.State != poolcheck.OK || e.Genesis != localnet.GenesisHash.String() || e.Version == "" || e.Slot == nil || *e.Slot == 0 || e.Lag == nil || *e.Lag != 0 || e.History == nil || *e.History == 0 {
@@ -170,12 +170,12 @@ func TestProbeOfAPoolThatIsWell(t *testing.T) {
 	payer := r.Payers[0]
 	if payer.State != poolcheck.OK || payer.Address != p.payer.PublicKey().String() || payer.Lamports == nil || payer.Transactions == nil ||
 		*payer.Transactions != (*payer.Lamports-50_000_000)/shieldpool.TransactCost || payer.Runway == nil || *payer.Runway <= 0 {
-		t.Errorf("got payer %+v, want its balance, what it pays for and a runway from what it spent", payer)
+		t.Errorf("got payer %+v, want its balance, the transactions it can pay and a runway", payer)
 	}
 
 	code, out, _ := p.table()
 	if code != 0 {
-		t.Errorf("the table ends with %d", code)
+		t.Errorf("the table: exit code %d", code)
 	}
 	for _, want := range []string{"endpoint ", "what to do", "tree_self_check", "the root agrees with history and frontier", p.payer.PublicKey().String(), " h "} {
 		if !strings.Contains(out, want) {
@@ -187,7 +187,7 @@ func TestProbeOfAPoolThatIsWell(t *testing.T) {
 func TestProbeFindsFaults(t *testing.T) {
 	t.Parallel()
 	p := newProbed(t, localnet.Options{Initialised: true})
-	p.both()
+	p.landEachKind()
 	bare := newProbed(t, localnet.Options{})
 	written, err := shieldpool.MarshalProfile(shieldpool.Development())
 	noError(t, err)
@@ -201,7 +201,7 @@ func TestProbeFindsFaults(t *testing.T) {
 	otherKey, err := trapdoor.New("another", shieldpool.SignalCount).VerifyingKey()
 	noError(t, err)
 	tests := map[string]struct {
-		chain  *probed
+		chain  *probeTest
 		args   []string
 		check  string
 		reason poolcheck.Reason
@@ -209,18 +209,18 @@ func TestProbeFindsFaults(t *testing.T) {
 	}{
 		"a pool that is not initialised": {bare, nil, "merkle_tree", poolcheck.ReasonAccountMissing, "initialise the pool"},
 		"another program":                {p, []string{"--program-id=" + solana.MustPublicKeyFromBase58("FoJwdEv9uCmWVnqRDq9mozUoEzuaQfdw1aysziJt6RYX").String()}, "program", poolcheck.ReasonProgramMissing, "check the program id"},
-		"another ring":                   {p, []string{"--root-history-size=64"}, "tree_self_check", poolcheck.ReasonTreeMismatch, "which is 64"},
+		"another root history":           {p, []string{"--root-history-size=64"}, "tree_self_check", poolcheck.ReasonTreeMismatch, "which is 64"},
 		"another cluster":                {p, []string{"--genesis-hash=" + solana.Hash{1}.String()}, "genesis", poolcheck.ReasonWrongCluster, "correct the RPC endpoint's URL"},
-		"a mint that is none":            {p, []string{"--mint=" + p.payer.PublicKey().String() + "=" + strings.Repeat("0", 63) + "1"}, "mint", poolcheck.ReasonMintUnknown, "correct the list of mints"},
+		"a wallet as mint":               {p, []string{"--mint=" + p.payer.PublicKey().String() + "=" + strings.Repeat("0", 63) + "1"}, "mint", poolcheck.ReasonMintUnknown, "correct the list of mints"},
 		"another account order": {p, []string{"--profile-file=" + swap("- {role: treasury, writable: true}\n    - {role: merkle_tree, writable: true}\n    - {role: nullifier0", "- {role: merkle_tree, writable: true}\n    - {role: treasury, writable: true}\n    - {role: nullifier0")},
 			"transact", poolcheck.ReasonProfileMismatch, "treasury at place 2, where the profile has merkle_tree, merkle_tree at place 3, where the profile has treasury"},
 		"another account order of swaps": {p, []string{"--profile-file=" + swap("- {role: swap_state, writable: true}\n    - {role: system_program}\n  initialize", "- {role: system_program}\n    - {role: swap_state, writable: true}\n  initialize")},
 			"transact_swap", poolcheck.ReasonProfileMismatch, "swap_state at place 6, where the profile has system_program"},
-		"an account too few": {p, []string{"--profile-file=" + swap("- {role: recipient, writable: true}\n    - {role: system_program}\n  transactSwap", "- {role: recipient, writable: true}\n  transactSwap")},
+		"a missing account": {p, []string{"--profile-file=" + swap("- {role: recipient, writable: true}\n    - {role: system_program}\n  transactSwap", "- {role: recipient, writable: true}\n  transactSwap")},
 			"transact", poolcheck.ReasonProfileMismatch, "8 accounts"},
 		"other tags": {p, []string{"--profile-file=" + swap("transact: 0\n  transactSwap: 1", "transact: 7\n  transactSwap: 8")},
 			"transact", poolcheck.ReasonProfileMismatch, "with tag 0"},
-		"tags that are exchanged": {p, []string{"--profile-file=" + swap("transact: 0\n  transactSwap: 1", "transact: 1\n  transactSwap: 0")},
+		"exchanged tags": {p, []string{"--profile-file=" + swap("transact: 0\n  transactSwap: 1", "transact: 1\n  transactSwap: 0")},
 			"transact_swap", poolcheck.ReasonProfileMismatch, "with tag 1"},
 		"another verifying key": {p, []string{"--verifying-key=" + file(t, string(otherKey))}, "landed_proof", poolcheck.ReasonProofMismatch, "give the pool's own --verifying-key"},
 		"another mint field": {p, []string{"--mint=" + p.pool.Mint.Address.String() + "=" + strings.Repeat("0", 63) + "1"},
@@ -234,9 +234,9 @@ func TestProbeFindsFaults(t *testing.T) {
 			chain := *test.chain
 			chain.T = t
 			code, r := chain.probe(test.args...)
-			c := r.found(test.check)
+			c := r.check(test.check)
 			if code != 1 || c.State != poolcheck.Failed || c.Reason != test.reason || !strings.Contains(c.String(), test.want) {
-				t.Errorf("ends with %d and %q, %s, want a failure of %s with %q", code, c.String(), c.Reason, test.reason, test.want)
+				t.Errorf("exit code %d and %q, %s, want a failure of %s with %q", code, c.String(), c.Reason, test.reason, test.want)
 			}
 		})
 	}
@@ -245,7 +245,7 @@ func TestProbeFindsFaults(t *testing.T) {
 func TestProbeOfEndpoints(t *testing.T) {
 	t.Parallel()
 	p := newProbed(t, localnet.Options{Initialised: true})
-	p.Advance(400) // so that one can be far behind
+	p.Advance(400) // so that an endpoint can be far behind
 	dead := httptest.NewServer(nil)
 	dead.Close()
 	list := func(names ...string) string {
@@ -275,23 +275,23 @@ func TestProbeOfEndpoints(t *testing.T) {
 	faults("sends", fault.Rule{Error: fault.Error{Code: -32601, Message: "no such method"}})
 
 	code, r := p.probe(list("dead", "good"))
-	if code != 1 || r.Endpoints[0].State != poolcheck.Failed || r.Endpoints[1].State != poolcheck.OK || r.found("pool").State != poolcheck.OK {
-		t.Errorf("ends with %d and %+v, want one endpoint that failed and a pool that is well", code, r.Endpoints)
+	if code != 1 || r.Endpoints[0].State != poolcheck.Failed || r.Endpoints[1].State != poolcheck.OK || r.check("pool").State != poolcheck.OK {
+		t.Errorf("exit code %d and %+v, want one failed endpoint and a healthy pool", code, r.Endpoints)
 	}
-	if code, r = p.probe(list("failing")); code != 1 || r.Endpoints[0].State != poolcheck.Failed || r.found("pool").State != poolcheck.Unknown || r.Payers[0].State != poolcheck.Unknown || r.Payers[0].Lamports != nil {
-		t.Errorf("ends with %d, %s and %+v, want a pool and a payer of which nothing is known", code, r.found("pool"), r.Payers)
+	if code, r = p.probe(list("failing")); code != 1 || r.Endpoints[0].State != poolcheck.Failed || r.check("pool").State != poolcheck.Unknown || r.Payers[0].State != poolcheck.Unknown || r.Payers[0].Lamports != nil {
+		t.Errorf("exit code %d, %s and %+v, want an unknown pool and an unknown payer", code, r.check("pool"), r.Payers)
 	}
-	if code, r = p.probe(list("empty")); code != 1 || r.found("merkle_tree").State != poolcheck.Unknown {
-		t.Errorf("ends with %d and %s, want an endpoint without state not to be believed", code, r.found("merkle_tree"))
+	if code, r = p.probe(list("empty")); code != 1 || r.check("merkle_tree").State != poolcheck.Unknown {
+		t.Errorf("exit code %d and %s, want an unknown tree, because the endpoint has no state", code, r.check("merkle_tree"))
 	}
 	if code, r = p.probe(list("good", "behind")); code != 0 || r.Endpoints[1].Lag == nil || *r.Endpoints[1].Lag < 130 {
-		t.Errorf("ends with %d and %+v, want the second one's lag", code, r.Endpoints)
+		t.Errorf("exit code %d and %+v, want the second endpoint's lag", code, r.Endpoints)
 	}
 	if code, r = p.probe(list("good", "short")); code != 0 || *r.Endpoints[1].History > 12 || *r.Endpoints[0].History < 400 {
-		t.Errorf("ends with %d and %+v, want the depth of both histories", code, r.Endpoints)
+		t.Errorf("exit code %d and %+v, want the depth of both histories", code, r.Endpoints)
 	}
 	if code, r = p.probe(list("good", "sends")); code != 0 || r.Endpoints[1].State != poolcheck.Unknown {
-		t.Errorf("ends with %d and %+v, want an endpoint that only sends to be no failure", code, r.Endpoints)
+		t.Errorf("exit code %d and %+v, want no failure for an endpoint that only sends", code, r.Endpoints)
 	}
 	for _, output := range []string{"json", "table"} {
 		if _, out, stderr := p.table(list("dead", "failing", "empty"), "--output="+output); strings.Contains(out+stderr, canary) {
@@ -300,38 +300,38 @@ func TestProbeOfEndpoints(t *testing.T) {
 	}
 }
 
-func TestProbeOfAPoorPayer(t *testing.T) {
+func TestProbeOfPayerBelowMinimum(t *testing.T) {
 	t.Parallel()
 	p := newProbed(t, localnet.Options{Initialised: true})
 	code, r := p.probe("--fee-payer-min-balance=20000000000")
 	if code != 1 || r.Payers[0].State != poolcheck.Failed || r.Payers[0].Remedy != "send at least 10000000000 lamports to "+p.payer.PublicKey().String() {
-		t.Errorf("ends with %d and %+v, want what to send where", code, r.Payers)
+		t.Errorf("exit code %d and %+v, want what to send where", code, r.Payers)
 	}
 }
 
-func TestProbeNeedsLittle(t *testing.T) {
+func TestProbeWithFewFlags(t *testing.T) {
 	t.Parallel()
 	p := newProbed(t, localnet.Options{Initialised: true})
 	code, out, stderr := command(t, "", "probe", "--rpc-url="+p.url, "--profile=development", "--history=0")
 	if code != 0 || strings.Contains(out, "verifying_key") || strings.Contains(out, "fee payer") {
-		t.Errorf("ends with %d, %q and\n%s\nwant neither key nor payers", code, stderr, out)
+		t.Errorf("exit code %d, %q and\n%s\nwant neither key nor payers", code, stderr, out)
 	}
-	// The development key is refused on a chain that is not the local one; here it is fine.
+	// The development key is refused on any chain but the local one, which this is.
 	key, err := os.ReadFile("../../../hack/circuit/verification_key.json")
 	noError(t, err)
 	if code, _, stderr := command(t, "", "probe", "--rpc-url="+p.url, "--profile=development", "--verifying-key="+file(t, string(key))); code != 0 {
-		t.Errorf("the development key on the local chain ends with %d: %s", code, stderr)
+		t.Errorf("the development key on the local chain: exit code %d: %s", code, stderr)
 	}
 	for name, args := range map[string][]string{
-		"no endpoint":              {},
-		"an output of no kind":     {"--rpc-url=" + p.url, "--output=" + canary},
-		"no time":                  {"--rpc-url=" + p.url, "--timeout=0s"},
-		"too much of a history":    {"--rpc-url=" + p.url, "--history=2000"},
-		"a key file without a key": {"--rpc-url=" + p.url, "--fee-payer-key-file=" + file(t, canary)},
-		"a profile that is none":   {"--rpc-url=" + p.url, "--profile-file=" + file(t, canary)},
+		"no endpoint":                {},
+		"an unknown output":          {"--rpc-url=" + p.url, "--output=" + canary},
+		"a zero timeout":             {"--rpc-url=" + p.url, "--timeout=0s"},
+		"a history that is too long": {"--rpc-url=" + p.url, "--history=2000"},
+		"a key file without a key":   {"--rpc-url=" + p.url, "--fee-payer-key-file=" + file(t, canary)},
+		"an invalid profile":         {"--rpc-url=" + p.url, "--profile-file=" + file(t, canary)},
 	} {
 		if code, _, stderr := command(t, "", append([]string{"probe"}, args...)...); code != commandline.ExitUsage || strings.Contains(stderr, canary) {
-			t.Errorf("%s ends with %d and %q, want wrong use that repeats nothing", name, code, stderr)
+			t.Errorf("%s: exit code %d and %q, want a usage error that does not repeat the value", name, code, stderr)
 		}
 	}
 }

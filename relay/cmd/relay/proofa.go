@@ -33,7 +33,7 @@ func (c *proofACmd) Run(env *environment) error {
 			return err
 		}
 		if len(pins) == 0 {
-			_, err := fmt.Fprintln(env.out, "No encoding is pinned: proofs of either are tried, and the first transaction that is finalized pins its own.")
+			_, err := fmt.Fprintln(env.out, "No encoding is pinned: both are tried, and the first finalized transaction pins its own.")
 			return err
 		}
 		table := tabwriter.NewWriter(env.out, 0, 0, 2, ' ', 0)

@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 )
 
-func TestThePinOfAProofsAIsShownAndForgotten(t *testing.T) {
+func TestProofAPinIsShownAndForgotten(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
 	urlFile := filepath.Join(t.TempDir(), "database-url")
@@ -24,24 +24,24 @@ func TestThePinOfAProofsAIsShownAndForgotten(t *testing.T) {
 		return command(t, "", append([]string{"proof-a", "--database-url-file=" + urlFile}, more...)...)
 	}
 	if code, _, stderr := proofA(); code != commandline.ExitFailed || !strings.Contains(stderr, "relay migrate") {
-		t.Errorf("without a schema it ends with %d and %q, want what to do", code, stderr)
+		t.Errorf("without a schema: exit code %d and %q, want what to do", code, stderr)
 	}
 	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
 	if code, out, _ := proofA(); code != 0 || !strings.Contains(out, "No encoding is pinned") {
-		t.Errorf("without a pin it ends with %d and %q", code, out)
+		t.Errorf("without a pin: exit code %d and %q", code, out)
 	}
 	_, err = pool.Exec(t.Context(), `INSERT INTO proof_signs (key_hash, sign, signature) VALUES ($1, 'negated', $2)`, append([]byte{0xab}, make([]byte, 31)...), make([]byte, 64))
 	noError(t, err)
 	if code, out, _ := proofA(); code != 0 || !strings.Contains(out, "ab0000") || !strings.Contains(out, "negated") || strings.Contains(out, "Forgot") {
-		t.Errorf("with a pin it ends with %d and %q", code, out)
+		t.Errorf("with a pin: exit code %d and %q", code, out)
 	}
 	if code, out, _ := proofA("--forget"); code != 0 || !strings.Contains(out, "Forgot 1.") {
-		t.Errorf("with --forget it ends with %d and %q", code, out)
+		t.Errorf("with --forget: exit code %d and %q", code, out)
 	}
 	if code, out, _ := proofA(); code != 0 || !strings.Contains(out, "No encoding is pinned") {
-		t.Errorf("after --forget it ends with %d and %q", code, out)
+		t.Errorf("after --forget: exit code %d and %q", code, out)
 	}
 	if code, _, stderr := command(t, "", "proof-a", "--database-url-file="); code != commandline.ExitUsage || !strings.Contains(stderr, "database-url") {
-		t.Errorf("without a database it ends with %d and %q", code, stderr)
+		t.Errorf("without a database: exit code %d and %q", code, stderr)
 	}
 }

@@ -47,7 +47,7 @@ func (c *serveCmd) Run(env *environment) error {
 // problems. A missing file is reported by the configuration's check, without the path, which
 // may be a key in the wrong place.
 func checkFeePayerKeys(paths []string) error {
-	var there []string
+	var existing []string
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -55,13 +55,13 @@ func checkFeePayerKeys(paths []string) error {
 		}
 		entries, _ := os.ReadDir(path) // none for a file
 		if info.Size() > 0 && (!info.IsDir() || len(entries) > 0) {
-			there = append(there, path)
+			existing = append(existing, path)
 		}
 	}
-	if len(there) == 0 {
+	if len(existing) == 0 {
 		return nil
 	}
-	if _, err := feepayer.ReadKeys(there); err != nil {
+	if _, err := feepayer.ReadKeys(existing); err != nil {
 		return fmt.Errorf("--fee-payer-key-file ($%s): %w", contract.EnvFeePayerKeyFile, err)
 	}
 	return nil
@@ -89,7 +89,7 @@ func (c *migrateCmd) Run(env *environment) error {
 	})
 }
 
-// withDatabase opens a connection pool for f, and closes it after.
+// withDatabase opens a connection pool for f, and closes it afterwards.
 func withDatabase(env *environment, url config.Secret, maxConnections int32, f func(*pgxpool.Pool) error) error {
 	pool, err := store.Open(env, url.Reveal(), maxConnections)
 	if err != nil {

@@ -77,24 +77,24 @@ func (c *swapsCmd) Run(env *environment) error {
 	})
 }
 
-// slotNow returns the slot that timeouts are compared with: the chain's or, when the chain
-// must not be asked, one computed from the newest observed slot and the time since.
+// slotNow returns the slot that timeouts are compared with: the chain's or, without
+// endpoints, an estimate from the newest observed slot and the time since.
 func slotNow(env *environment, s *store.Store, endpoints []config.Endpoint, log *slog.Logger) (slot uint64, reckoned bool, err error) {
 	if len(endpoints) == 0 {
-		seen, ago, err := s.LatestTreeSlot(env)
-		if err != nil || seen == 0 {
+		observed, age, err := s.LatestTreeSlot(env)
+		if err != nil || observed == 0 {
 			return 0, false, err
 		}
-		return seen + uint64(max(ago, 0)/slotTime), true, nil
+		return observed + uint64(max(age, 0)/slotTime), true, nil
 	}
-	asked, err := app.Endpoints(endpoints, chain.EndpointsOptions{Log: log})
+	rpc, err := app.Endpoints(endpoints, chain.EndpointsOptions{Log: log})
 	if err != nil {
 		return 0, false, err
 	}
-	defer asked.Close()
+	defer rpc.Close()
 	ctx, cancel := context.WithTimeout(env, slotTimeout)
 	defer cancel()
-	if slot, err = asked.Slot(ctx, onchain.Confirmed); err != nil {
+	if slot, err = rpc.Slot(ctx, onchain.Confirmed); err != nil {
 		return 0, false, fmt.Errorf("ask for the chain's slot: %w", err)
 	}
 	return slot, false, nil
@@ -129,8 +129,8 @@ func (c *swapsCmd) read(ctx context.Context, s *store.Store, r *swapReport) erro
 
 // swapReport is the output of relay swaps.
 type swapReport struct {
-	// Slot is 0 when unknown. Reckoned reports that it was computed, because the chain was
-	// not to be asked.
+	// Slot is 0 when unknown. Reckoned says that it is an estimate, made without
+	// asking the chain.
 	Slot     uint64     `json:"slot"`
 	Reckoned bool       `json:"slot_reckoned"`
 	Swaps    []swapLine `json:"swaps"`
@@ -208,7 +208,7 @@ func (r *swapReport) writeJSON(w io.Writer) error {
 func (r *swapReport) writeTable(w io.Writer) error {
 	if len(r.Swaps) > 0 {
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "job\trequest\tphase\tage\ttimeout slot\tslots left\twaits for\ttries\tattempts\tsettled by")
+		fmt.Fprintln(table, "job\trequest\tphase\tage\ttimeout slot\tslots left\twaits for\ttries\tattempts\tended by")
 		for i := range r.Swaps {
 			l := &r.Swaps[i]
 			left := "-"
@@ -232,7 +232,7 @@ func (r *swapReport) total() string {
 	slot := ""
 	switch {
 	case r.Reckoned:
-		slot = fmt.Sprintf(" At about slot %d, by the newest that the fleet has seen.", r.Slot)
+		slot = fmt.Sprintf(" At about slot %d, estimated from the newest that the relays observed.", r.Slot)
 	case r.Slot > 0:
 		slot = fmt.Sprintf(" At slot %d.", r.Slot)
 	}
@@ -250,7 +250,7 @@ func (r *swapReport) total() string {
 		late = fmt.Sprintf("%d past the timeout slot, the first since %d slots", r.Overdue, r.OldestOverdueSlots)
 	}
 	if r.Slot == 0 {
-		late = "no slot is known to hold their timeouts against"
+		late = "timeouts not checked, because no slot is known"
 	}
 	return fmt.Sprintf("Unfinished: %d (%s), the oldest %s old; %s.%s", r.Unfinished, strings.Join(phases, ", "), inSeconds(r.OldestAge), late, slot)
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// someSwaps are rows of three swaps: one that waits for a price and times out in
-// slot 100, one under way and one executed, both of which time out in slot 5000.
+// someSwaps stores three swaps: one waits for a price and times out in slot 100; one is
+// under way and one executed, and both time out in slot 5000.
 func someSwaps(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	noError(t, store.Migrate(t.Context(), pool, slog.New(slog.DiscardHandler)))
@@ -76,11 +76,11 @@ func TestSwaps(t *testing.T) {
 		return command(t, "", append([]string{"swaps", "--database-url-file=" + urlFile, "--log-level=warn"}, more...)...)
 	}
 	if code, _, stderr := swaps(); code != commandline.ExitFailed || !strings.Contains(stderr, "relay migrate") {
-		t.Errorf("without a schema it ends with %d and %q, want what to do", code, stderr)
+		t.Errorf("without a schema: exit code %d and %q, want what to do", code, stderr)
 	}
 	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
 	if code, out, _ := swaps("--overdue"); code != 0 || out != "No swap is unfinished.\n" {
-		t.Errorf("without swaps it ends with %d and %q", code, out)
+		t.Errorf("without swaps: exit code %d and %q", code, out)
 	}
 	someSwaps(t, pool)
 
@@ -101,7 +101,7 @@ func TestSwaps(t *testing.T) {
 		t.Helper()
 		code, out, stderr := swaps(append(more, "--json")...)
 		if code != wantCode {
-			t.Fatalf("%v ends with %d: %s", more, code, stderr)
+			t.Fatalf("%v: exit code %d: %s", more, code, stderr)
 		}
 		noError(t, json.Unmarshal([]byte(out), &r))
 		return r
@@ -111,10 +111,10 @@ func TestSwaps(t *testing.T) {
 	// No slot has been observed yet, so nothing is overdue.
 	want := report{Swaps: []line{{"funded", "swap_price", nil, false}, {"funded", "its worker", nil, false}}, Unfinished: 2, ByPhase: phases}
 	if diff := cmp.Diff(want, read(0, "--overdue"), cmpopts.IgnoreFields(want, "Swaps")); diff != "" {
-		t.Errorf("those past a timeout, no slot being known (-want +got):\n%s", diff)
+		t.Errorf("overdue swaps while no slot is known (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(want, read(0)); diff != "" {
-		t.Errorf("all, no slot being known (-want +got):\n%s", diff)
+		t.Errorf("all swaps while no slot is known (-want +got):\n%s", diff)
 	}
 
 	// 200 slots are 80 seconds.
@@ -122,7 +122,7 @@ func TestSwaps(t *testing.T) {
 	noError(t, err)
 	got := read(commandline.ExitFailed, "--overdue")
 	if len(got.Swaps) != 1 || !got.Reckoned || got.Slot < 1200 || got.Slot > 1400 || got.Overdue != 1 || *got.Swaps[0].SlotsLeft != 100-int64(got.Slot) {
-		t.Errorf("those past a timeout are %+v, want the one of slot 100 at about slot 1200", got)
+		t.Errorf("overdue swaps are %+v, want the one that times out in slot 100, at about slot 1200", got)
 	}
 
 	vk, err := os.ReadFile(verifyingKey)
@@ -143,36 +143,36 @@ func TestSwaps(t *testing.T) {
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || got.Slot == 0 || got.Slot >= 100 {
-		t.Errorf("all, at the chain's slot %d (-want +got):\n%s", got.Slot, diff)
+		t.Errorf("all swaps at the chain's slot %d (-want +got):\n%s", got.Slot, diff)
 	}
 	code, out, stderr := swaps("--all", "--limit=1")
 	for _, want := range []string{"waits for", "swap_price", "executed", solana.Signature{9}.String(), "Unfinished: 2 (2 funded)", "1 past the timeout slot", "At about slot 1"} {
 		if code != 0 || !strings.Contains(out, want) {
-			t.Errorf("the table ends with %d and is without %q: %s%s", code, want, out, stderr)
+			t.Errorf("the table: exit code %d, and %q is missing: %s%s", code, want, out, stderr)
 		}
 	}
 	if lines := strings.Count(out, "\n"); lines != 5 {
-		t.Errorf("the table has %d lines, want 5: its head, one swap of each sort, an empty one and the sum:\n%s", lines, out)
+		t.Errorf("the table has %d lines, want 5: the header, an unfinished and an ended swap, an empty line and the totals:\n%s", lines, out)
 	}
 	if code, _, stderr := swaps("--rpc-url=http://127.0.0.1:1"); code != commandline.ExitFailed || !strings.Contains(stderr, "ask for the chain's slot") {
-		t.Errorf("a chain that is down ends with %d and %q", code, stderr)
+		t.Errorf("a chain that is down: exit code %d and %q", code, stderr)
 	}
 }
 
-func TestSwapsShowTheirReasonToWait(t *testing.T) {
+func TestWaitsFor(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		swap store.ListedSwap
 		want string
 	}{
-		"the reason that was written":          {store.ListedSwap{State: submission.Processing, HeldBy: "swap_price", Live: 1, Held: true}, "swap_price"},
-		"what is signed":                       {store.ListedSwap{State: submission.Processing, Live: 1, Held: true}, "confirmation"},
-		"in hand":                              {store.ListedSwap{State: submission.Processing, Held: true}, "its worker"},
-		"put off for its own sake":             {store.ListedSwap{State: submission.Processing, DueIn: time.Second}, "its next try"},
-		"due, and nobody takes it":             {store.ListedSwap{State: submission.Pending}, "a worker"},
-		"settled on a fork that may die":       {store.ListedSwap{State: submission.Completed, Held: true}, "finality"},
-		"ended":                                {store.ListedSwap{State: submission.Completed, Ended: true}, ""},
-		"failed with the first leg, for good ": {store.ListedSwap{State: submission.Failed, Ended: true}, ""},
+		"a stored reason":          {store.ListedSwap{State: submission.Processing, HeldBy: "swap_price", Live: 1, Held: true}, "swap_price"},
+		"a live attempt":           {store.ListedSwap{State: submission.Processing, Live: 1, Held: true}, "confirmation"},
+		"leased":                   {store.ListedSwap{State: submission.Processing, Held: true}, "its worker"},
+		"deferred":                 {store.ListedSwap{State: submission.Processing, DueIn: time.Second}, "its next try"},
+		"due, not claimed":         {store.ListedSwap{State: submission.Pending}, "a worker"},
+		"completed, not finalized": {store.ListedSwap{State: submission.Completed, Held: true}, "finality"},
+		"ended":                    {store.ListedSwap{State: submission.Completed, Ended: true}, ""},
+		"failed in the first leg":  {store.ListedSwap{State: submission.Failed, Ended: true}, ""},
 	}
 	for name, test := range tests {
 		if got := waitsFor(&test.swap); got != test.want {

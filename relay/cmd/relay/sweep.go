@@ -43,8 +43,8 @@ const (
 
 // sweepCmd moves a fee payer's own lamports when keys are rotated.
 type sweepCmd struct {
-	Fund  sweepFundCmd  `cmd:"" help:"Send lamports from old fee payers to new ones, until each new one holds the target, or all that the old ones hold above what they keep is shared equally. They may be at work meanwhile. Ends with 0 when all is finalized, 3 when it is not done yet, 4 when lamports are missing; run again, it moves nothing twice."`
-	Drain sweepDrainCmd `cmd:"" help:"Wait until nothing that old fee payers signed can land any more, by the database, which a relay that serves keeps. Ends with 0 when that is so, 3 when it is not yet."`
+	Fund  sweepFundCmd  `cmd:"" help:"Send lamports from old fee payers to new ones, until each new one holds the target or, if that is too much, until all that the old ones hold above --keep is shared equally. Relays may use them meanwhile. Ends with 0 when all is finalized, 3 when it is not done yet, 4 when lamports are missing; run again, it moves nothing twice."`
+	Drain sweepDrainCmd `cmd:"" help:"Wait until no transaction that old fee payers signed can still land, according to the database, which serving relays keep current. Ends with 0 when that is so, 3 when it is not yet."`
 	All   sweepAllCmd   `cmd:"" help:"Drain, then send everything that old fee payers hold to one address, down to 0 lamports, and complete their ledger. No relay may use them any more. Ends with 0 when all is finalized, 3 when it is not done yet, 4 when lamports are missing; run again, it moves nothing twice."`
 }
 
@@ -97,17 +97,17 @@ func (c *sweepAllCmd) Run(env *environment) error {
 	})
 }
 
-// coded is an error with its own exit code.
-type coded struct {
+// exitError is an error with an exit code.
+type exitError struct {
 	error
 	code int
 }
 
 // Unwrap returns the error.
-func (e *coded) Unwrap() error { return e.error }
+func (e *exitError) Unwrap() error { return e.error }
 
 // ExitCode implements commandline.Coded.
-func (e *coded) ExitCode() int { return e.code }
+func (e *exitError) ExitCode() int { return e.code }
 
 // withCode adds exit codes to a sweep's errors.
 func withCode(err error) error {
@@ -115,9 +115,9 @@ func withCode(err error) error {
 	var short *sweep.Short
 	switch {
 	case errors.As(err, &unfinished):
-		return &coded{err, exitUnfinished}
+		return &exitError{err, exitUnfinished}
 	case errors.As(err, &short):
-		return &coded{err, exitShort}
+		return &exitError{err, exitShort}
 	case store.Unmigrated(err):
 		return fmt.Errorf("the database's schema is older than this release: run relay migrate: %w", err)
 	default:
@@ -141,11 +141,11 @@ func runSweep(env *environment, c *config.Sweep, step string, problems []error, 
 	} else {
 		fmt.Fprintln(env.out, line)
 	}
-	return errors.Join(err, terminate(c.TerminationLog, line))
+	return errors.Join(err, writeTerminationMessage(c.TerminationLog, line))
 }
 
-// terminate writes the termination message to the file in which Kubernetes looks for it.
-func terminate(path, line string) error {
+// writeTerminationMessage writes the termination message to the file in which Kubernetes looks for it.
+func writeTerminationMessage(path, line string) error {
 	if path == "" {
 		if _, err := os.Stat(containerLog); err != nil {
 			return nil
@@ -177,7 +177,7 @@ func sweepNow(env *environment, c *config.Sweep, problems []error, do func(conte
 	defer flush(env, endpoints, log)
 	ctx, cancel := context.WithTimeout(env, c.Timeout)
 	defer cancel()
-	if err := rightChain(ctx, endpoints, log); err != nil {
+	if err := checkChain(ctx, endpoints, log); err != nil {
 		return result, err
 	}
 	err = withDatabase(env, m.DatabaseURL, c.MaxConnections, func(pool *pgxpool.Pool) error {
@@ -209,10 +209,10 @@ func flush(env *environment, endpoints *chain.Endpoints, log *slog.Logger) {
 	}
 }
 
-// rightChain checks, before anything is signed, that an endpoint serves the configured chain.
+// checkChain checks, before anything is signed, that an endpoint serves the configured chain.
 // Endpoints of other chains are never used.
-func rightChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logger) error {
-	for told := false; ; told = true {
+func checkChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logger) error {
+	for warned := false; ; warned = true {
 		_, err := endpoints.GenesisHash(ctx)
 		var foreign *chain.GenesisError
 		if errors.As(err, &foreign) && !slices.ContainsFunc(endpoints.Status(), func(e chain.EndpointStatus) bool { return !e.Foreign }) {
@@ -222,7 +222,7 @@ func rightChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logge
 		if _, err = endpoints.Slot(ctx, onchain.Confirmed); err == nil {
 			return nil
 		}
-		if !told && ctx.Err() == nil {
+		if !warned && ctx.Err() == nil {
 			log.WarnContext(ctx, "chain unreachable; retrying until it answers", "error", err)
 		}
 		if !pause(ctx, time.Second) {
@@ -231,7 +231,7 @@ func rightChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logge
 	}
 }
 
-// checkDisjoint refuses keys that lamports would be moved both from and to.
+// checkDisjoint refuses an address that is in both from and to.
 func checkDisjoint(from []txmgr.Payer, to []solana.PublicKey) error {
 	for _, k := range from {
 		if slices.Contains(to, k.PublicKey()) {

@@ -41,54 +41,54 @@ func address(t *testing.T, path string) solana.PublicKey {
 	return key.PublicKey()
 }
 
-func TestASweepReportsWhatItLeft(t *testing.T) {
+func TestSweepWritesTerminationMessage(t *testing.T) {
 	t.Parallel()
 	net, rpc, database, files := sweepWorld(t, 2)
-	old, urlFile, last := files[0], file(t, database), filepath.Join(t.TempDir(), "last word")
+	old, urlFile, messageFile := files[0], file(t, database), filepath.Join(t.TempDir(), "message")
 	noError(t, net.Fund(address(t, old), sol/10))
 	net.Finalize()
-	sweep := func(args ...string) (code int, said string) {
+	sweep := func(args ...string) (code int, output string) {
 		t.Helper()
-		code, out, stderr := command(t, "", append(append([]string{"sweep"}, args...), "--database-url-file="+urlFile, "--termination-log="+last, "--log-level=warn")...)
+		code, out, stderr := command(t, "", append(append([]string{"sweep"}, args...), "--database-url-file="+urlFile, "--termination-log="+messageFile, "--log-level=warn")...)
 		return code, out + stderr
 	}
-	here, all := []string{"--rpc-url=" + rpc, "--genesis-hash=" + localnet.GenesisHash.String()}, []string{"all", "--from=" + old, "--to=" + files[1]}
-	wantLast := func(want string) {
+	chainFlags, all := []string{"--rpc-url=" + rpc, "--genesis-hash=" + localnet.GenesisHash.String()}, []string{"all", "--from=" + old, "--to=" + files[1]}
+	wantMessage := func(want string) {
 		t.Helper()
-		if got := readFile(t, last); !strings.Contains(got, want) || strings.Contains(got, "\n") {
-			t.Errorf("its last word is %q, want %q in it", got, want)
+		if got := readFile(t, messageFile); !strings.Contains(got, want) || strings.Contains(got, "\n") {
+			t.Errorf("the termination message is %q, want %q in it", got, want)
 		}
 	}
-	if code, said := sweep(append(all, here...)...); code != commandline.ExitFailed || !strings.Contains(said, "relay migrate") {
-		t.Errorf("without a schema it ends with %d: %s", code, said)
+	if code, output := sweep(append(all, chainFlags...)...); code != commandline.ExitFailed || !strings.Contains(output, "relay migrate") {
+		t.Errorf("without a schema: exit code %d: %s", code, output)
 	}
-	wantLast("all is not done: the database's schema is older")
+	wantMessage("all is not done: the database's schema is older")
 	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
 
-	code, said := sweep(append(all, "--rpc-url="+rpc, "--genesis-hash="+solana.Hash{7}.String())...)
-	if code != commandline.ExitUsage || !strings.Contains(said, "another chain") || net.Stats()["sendTransaction"] > 0 {
-		t.Errorf("on another chain it ends with %d: %s", code, said)
+	code, output := sweep(append(all, "--rpc-url="+rpc, "--genesis-hash="+solana.Hash{7}.String())...)
+	if code != commandline.ExitUsage || !strings.Contains(output, "another chain") || net.Stats()["sendTransaction"] > 0 {
+		t.Errorf("on another chain: exit code %d: %s", code, output)
 	}
-	wantLast("another chain")
-	fund := append([]string{"fund", "--from=" + old, "--to=" + address(t, files[1]).String(), fmt.Sprintf("--target=%d", sol), fmt.Sprintf("--keep=%d", sol/10)}, here...)
-	if code, said := sweep(fund...); code != exitShort || !strings.Contains(said, address(t, old).String()) {
-		t.Errorf("with too little it ends with %d: %s", code, said)
+	wantMessage("another chain")
+	fund := append([]string{"fund", "--from=" + old, "--to=" + address(t, files[1]).String(), fmt.Sprintf("--target=%d", sol), fmt.Sprintf("--keep=%d", sol/10)}, chainFlags...)
+	if code, output := sweep(fund...); code != exitShort || !strings.Contains(output, address(t, old).String()) {
+		t.Errorf("with too little: exit code %d: %s", code, output)
 	}
-	wantLast("not enough lamports")
-	if code, said := sweep(append(all, "--rpc-url=http://127.0.0.1:1", here[1], "--timeout=50ms")...); code != exitUnfinished {
-		t.Errorf("without a chain it ends with %d: %s", code, said)
+	wantMessage("not enough lamports")
+	if code, output := sweep(append(all, "--rpc-url=http://127.0.0.1:1", chainFlags[1], "--timeout=50ms")...); code != exitUnfinished {
+		t.Errorf("without a chain: exit code %d: %s", code, output)
 	}
-	wantLast("run it again")
+	wantMessage("run it again")
 	if calls := net.Stats(); calls["sendTransaction"] > 0 || calls["simulateTransaction"] > 0 {
-		t.Errorf("it made the calls %v, want that it sent nothing", calls)
+		t.Errorf("calls %v, want no transaction sent or simulated", calls)
 	}
-	if code, said := sweep(append([]string{"drain", "--from=" + old}, here...)...); code != 0 {
-		t.Errorf("with nothing to wait for it ends with %d: %s", code, said)
+	if code, output := sweep(append([]string{"drain", "--from=" + old}, chainFlags...)...); code != 0 {
+		t.Errorf("with nothing to wait for: exit code %d: %s", code, output)
 	}
-	wantLast("drain is done")
+	wantMessage("drain is done")
 }
 
-func TestASweepsFlagsAreCheckedAndRepeatNoSecret(t *testing.T) {
+func TestSweepFlagErrorsRepeatNoSecret(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	key, err := feepayer.Generate(rand.Reader)
@@ -107,38 +107,38 @@ func TestASweepsFlagsAreCheckedAndRepeatNoSecret(t *testing.T) {
 		args []string
 		want string
 	}{
-		"without a genesis hash":          {[]string{"all", "--from=" + good, to}, "--genesis-hash ($RELAYPOOL_GENESIS_HASH): is missing"},
-		"a key in place of its file":      {[]string{"all", "--from=" + secret, to, genesis}, "--from: file 1 of 1 cannot be read"},
-		"a key's numbers":                 {[]string{"all", "--from=[1,2," + canary + "]", to, genesis}, "starts like a JSON array"},
-		"a file that is no key":           {[]string{"all", "--from=" + file(t, secret), to, genesis}, "--from:"},
-		"an empty file":                   {[]string{"all", "--from=" + file(t, " "), to, genesis}, "is empty"},
-		"an empty directory":              {[]string{"all", "--from=" + empty, to, genesis}, "has no file"},
-		"a secret key in place of a goal": {[]string{"all", "--from=" + good, "--to=" + secret, genesis}, "--to: expected an address in base58 or the file of a key, received"},
-		"an address without a key":        {[]string{"all", "--from=" + good, "--to=" + off.String(), genesis}, "nobody could spend"},
-		"from a key to itself":            {[]string{"all", "--from=" + good, "--to=" + self, genesis}, "is among --from too"},
-		"to a directory of two":           {[]string{"all", "--from=" + good, "--to=" + twoKeys(t), genesis}, "expected one address"},
-		"the same new one twice":          {[]string{"fund", "--from=" + good, to, to, "--target=1000000000", genesis}, "is given twice"},
-		"a target that no account holds":  {[]string{"fund", "--from=" + good, to, "--target=1", genesis}, "--target: expected at least the 890880 lamports"},
-		"no target":                       {[]string{"fund", "--from=" + good, to, genesis}, "--target"},
-		"no time":                         {[]string{"drain", "--from=" + self, genesis, "--timeout=0s"}, "--timeout: expected more than 0s"},
-		"a floor above the cap":           {[]string{"drain", "--from=" + self, genesis, "--priority-fee-floor=9", "--priority-fee-cap=8"}, "--priority-fee-floor"},
-		"a step that there is not":        {[]string{canary}, "expected a command"},
+		"without a genesis hash":      {[]string{"all", "--from=" + good, to}, "--genesis-hash ($RELAYPOOL_GENESIS_HASH): is missing"},
+		"a key in place of its file":  {[]string{"all", "--from=" + secret, to, genesis}, "--from: file 1 of 1 cannot be read"},
+		"a key's JSON array":          {[]string{"all", "--from=[1,2," + canary + "]", to, genesis}, "starts like a JSON array"},
+		"a file that is no key":       {[]string{"all", "--from=" + file(t, secret), to, genesis}, "--from:"},
+		"an empty file":               {[]string{"all", "--from=" + file(t, " "), to, genesis}, "is empty"},
+		"an empty directory":          {[]string{"all", "--from=" + empty, to, genesis}, "has no file"},
+		"a secret key as destination": {[]string{"all", "--from=" + good, "--to=" + secret, genesis}, "--to: expected an address in base58 or the file of a key, received"},
+		"an address without a key":    {[]string{"all", "--from=" + good, "--to=" + off.String(), genesis}, "nobody could spend"},
+		"from a key to itself":        {[]string{"all", "--from=" + good, "--to=" + self, genesis}, "is among --from too"},
+		"to a directory of two":       {[]string{"all", "--from=" + good, "--to=" + twoKeys(t), genesis}, "expected one address"},
+		"the same new payer twice":    {[]string{"fund", "--from=" + good, to, to, "--target=1000000000", genesis}, "is given twice"},
+		"a target below the minimum":  {[]string{"fund", "--from=" + good, to, "--target=1", genesis}, "--target: expected at least the 890880 lamports"},
+		"no target":                   {[]string{"fund", "--from=" + good, to, genesis}, "--target"},
+		"a zero timeout":              {[]string{"drain", "--from=" + self, genesis, "--timeout=0s"}, "--timeout: expected more than 0s"},
+		"a floor above the cap":       {[]string{"drain", "--from=" + self, genesis, "--priority-fee-floor=9", "--priority-fee-cap=8"}, "--priority-fee-floor"},
+		"an unknown step":             {[]string{canary}, "expected a command"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			last := filepath.Join(t.TempDir(), "last")
+			messageFile := filepath.Join(t.TempDir(), "message")
 			args := append([]string{"sweep"}, test.args...)
 			if len(test.args) > 1 {
-				args = append(args, "--database-url-file="+database, "--rpc-url=http://127.0.0.1:1", "--termination-log="+last)
+				args = append(args, "--database-url-file="+database, "--rpc-url=http://127.0.0.1:1", "--termination-log="+messageFile)
 			}
 			code, out, stderr := command(t, "", args...)
 			if code != commandline.ExitUsage || !strings.Contains(stderr, test.want) {
-				t.Errorf("ends with %d and %q, want %d and %q", code, stderr, commandline.ExitUsage, test.want)
+				t.Errorf("exit code %d and %q, want %d and %q", code, stderr, commandline.ExitUsage, test.want)
 			}
-			word, _ := os.ReadFile(last) // there is none when the flags were not even read
-			if strings.Contains(out+stderr+string(word), canary) {
-				t.Errorf("it repeats a secret: %s%s%s", out, stderr, word)
+			message, _ := os.ReadFile(messageFile) // not written if the flags do not parse
+			if strings.Contains(out+stderr+string(message), canary) {
+				t.Errorf("it repeats a secret: %s%s%s", out, stderr, message)
 			}
 		})
 	}
@@ -153,7 +153,7 @@ func twoKeys(t *testing.T) string {
 	return folder
 }
 
-func TestAStoppedSweepReportsIt(t *testing.T) {
+func TestSweepThatTimesOutIsUnfinished(t *testing.T) {
 	t.Parallel()
 	net, rpc, database, files := sweepWorld(t, 2)
 	noError(t, net.Fund(address(t, files[0]), sol))
@@ -161,9 +161,9 @@ func TestAStoppedSweepReportsIt(t *testing.T) {
 	urlFile := file(t, database)
 	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
 	code, _, stderr := command(t, "", "sweep", "all", "--from="+files[0], "--to="+files[1], "--database-url-file="+urlFile, "--rpc-url="+rpc,
-		"--genesis-hash="+localnet.GenesisHash.String(), "--timeout=1500ms", "--termination-log="+filepath.Join(t.TempDir(), "last"), "--log-level=warn")
+		"--genesis-hash="+localnet.GenesisHash.String(), "--timeout=1500ms", "--termination-log="+filepath.Join(t.TempDir(), "message"), "--log-level=warn")
 	// On a busy machine the time may be over in the middle of a request.
 	if code != exitUnfinished || !strings.Contains(stderr, "the time is over: transactions to ") && !strings.Contains(stderr, "the time is over: the chain, to tell of 1 transactions") {
-		t.Errorf("ends with %d: %s", code, stderr)
+		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

@@ -29,8 +29,8 @@ import (
 
 const (
 	sol = solana.LAMPORTS_PER_SOL
-	// each is the cost of a sweep in these tests, which set no priority fee.
-	each = 5000
+	// sweepFee is the fee of a sweep in these tests, which set no priority fee.
+	sweepFee = 5000
 )
 
 // rotation is a chain whose slots pass quickly, a database, and the keys of two
@@ -71,7 +71,7 @@ func newRotation(t *testing.T) *rotation {
 	return r
 }
 
-// flags are those of relay sweep, except those of its steps.
+// flags returns the flags that all steps of relay sweep share.
 func (r *rotation) flags(rpc, database string) []string {
 	return []string{
 		"--database-url-file=" + file(r.T, database), "--rpc-url=" + rpc, "--genesis-hash=" + localnet.GenesisHash.String(),
@@ -98,9 +98,9 @@ func (r *rotation) balances() (out [4]uint64) {
 	return out
 }
 
-// fleet reads the ledger as a relay that has only the new keys does, and returns the
-// output of relay ledger after that.
-func (r *rotation) fleet() ledger.Statement {
+// reconciledLedger reconciles the ledger as a relay with only the new keys does, and returns
+// the output of relay ledger afterwards.
+func (r *rotation) reconciledLedger() ledger.Statement {
 	r.Helper()
 	pool, err := store.Open(r.Context(), r.database, 4)
 	noError(r.T, err)
@@ -118,7 +118,7 @@ func (r *rotation) fleet() ledger.Statement {
 	noError(r.T, reconciler.Reconcile(r.Context()))
 	code, out, stderr := command(r.T, "", "ledger", "--json", "--database-url-file="+file(r.T, r.database), "--rpc-url="+r.rpc, "--log-level=warn")
 	if code != 0 {
-		r.Errorf("relay ledger ends with %d: %s%s", code, stderr, out)
+		r.Errorf("relay ledger: exit code %d: %s%s", code, stderr, out)
 	}
 	var statement ledger.Statement
 	noError(r.T, json.Unmarshal([]byte(out), &statement))
@@ -129,17 +129,17 @@ func (r *rotation) fleet() ledger.Statement {
 // income, expense or theft.
 func (r *rotation) wantLedger(sweeps uint64) {
 	r.Helper()
-	s := r.fleet()
+	s := r.reconciledLedger()
 	if len(s.Payers) != 4 {
-		r.Errorf("the ledger is of %d payers, want both old and both new", len(s.Payers))
+		r.Errorf("the ledger has %d payers, want both old and both new", len(s.Payers))
 	}
 	var moved, spent int64
 	var received uint64
 	for _, p := range s.Payers {
 		moved, received, spent = moved+p.Moved, received+p.Received, spent+p.Spent
 	}
-	if moved != 0 || received != 3*sol+sol/2 || spent != int64(sweeps*each) {
-		r.Errorf("the ledger has %d moved, %d received and %d spent, want 0, %d and %d", moved, received, spent, 3*sol+sol/2, sweeps*each)
+	if moved != 0 || received != 3*sol+sol/2 || spent != int64(sweeps*sweepFee) {
+		r.Errorf("the ledger has %d moved, %d received and %d spent, want 0, %d and %d", moved, received, spent, 3*sol+sol/2, sweeps*sweepFee)
 	}
 	for _, k := range s.Kinds {
 		if k.Kind != ledger.KindSweep && k.Kind != ledger.KindReceived {
@@ -151,59 +151,58 @@ func (r *rotation) wantLedger(sweeps uint64) {
 func TestARotationByHand(t *testing.T) {
 	t.Parallel()
 	r := newRotation(t)
-	k := newKiller(t, death{})
+	k := newKiller(t, killPoint{})
 	flags := r.flags(r.rpc, r.database)
-	if code, said := k.run(append(r.fund(), flags...)...); code != 0 || !strings.Contains(said, fmt.Sprintf("fund is done: moved %d lamports in 2 transactions, which cost %d", 2*sol, 2*each)) {
-		t.Fatalf("funding ends with %d: %s", code, said)
+	if code, output := k.run(append(r.fund(), flags...)...); code != 0 || !strings.Contains(output, fmt.Sprintf("fund is done: moved %d lamports in 2 transactions, which cost %d", 2*sol, 2*sweepFee)) {
+		t.Fatalf("funding: exit code %d: %s", code, output)
 	}
-	if got, want := r.balances(), ([4]uint64{sol / 20, sol + sol*9/20 - 2*each, sol, sol}); got != want {
+	if got, want := r.balances(), ([4]uint64{sol / 20, sol + sol*9/20 - 2*sweepFee, sol, sol}); got != want {
 		t.Errorf("balances are %d, want %d", got, want)
 	}
-	if code, said := k.run(append([]string{"sweep", "drain", "--from=" + r.files[0], "--from=" + r.old[1].PublicKey().String()}, flags...)...); code != 0 {
-		t.Fatalf("draining ends with %d: %s", code, said)
+	if code, output := k.run(append([]string{"sweep", "drain", "--from=" + r.files[0], "--from=" + r.old[1].PublicKey().String()}, flags...)...); code != 0 {
+		t.Fatalf("draining: exit code %d: %s", code, output)
 	}
-	if code, said := k.run(append(r.all(), flags...)...); code != 0 {
-		t.Fatalf("sweeping ends with %d: %s", code, said)
+	if code, output := k.run(append(r.all(), flags...)...); code != 0 {
+		t.Fatalf("sweeping: exit code %d: %s", code, output)
 	}
-	if got, want := r.balances(), ([4]uint64{0, 0, 2*sol + sol/2 - 4*each, sol}); got != want {
+	if got, want := r.balances(), ([4]uint64{0, 0, 2*sol + sol/2 - 4*sweepFee, sol}); got != want {
 		t.Errorf("balances are %d, want %d", got, want)
 	}
-	if said := readFile(t, strings.TrimPrefix(flags[4], "--termination-log=")); !strings.HasPrefix(said, "all is done: moved ") || strings.Contains(said, "\n") {
-		t.Errorf("its last word is %q", said)
+	if output := readFile(t, strings.TrimPrefix(flags[4], "--termination-log=")); !strings.HasPrefix(output, "all is done: moved ") || strings.Contains(output, "\n") {
+		t.Errorf("the termination message is %q", output)
 	}
 	r.wantLedger(4)
 }
 
-// TestASweepIsKilledAtEachOfItsCalls kills the process before and after each of its calls
-// to chain and database, and runs it again: it never moves a lamport twice, and loses
-// none.
-func TestASweepIsKilledAtEachOfItsCalls(t *testing.T) {
+// TestSweepKilledAtEachCall kills the process before and after each of its calls to chain
+// and database, and runs it again. It must never move a lamport twice, or lose one.
+func TestSweepKilledAtEachCall(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it runs a process for each call that it makes")
 	}
 	steps := map[string]struct {
 		args func(*rotation) []string
-		// want are the balances after so many transactions; after funding, only those of
+		// want returns the balances after that many transactions; after funding, only those of
 		// the new payers are certain.
 		want func(sweeps uint64) [4]uint64
 	}{
 		"fund": {(*rotation).fund, func(uint64) [4]uint64 { return [4]uint64{0, 0, sol, sol} }},
-		"all":  {(*rotation).all, func(sweeps uint64) [4]uint64 { return [4]uint64{0, 0, 3*sol + sol/2 - sweeps*each, 0} }},
+		"all":  {(*rotation).all, func(sweeps uint64) [4]uint64 { return [4]uint64{0, 0, 3*sol + sol/2 - sweeps*sweepFee, 0} }},
 	}
 	for name, step := range steps {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			check := func(r *rotation, sweeps uint64) { wantSums(r, name, step.want(sweeps)) }
-			calls := killOnce(t, step.args, death{}, check)
+			check := func(r *rotation, sweeps uint64) { wantBalances(r, name, step.want(sweeps)) }
+			calls := killOnce(t, step.args, killPoint{}, check)
 			t.Logf("%s makes these calls: %v", name, calls)
 			var group errgroup.Group
 			group.SetLimit(3)
 			for call, times := range calls {
-				for n := range min(times, deaths(call)) {
+				for n := range min(times, killsPerCall(call)) {
 					for _, after := range []bool{false, true} {
 						group.Go(func() error {
-							killOnce(t, step.args, death{call, n + 1, after}, check)
+							killOnce(t, step.args, killPoint{call, n + 1, after}, check)
 							return nil
 						})
 					}
@@ -214,9 +213,9 @@ func TestASweepIsKilledAtEachOfItsCalls(t *testing.T) {
 	}
 }
 
-// deaths returns at how many calls of one kind a process is killed: at both calls that
-// change something for each of two payers, else at the first.
-func deaths(call string) int {
+// killsPerCall returns at how many calls of one kind the process is killed: at two if the call
+// changes something, because there are two payers; else at the first.
+func killsPerCall(call string) int {
 	for _, changes := range []string{"sendTransaction", "INSERT", "UPDATE", "WITH new AS", "commit"} {
 		if strings.HasPrefix(call, changes) {
 			return 2
@@ -225,7 +224,7 @@ func deaths(call string) int {
 	return 1
 }
 
-func wantSums(r *rotation, step string, want [4]uint64) {
+func wantBalances(r *rotation, step string, want [4]uint64) {
 	r.Helper()
 	got := r.balances()
 	if got[2] != want[2] || got[3] != want[3] || step == "all" && got != want {
@@ -233,36 +232,36 @@ func wantSums(r *rotation, step string, want [4]uint64) {
 	}
 }
 
-// killOnce runs a step that is killed, and then again until it is done. It returns the
+// killOnce runs a step until it is killed, and then again until it is done. It returns the
 // calls of the first run.
-func killOnce(t *testing.T, args func(*rotation) []string, at death, check func(r *rotation, sweeps uint64)) (calls map[string]int) {
+func killOnce(t *testing.T, args func(*rotation) []string, at killPoint, check func(r *rotation, sweeps uint64)) (calls map[string]int) {
 	t.Helper()
 	r := newRotation(t)
 	k := newKiller(t, at)
 	server := httptest.NewServer(k.chain(r.rpc))
 	defer server.Close()
 	flags := r.flags(server.URL, k.database(r.database))
-	code, said := k.run(append(args(r), flags...)...)
+	code, output := k.run(append(args(r), flags...)...)
 	k.mu.Lock()
 	calls = maps.Clone(k.calls)
 	k.mu.Unlock()
-	// A poll that not every run makes may be missing, so that the process is not killed.
+	// Some polls are not made in every run. Then the process is not killed.
 	if (code != 0) != k.killed {
-		t.Errorf("killed (%v) %s it ends with %d: %s", k.killed, at, code, said)
+		t.Errorf("killed: %v (%s), exit code %d: %s", k.killed, at, code, output)
 	}
 	if k.killed {
-		if code, said := k.run(append(args(r), flags...)...); code != 0 {
-			t.Errorf("after it was killed %s it ends with %d: %s", at, code, said)
+		if code, output := k.run(append(args(r), flags...)...); code != 0 {
+			t.Errorf("run again after a kill %s: exit code %d: %s", at, code, output)
 		}
 	}
 	var sum uint64
 	for _, b := range r.balances() {
 		sum += b
 	}
-	sweeps := (3*sol + sol/2 - sum) / each
+	sweeps := (3*sol + sol/2 - sum) / sweepFee
 	check(r, sweeps)
 	if sweeps != 2 {
-		t.Errorf("after it was killed %s it took %d transactions, want 2", at, sweeps)
+		t.Errorf("with a kill %s, the sweep took %d transactions, want 2", at, sweeps)
 	}
 	if args(r)[1] == "all" {
 		r.wantOldLedger()
@@ -278,11 +277,11 @@ func (r *rotation) wantOldLedger() {
 	var s ledger.Statement
 	noError(r.T, json.Unmarshal([]byte(out), &s))
 	if code != 0 || len(s.Payers) != 2 {
-		r.Errorf("relay ledger ends with %d: %s%s", code, stderr, out)
+		r.Errorf("relay ledger: exit code %d: %s%s", code, stderr, out)
 	}
 	for _, p := range s.Payers {
 		if p.Closing != 0 || p.Unknown != 0 || p.Unexplained != 0 {
-			r.Errorf("the ledger has %+v, want that nothing is left", p)
+			r.Errorf("the ledger has %+v, want no balance and nothing unexplained", p)
 		}
 	}
 }

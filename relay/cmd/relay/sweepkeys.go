@@ -20,7 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// maxSwept is the number of keys in one sweep. One request for statuses may name many more.
+// maxSwept is the number of keys in one sweep. One status request may contain more.
 const maxSwept = 100
 
 // keysOf reads the keys in a flag's files and directories.
