@@ -7,7 +7,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/apply"
 )
 
-func TestAnApplierIsNotMadeWithoutItsCollaborators(t *testing.T) {
+func TestNewRefusesMissingOptions(t *testing.T) {
 	t.Parallel()
 	_, err := apply.New(apply.Options{})
 	for _, name := range []string{"Client", "Live", "Capabilities", "Now"} {

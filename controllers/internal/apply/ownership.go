@@ -39,7 +39,7 @@ func (p *pass) find(ctx context.Context, ref Ref) (*liveObject, error) {
 		return p.read(ctx, ref)
 	}
 	if err != nil {
-		return nil, absentOr(err)
+		return nil, ignoreNotFound(err)
 	}
 	return typedFound(ref, object)
 }
@@ -48,14 +48,14 @@ func (p *pass) find(ctx context.Context, ref Ref) (*liveObject, error) {
 func (p *pass) read(ctx context.Context, ref Ref) (*liveObject, error) {
 	if object := typedObject(ref.Kind); object != nil {
 		if err := p.options.Live.Get(ctx, p.key(ref), object); err != nil {
-			return nil, absentOr(err)
+			return nil, ignoreNotFound(err)
 		}
 		return typedFound(ref, object)
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(ref.Kind)
 	if err := p.options.Live.Get(ctx, p.key(ref), u); err != nil {
-		return nil, absentOr(err)
+		return nil, ignoreNotFound(err)
 	}
 	return &liveObject{object: u, content: u.Object}, nil
 }
@@ -75,7 +75,7 @@ func typedFound(ref Ref, object client.Object) (*liveObject, error) {
 	return &liveObject{object: object, content: content}, nil
 }
 
-func absentOr(err error) error {
+func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

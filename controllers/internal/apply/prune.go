@@ -69,8 +69,8 @@ func (p *pass) pruneOptional(ctx context.Context, kind schema.GroupVersionKind, 
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
-	left, err := p.pruneList(ctx, kind, list, wanted)
-	p.memory.clean[kind] = err == nil && left == 0
+	remaining, err := p.pruneList(ctx, kind, list, wanted)
+	p.memory.clean[kind] = err == nil && remaining == 0
 	return err
 }
 
@@ -81,7 +81,7 @@ func (p *pass) selection() []client.ListOption {
 // pruneList deletes the unwanted objects of a list, and returns how many of the
 // RelayPool's objects remain in it, including those being deleted.
 func (p *pass) pruneList(ctx context.Context, kind schema.GroupVersionKind, list client.ObjectList, wanted map[Ref]bool) (int, error) {
-	left := 0
+	remaining := 0
 	var errs []error
 	err := meta.EachListItem(list, func(item runtime.Object) error {
 		object, ok := item.(client.Object)
@@ -92,7 +92,7 @@ func (p *pass) pruneList(ctx context.Context, kind schema.GroupVersionKind, list
 		if wanted[ref] || !metav1.IsControlledBy(object, p.owner) {
 			return nil
 		}
-		left++
+		remaining++
 		if object.GetDeletionTimestamp() != nil || ref.Kind == build.KindJob {
 			return nil
 		}
@@ -101,7 +101,7 @@ func (p *pass) pruneList(ctx context.Context, kind schema.GroupVersionKind, list
 		}
 		return nil
 	})
-	return left, errors.Join(append(errs, err)...)
+	return remaining, errors.Join(append(errs, err)...)
 }
 
 func (p *pass) remove(ctx context.Context, ref Ref, object client.Object) error {

@@ -157,9 +157,9 @@ func bounded(message string) string {
 // OnlyConflicts reports whether err is a conflict with another writer, or joins nothing
 // but conflicts.
 func OnlyConflicts(err error) bool {
-	if several, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, one := range several.Unwrap() {
-			if !OnlyConflicts(one) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, inner := range joined.Unwrap() {
+			if !OnlyConflicts(inner) {
 				return false
 			}
 		}

@@ -141,7 +141,7 @@ func TestOtherErrorsNameTheObject(t *testing.T) {
 		t.Errorf("error %v, want one that names both objects", err)
 	}
 	if apierrors.IsConflict(err) {
-		t.Errorf("%v is said to be a conflict", err)
+		t.Errorf("%v counts as a conflict", err)
 	}
 }
 
@@ -180,7 +180,7 @@ func TestRepeatedRepairsAreRateLimited(t *testing.T) {
 		repaired += len(result.Repaired)
 		contested = contested || names(result.Contested) == "ConfigMap demo"
 		if !contested {
-			return errorf("repaired %d times, and not yet put off", repaired)
+			return errorf("repaired %d times, and not yet contested", repaired)
 		}
 		return nil
 	})
@@ -193,7 +193,7 @@ func TestRepeatedRepairsAreRateLimited(t *testing.T) {
 		t.Error("no other manager interfered")
 	}
 	if repaired > 5 {
-		t.Errorf("repaired %d times in no time, want 5 at most", repaired)
+		t.Errorf("repaired %d times while the clock stood still, want 5 at most", repaired)
 	}
 	// Without the other writer, the object is repaired.
 	w.waitForCache(objects)
@@ -201,7 +201,7 @@ func TestRepeatedRepairsAreRateLimited(t *testing.T) {
 		w.clock.advance(10 * time.Second)
 		w.apply(objects)
 		if got := w.get(objects[1]).Object["data"].(map[string]any)["endpoints.yaml"]; got != "- name: one\n" {
-			return errorf("it is %v", got)
+			return errorf("the file is %v", got)
 		}
 		return nil
 	})

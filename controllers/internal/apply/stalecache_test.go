@@ -20,11 +20,11 @@ import (
 func TestReplicasAreHandedOverThoughTheCacheIsBehind(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	var behind atomic.Pointer[appsv1.Deployment]
+	var stale atomic.Pointer[appsv1.Deployment]
 	lagging := interceptor.NewClient(w.cached.(client.WithWatch), interceptor.Funcs{
 		Get: func(ctx context.Context, inner client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-			if d, ok := o.(*appsv1.Deployment); ok && behind.Load() != nil {
-				behind.Load().DeepCopyInto(d)
+			if d, ok := o.(*appsv1.Deployment); ok && stale.Load() != nil {
+				stale.Load().DeepCopyInto(d)
 				return nil
 			}
 			return inner.Get(ctx, key, o, opts...)
@@ -46,7 +46,7 @@ func TestReplicasAreHandedOverThoughTheCacheIsBehind(t *testing.T) {
 	w.scale(9, "kube-controller-manager")
 	w.applyUntilUnchanged(scaled)
 
-	behind.Store(w.deployment()) // the cache stops here
+	stale.Store(w.deployment()) // the cache stops here
 	fixed = []build.Object{deployment(shape{replicas: ptr(int32(7)), image: "relay:1"})}
 	w.apply(fixed)
 	if got := *w.deployment().Spec.Replicas; got != 7 {

@@ -84,7 +84,7 @@ func TestPrometheusAdapterServesTheHPAsMetrics(t *testing.T) {
 	}
 	in := input(load(t, "minimal"), 2)
 	in.Pool.Spec.Replicas, in.Pool.Spec.Autoscaling = nil, &v1alpha1.Autoscaling{MaxReplicas: 4, OldestAgeSeconds: 30}
-	hpa := into[autoscalingv2.HorizontalPodAutoscaler](t, the(t, build.Objects(in), build.KindHorizontalPodAutoscaler.Kind))
+	hpa := into[autoscalingv2.HorizontalPodAutoscaler](t, single(t, build.Objects(in), build.KindHorizontalPodAutoscaler.Kind))
 	rules := adapterRules(t)
 	if len(rules) != len(hpa.Spec.Metrics) {
 		t.Errorf("%d rules for %d metrics", len(rules), len(hpa.Spec.Metrics))
@@ -93,20 +93,20 @@ func TestPrometheusAdapterServesTheHPAsMetrics(t *testing.T) {
 	for _, m := range hpa.Spec.Metrics {
 		found := false
 		for _, r := range rules {
-			of := series.FindStringSubmatch(r.SeriesQuery)
-			if of == nil {
+			match := series.FindStringSubmatch(r.SeriesQuery)
+			if match == nil {
 				t.Fatalf("%s finds no series by namespace and pool", r.SeriesQuery)
 			}
-			if _, ok := known[of[1]]; !ok {
-				t.Errorf("%s is no metric of the relay", of[1])
+			if _, ok := known[match[1]]; !ok {
+				t.Errorf("%s is no metric of the relay", match[1])
 			}
-			if regexp.MustCompile(r.Name.Matches).ReplaceAllString(of[1], r.Name.As) != m.External.Metric.Name {
+			if regexp.MustCompile(r.Name.Matches).ReplaceAllString(match[1], r.Name.As) != m.External.Metric.Name {
 				continue
 			}
 			found = true
 			ns, name := in.Pool.Namespace, in.Pool.Name
 			want := "max by (namespace, pool) (" + m.External.Metric.Name + `{namespace="` + ns + `",pool="` + name + `",namespace="` + ns + `"})`
-			if diff := cmp.Diff(want, r.query(t, of[1], ns, m.External.Metric.Selector.MatchLabels)); diff != "" {
+			if diff := cmp.Diff(want, r.query(t, match[1], ns, m.External.Metric.Selector.MatchLabels)); diff != "" {
 				t.Errorf("query (-want +got):\n%s", diff)
 			}
 		}

@@ -12,28 +12,28 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// elsewhere lists the fields of the spec that change no object, each with what uses it. A
+// exemptFields lists the fields of the spec that change no object, each with its use. A
 // field that neither changes an object nor is listed would have no effect, and the person
 // who sets it would get no message.
-func elsewhere() map[string]string {
+func exemptFields() map[string]string {
 	return map[string]string{
-		"Replicas":                    "the reconciler hands Input.Replicas over, which it takes from here or from the live count",
-		"Paused":                      "the reconciler applies nothing while it holds",
-		"Pool.Gate":                   "the reconciler hands Input.Held over",
-		"Pool.CheckIntervalSeconds":   "is the operator's own: how often it looks at the chain",
-		"Solana.Commitment":           "is the operator's own: the level at which it looks at the chain",
+		"Replicas":                    "the reconciler sets Input.Replicas from this field or the live count",
+		"Paused":                      "the reconciler applies nothing while it is set",
+		"Pool.Gate":                   "the reconciler sets Input.Withheld",
+		"Pool.CheckIntervalSeconds":   "only the operator uses it: the interval of its chain checks",
+		"Solana.Commitment":           "only the operator uses it: the commitment level of its chain checks",
 		"FeePayers.SecretRefs[].Name": "Input.Payers has the keys that are in use, whoever made them",
 		"FeePayers.SecretRefs[].Key":  "Input.Payers has the keys that are in use, whoever made them",
-		"FeePayers.Generate.Count":    "is for who makes the keys, and comes back as Input.Payers",
-		"FeePayers.Rotation.Revision": "is for who rotates the keys, and comes back as Input.Payers and a Rotation",
+		"FeePayers.Generate.Count":    "the reconciler makes the keys, and sets Input.Payers",
+		"FeePayers.Rotation.Revision": "the reconciler rotates the keys, and sets Input.Payers and a Rotation",
 	}
 }
 
 func TestNoFieldOfTheSpecIsIgnored(t *testing.T) {
 	t.Parallel()
-	exceptions := elsewhere()
+	exceptions := exemptFields()
 	inputs := fixtures(t)
-	paths := leaves(reflect.TypeFor[v1alpha1.RelayPoolSpec](), "")
+	paths := fieldPaths(reflect.TypeFor[v1alpha1.RelayPoolSpec](), "")
 	if len(paths) < 80 {
 		t.Fatalf("%d fields were found, which cannot be all: %v", len(paths), paths)
 	}
@@ -51,16 +51,16 @@ func TestNoFieldOfTheSpecIsIgnored(t *testing.T) {
 		reason, excepted := exceptions[path]
 		switch {
 		case !reached:
-			t.Errorf("spec.%s: no fixture has the field or what it is in: add it to one below testdata", path)
+			t.Errorf("spec.%s: no fixture has the field or its parent: add it to a file below testdata", path)
 		case changed && excepted:
-			t.Errorf("spec.%s changes objects, although it is listed as followed elsewhere (%s): take it off the list", path, reason)
+			t.Errorf("spec.%s changes objects, although it is listed as exempt (%s): remove it from exemptFields", path, reason)
 		case !changed && !excepted:
-			t.Errorf("spec.%s changes no object: make objects from it, or list here who follows it", path)
+			t.Errorf("spec.%s changes no object: use it in an object, or add it to exemptFields", path)
 		}
 		delete(exceptions, path)
 	}
 	for path := range exceptions {
-		t.Errorf("spec.%s is no field: take it off the list", path)
+		t.Errorf("spec.%s is no field: remove it from exemptFields", path)
 	}
 }
 
@@ -80,20 +80,20 @@ func everything(t *testing.T, in build.Input) string {
 
 var ownTypes = reflect.TypeFor[v1alpha1.RelayPoolSpec]().PkgPath()
 
-// leaves lists the paths of all fields below a type. It descends into our own API types
+// fieldPaths lists the paths of all fields below a type. It descends into our own API types
 // only: a field of another type is one path.
-func leaves(of reflect.Type, path string) []string {
+func fieldPaths(typ reflect.Type, path string) []string {
 	switch {
-	case of.Kind() == reflect.Pointer:
-		return leaves(of.Elem(), path)
-	case of.Kind() == reflect.Slice && of.Elem().Kind() == reflect.Struct && of.Elem().PkgPath() == ownTypes:
-		return leaves(of.Elem(), path+"[]")
-	case of.Kind() != reflect.Struct || of.PkgPath() != ownTypes:
+	case typ.Kind() == reflect.Pointer:
+		return fieldPaths(typ.Elem(), path)
+	case typ.Kind() == reflect.Slice && typ.Elem().Kind() == reflect.Struct && typ.Elem().PkgPath() == ownTypes:
+		return fieldPaths(typ.Elem(), path+"[]")
+	case typ.Kind() != reflect.Struct || typ.PkgPath() != ownTypes:
 		return []string{path}
 	}
 	var list []string
-	for i := range of.NumField() {
-		list = append(list, leaves(of.Field(i).Type, strings.TrimPrefix(path+"."+of.Field(i).Name, "."))...)
+	for i := range typ.NumField() {
+		list = append(list, fieldPaths(typ.Field(i).Type, strings.TrimPrefix(path+"."+typ.Field(i).Name, "."))...)
 	}
 	return list
 }
@@ -164,7 +164,7 @@ func changeOnce(field reflect.Value) {
 	case reflect.Pointer:
 		changePointer(field)
 	default:
-		panic(fmt.Sprintf("a field of kind %s cannot be changed: say how", field.Kind()))
+		panic(fmt.Sprintf("no change is defined for fields of kind %s", field.Kind()))
 	}
 }
 
@@ -183,10 +183,10 @@ func changePointer(field reflect.Value) {
 	}
 }
 
-// leaves must descend into pointers, lists and structs.
-func TestEveryKindOfFieldIsWalked(t *testing.T) {
+// fieldPaths must descend into pointers, lists and structs.
+func TestFieldPathsIncludeEveryKindOfField(t *testing.T) {
 	t.Parallel()
-	paths := leaves(reflect.TypeFor[v1alpha1.RelayPoolSpec](), "")
+	paths := fieldPaths(reflect.TypeFor[v1alpha1.RelayPoolSpec](), "")
 	for _, want := range []string{
 		"Image", "Paused", "Pool.Profile.ConfigMapRef.Key", "Pool.Mints[].Field", "Solana.Endpoints[].URLSecretRef.Name", "Solana.Endpoints[].Roles",
 		"FeePayers.MinimumBalanceLamports", "Swap.Router.APIKeySecretRef.Key", "API.CORSOrigins", "Autoscaling.Provider",

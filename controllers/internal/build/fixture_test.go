@@ -104,7 +104,7 @@ func atBounds(t *testing.T, greatest bool) *v1alpha1.RelayPool {
 	return typed(t, document)
 }
 
-// set changes numbers and names as atBounds says, in every object that exists.
+// set changes numbers and names as atBounds describes, in every object that exists.
 func set(schema apiextensions.JSONSchemaProps, object map[string]any, greatest bool) {
 	for name, field := range schema.Properties {
 		bound := field.Minimum
@@ -198,8 +198,8 @@ func into[T any](t *testing.T, o build.Object) *T {
 	return to
 }
 
-// the returns the object of a kind, and fails when there is not exactly one.
-func the(t *testing.T, objects []build.Object, kind string) build.Object {
+// single returns the object of a kind, and fails when there is not exactly one.
+func single(t *testing.T, objects []build.Object, kind string) build.Object {
 	t.Helper()
 	var found []build.Object
 	for _, o := range objects {

@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files below testdata anew")
 
-func TestObjectsAreTheGoldenOnes(t *testing.T) {
+func TestObjectsMatchTheGoldenFiles(t *testing.T) {
 	t.Parallel()
 	for name, in := range fixtures(t) {
 		t.Run(name, func(t *testing.T) {
@@ -51,6 +51,6 @@ func golden(t *testing.T, name string, objects []build.Object) {
 		t.Fatalf("%v; write it with go test ./controllers/internal/build -update", err)
 	}
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
-		t.Errorf("objects of %s (-%s +built); if they are meant, run go test ./controllers/internal/build -update:\n%s", name, file, diff)
+		t.Errorf("objects of %s (-%s +built); if that is intended, run go test ./controllers/internal/build -update:\n%s", name, file, diff)
 	}
 }

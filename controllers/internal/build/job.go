@@ -101,7 +101,7 @@ func sweepContainer(in Input, r Rotation) *corev1ac.ContainerApplyConfiguration 
 // sweepArgs returns the command line of relay sweep.
 func sweepArgs(in Input, r Rotation) []string {
 	var args []string
-	each := func(flag string, mounts []PayerMount) {
+	addFiles := func(flag string, mounts []PayerMount) {
 		for _, file := range payerFiles(mounts) {
 			args = append(args, flag+"="+file)
 		}
@@ -110,8 +110,8 @@ func sweepArgs(in Input, r Rotation) []string {
 	switch r.Step {
 	case StepFund:
 		args = append(args, "sweep", "fund")
-		each("--from", r.From)
-		each("--to", r.To)
+		addFiles("--from", r.From)
+		addFiles("--to", r.To)
 		if payers.TargetBalanceLamports != nil {
 			args = append(args, "--target="+strconv.FormatInt(*payers.TargetBalanceLamports, 10))
 		}
@@ -120,12 +120,12 @@ func sweepArgs(in Input, r Rotation) []string {
 		}
 	case StepDrain:
 		args = append(args, "sweep", "drain")
-		each("--from", r.From)
+		addFiles("--from", r.From)
 	case StepSweep:
 		args = append(args, "sweep", "all")
-		each("--from", r.From)
+		addFiles("--from", r.From)
 		// All that is left goes to one address, because each new payer has its target already.
-		each("--to", first(r.To))
+		addFiles("--to", first(r.To))
 	}
 	return append(args, "--termination-log="+contract.TerminationLog)
 }

@@ -32,7 +32,7 @@ func templates(t *testing.T) map[string]template {
 	t.Helper()
 	all := map[string]template{}
 	for name, in := range fixtures(t) {
-		pod := into[appsv1.Deployment](t, the(t, build.Objects(in), "Deployment")).Spec.Template
+		pod := into[appsv1.Deployment](t, single(t, build.Objects(in), "Deployment")).Spec.Template
 		all[name] = template{pod.Labels, pod.Spec}
 	}
 	for _, o := range rotation(t) {
@@ -59,7 +59,7 @@ func TestPodsMeetTheRestrictedStandard(t *testing.T) {
 			t.Errorf("%s: a token of the service account is mounted", name)
 		}
 		if ptr.Deref(pod.spec.EnableServiceLinks, true) {
-			t.Errorf("%s: Services become variables, and those of one that is called relaypool would begin with %s", name, contract.VariablePrefix)
+			t.Errorf("%s: Services become variables, and the variables of a Service named relaypool would begin with %s", name, contract.VariablePrefix)
 		}
 		for _, c := range pod.spec.Containers {
 			if c.SecurityContext == nil || !ptr.Deref(c.SecurityContext.ReadOnlyRootFilesystem, false) {
@@ -69,14 +69,14 @@ func TestPodsMeetTheRestrictedStandard(t *testing.T) {
 	}
 }
 
-func TestVariablesAreThoseOfTheContract(t *testing.T) {
+func TestVariablesMatchTheContract(t *testing.T) {
 	t.Parallel()
 	// The operator sets none of these, each for a reason.
 	unused := map[string]string{
-		contract.EnvRPCURL:                  "the list of endpoints holds it",
-		contract.EnvRPCURLFile:              "the list of endpoints names it",
+		contract.EnvRPCURL:                  "the endpoints file contains it",
+		contract.EnvRPCURLFile:              "the endpoints file names it",
 		contract.EnvCompliancePublicKeyFile: "the key is public and stands in the variable itself",
-		contract.EnvSignInMessages:          "the file holds several",
+		contract.EnvSignInMessages:          "the file contains the messages",
 		contract.EnvWaitMax:                 "the relay's default is the most that spec.api.waitSeconds may be",
 	}
 	set := map[string]bool{}
@@ -94,7 +94,7 @@ func TestVariablesAreThoseOfTheContract(t *testing.T) {
 	}
 	for _, name := range contract.EnvironmentVariables() {
 		if _, ok := unused[name]; ok == set[name] {
-			t.Errorf("%s: set is %t and the list of those that are not says %t: set it from the spec, or list it with the reason", name, set[name], !ok)
+			t.Errorf("%s: set is %t, want %t: set it from the spec, or list it in unused with the reason", name, set[name], !ok)
 		}
 	}
 }
@@ -116,7 +116,7 @@ func TestEveryFileThatIsNamedIsMounted(t *testing.T) {
 			}
 		}
 		if !named[contract.EndpointsFile] || !named[contract.DatabaseURLFile] {
-			t.Errorf("%s: the relay is told of the files %v alone", name, named)
+			t.Errorf("%s: variables and arguments name only the files %v", name, named)
 		}
 		mounted := map[string]bool{}
 		for _, source := range pod.spec.Volumes[0].Projected.Sources {
@@ -127,7 +127,7 @@ func TestEveryFileThatIsNamedIsMounted(t *testing.T) {
 				mounted[item.Path] = true
 				file := contract.Root + "/" + item.Path
 				if !named[file] && !strings.HasPrefix(item.Path, "rpc/") { // the list of endpoints names these
-					t.Errorf("%s: %s is mounted and nobody is told", name, file)
+					t.Errorf("%s: %s is mounted, but no variable or argument names it", name, file)
 				}
 				delete(named, file)
 			}
@@ -165,18 +165,18 @@ func TestOnlyTheFleetIsSelected(t *testing.T) {
 		selector := labels.SelectorFromSet(build.Selector(in.Pool.Name))
 		for other, pod := range pods {
 			if got := selector.Matches(labels.Set(pod.metadata)); got != (other == name) {
-				t.Errorf("the selector of %s: matches the pods of %s: %t", name, other, got)
+				t.Errorf("the selector of %s matches the pods of %s: %t", name, other, got)
 			}
 		}
 	}
-	policyOf := into[networkingv1.NetworkPolicy](t, the(t, build.Objects(fixtures(t)["full"]), "NetworkPolicy"))
+	policyOf := into[networkingv1.NetworkPolicy](t, single(t, build.Objects(fixtures(t)["full"]), "NetworkPolicy"))
 	job := build.RotationJob(fixtures(t)["full"], build.Rotation{Step: build.StepDrain})
 	if !labels.SelectorFromSet(policyOf.Spec.PodSelector.MatchLabels).Matches(labels.Set(into[batchv1.Job](t, job).Spec.Template.Labels)) {
 		t.Error("the network policy does not bind the rotation's pods")
 	}
 }
 
-func TestTheGracePeriodIsTheContracts(t *testing.T) {
+func TestGracePeriodMatchesTheContract(t *testing.T) {
 	t.Parallel()
 	pod := templates(t)["minimal"].spec
 	if got := ptr.Deref(pod.TerminationGracePeriodSeconds, 0); got != int64(contract.TerminationGrace/time.Second) {
@@ -205,7 +205,7 @@ func TestReplicas(t *testing.T) {
 			t.Parallel()
 			in := fixtures(t)["minimal"]
 			in.Replicas, in.Withheld = tc.replicas, tc.held
-			got := into[appsv1.Deployment](t, the(t, build.Objects(in), "Deployment")).Spec.Replicas
+			got := into[appsv1.Deployment](t, single(t, build.Objects(in), "Deployment")).Spec.Replicas
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("replicas (-want +got):\n%s", diff)
 			}
@@ -257,7 +257,7 @@ func TestTheRolloutHash(t *testing.T) {
 	hash := func(change func(*build.Input)) string {
 		in := fixtures(t)["full"]
 		change(&in)
-		return into[appsv1.Deployment](t, the(t, build.Objects(in), "Deployment")).Spec.Template.Annotations[build.AnnotationRollout]
+		return into[appsv1.Deployment](t, single(t, build.Objects(in), "Deployment")).Spec.Template.Annotations[build.AnnotationRollout]
 	}
 	same := hash(func(*build.Input) {})
 	tests := map[string]struct {
@@ -318,7 +318,7 @@ func TestAnEmptyPeerListAllowsNoPeer(t *testing.T) {
 			in := fixtures(t)["full"]
 			tc.change(&in)
 			got := map[int32]int{}
-			for _, rule := range into[networkingv1.NetworkPolicy](t, the(t, build.Objects(in), "NetworkPolicy")).Spec.Ingress {
+			for _, rule := range into[networkingv1.NetworkPolicy](t, single(t, build.Objects(in), "NetworkPolicy")).Spec.Ingress {
 				got[rule.Ports[0].Port.IntVal] = len(rule.From)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

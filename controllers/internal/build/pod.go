@@ -30,8 +30,8 @@ func podSpec(in Input, container *corev1ac.ContainerApplyConfiguration, files *c
 	spec := corev1ac.PodSpec().
 		WithServiceAccountName(in.Pool.Name).
 		WithAutomountServiceAccountToken(false).
-		// Otherwise Kubernetes would set variables named after Services. Those of a Service
-		// called relaypool would have the prefix of the relay's own variables.
+		// Otherwise Kubernetes would set variables named after Services. The variables of a
+		// Service called relaypool would have the prefix of the relay's own variables.
 		WithEnableServiceLinks(false).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).
@@ -92,13 +92,13 @@ func resources(r *corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApp
 		WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})
 }
 
-// mergeLabels returns the users' entries and ours; ours win.
-func mergeLabels(users, ours map[string]string) map[string]string {
-	merged := maps.Clone(users)
+// mergeLabels returns the user's and the operator's entries; the operator's take precedence.
+func mergeLabels(user, operators map[string]string) map[string]string {
+	merged := maps.Clone(user)
 	if merged == nil {
-		merged = make(map[string]string, len(ours))
+		merged = make(map[string]string, len(operators))
 	}
-	maps.Copy(merged, ours)
+	maps.Copy(merged, operators)
 	return merged
 }
 

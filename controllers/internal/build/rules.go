@@ -243,9 +243,9 @@ const transactLamports = 1_786_760
 // the same counters, so that a rollout does not interrupt the rate. Returned rent is
 // subtracted. A rate below one lamport a second counts as one: the funds last for years.
 func runway(minimum int64, window, step string) string {
-	over := "[" + window + ":" + step + "]"
+	subquery := "[" + window + ":" + step + "]"
 	return fmt.Sprintf("sum(clamp_min(max by (payer) (%s{}) - %d, 0)) / clamp_min(sum(rate((max by (kind, cost) (%s{}))%s)) - sum(rate((max(%s{}))%s)), 1)",
-		contract.MetricPayerBalance.Name, minimum, contract.MetricSpent.Name, over, contract.MetricReturned.Name, over)
+		contract.MetricPayerBalance.Name, minimum, contract.MetricSpent.Name, subquery, contract.MetricReturned.Name, subquery)
 }
 
 // lowBalance is the balance at which somebody should fund a payer in working hours: a fifth

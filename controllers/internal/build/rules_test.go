@@ -22,7 +22,7 @@ type rule struct {
 
 func rules(t *testing.T, in build.Input) []rule {
 	t.Helper()
-	groups, _, err := unstructured.NestedSlice(asUnstructured(t, the(t, build.Objects(in), "PrometheusRule")).Object, "spec", "groups")
+	groups, _, err := unstructured.NestedSlice(asUnstructured(t, single(t, build.Objects(in), "PrometheusRule")).Object, "spec", "groups")
 	if err != nil || len(groups) != 1 {
 		t.Fatalf("%d groups, %v", len(groups), err)
 	}
@@ -56,7 +56,7 @@ var (
 )
 
 // An alert over a metric that no relay exposes never fires, and nothing shows that.
-func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
+func TestAlertsUseExistingMetrics(t *testing.T) {
 	t.Parallel()
 	metrics := map[string]contract.Metric{}
 	for _, m := range contract.Metrics() {
@@ -75,7 +75,7 @@ func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
 			}
 			labels = append(labels, metric.Labels...)
 			if !strings.HasPrefix(f[2], `namespace="pools",pool="shielded"`) {
-				t.Errorf("%s: %s{%s} is of every fleet", r.name, f[1], f[2])
+				t.Errorf("%s: %s{%s} does not select one fleet", r.name, f[1], f[2])
 			}
 			for _, m := range matcher.FindAllStringSubmatch(f[2], -1) {
 				if m[1] != "namespace" && m[1] != "pool" && !slices.Contains(metric.Labels, m[1]) {
@@ -91,7 +91,7 @@ func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
 		}
 		for _, l := range labelUse.FindAllStringSubmatch(r.summary, -1) {
 			if !slices.ContainsFunc(kept, func(g []string) bool { return g[1] == l[1] }) {
-				t.Errorf("%s: the summary tells the label %s, which the expression drops", r.name, l[1])
+				t.Errorf("%s: the summary uses the label %s, which the expression drops", r.name, l[1])
 			}
 		}
 	}
@@ -99,18 +99,18 @@ func TestAlertsAskForMetricsThatThereAre(t *testing.T) {
 
 // Each alert has a page of its own, at this release. hack/monitoring checks that each page
 // is complete and that each belongs to an alert.
-func TestAlertsLeadToAPageThatThereIs(t *testing.T) {
+func TestAlertsLinkToExistingPages(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, r := range rules(t, everyRule(t)) {
 		if want := "https://github.com/relaypool/relaypool/blob/v" + contract.Version + "/docs/reference/alerts/" + r.name + ".md"; r.runbook != want {
-			t.Errorf("%s leads to %s, want %s", r.name, r.runbook, want)
+			t.Errorf("%s links to %s, want %s", r.name, r.runbook, want)
 		}
 		if _, err := os.Stat(filepath.Join("../../../docs/reference/alerts", r.name+".md")); err != nil {
 			t.Errorf("%s has no page: %v", r.name, err)
 		}
 		if seen[r.name] {
-			t.Errorf("%s is there twice", r.name)
+			t.Errorf("%s exists twice", r.name)
 		}
 		seen[r.name] = true
 		if !strings.HasPrefix(r.name, "Relaypool") || r.summary == "" || r.severity != "critical" && r.severity != "warning" {
@@ -146,7 +146,7 @@ func TestAlertsFollowTheSpec(t *testing.T) {
 			tc.change(&in)
 			got := slices.ContainsFunc(rules(t, in), func(r rule) bool { return r.name == tc.alert })
 			if got != tc.want {
-				t.Errorf("%s is there: %t, want %t", tc.alert, got, tc.want)
+				t.Errorf("%s exists: %t, want %t", tc.alert, got, tc.want)
 			}
 		})
 	}
@@ -161,7 +161,7 @@ func TestARunwayEndsAtTheMinimum(t *testing.T) {
 	for _, name := range []string{"RelaypoolRunwayBelowOneDay", "RelaypoolRunwayBelowTwoHours"} {
 		i := slices.IndexFunc(all, func(r rule) bool { return r.name == name })
 		if i < 0 || !strings.Contains(all[i].expr, " - 70000000, 0)") {
-			t.Errorf("%s: rule %d of %v, want one that takes 70000000 off each balance", name, i, all)
+			t.Errorf("%s: rule %d of %v, want one that subtracts 70000000 from each balance", name, i, all)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func TestAnAPIServerAcceptsEveryObject(t *testing.T) {
 				}
 			}
 			// The namespace enforces the restricted standard, and pods comply with it.
-			template := into[appsv1.Deployment](t, the(t, objects, "Deployment")).Spec.Template
+			template := into[appsv1.Deployment](t, single(t, objects, "Deployment")).Spec.Template
 			pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 			pod.Name, pod.Namespace = "one-of-the-fleet", in.Pool.Namespace
 			if err := cl.Create(t.Context(), pod, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)); err != nil {

@@ -35,7 +35,7 @@ type Query struct {
 	Endpoints []Endpoint
 	// Finalized reads at the commitment level finalized instead of confirmed.
 	Finalized bool
-	// Interval is the time between checks, plus or minus a tenth. 0 is a minute.
+	// Interval is the time between checks, plus or minus a tenth. 0 means one minute.
 	Interval time.Duration
 	// Payers are the addresses whose balances are read, of active and of retired keys.
 	Payers []solana.PublicKey
@@ -78,7 +78,7 @@ type Reading struct {
 	At     time.Time
 	// Since is when the chain became unavailable: no endpoint answers, or none serves
 	// the declared chain. It is zero while the chain is available. Cause says, for a person,
-	// how each endpoint failed. It does not change while the chain is unavailable.
+	// how each endpoint failed. Cause does not change while the chain is unavailable.
 	Since time.Time
 	Cause string
 	// Payers has an entry for each address of the query whose balance was read at

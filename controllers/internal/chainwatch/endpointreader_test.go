@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	patience = 2 * time.Minute
-	canary   = "c4n4ryc4n4ry"
+	testTimeout = 2 * time.Minute
+	canary      = "c4n4ryc4n4ry"
 )
 
 // chain starts a local chain, and returns it with its pool's target.
@@ -71,7 +71,7 @@ func start(t *testing.T, o Options) (w *Watcher, events func() int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, stop, done := make(chan struct{}, 10_000), make(chan struct{}), make(chan struct{})
+	received, stop, done := make(chan struct{}, 10_000), make(chan struct{}), make(chan struct{})
 	go func() {
 		for {
 			select {
@@ -79,7 +79,7 @@ func start(t *testing.T, o Options) (w *Watcher, events func() int) {
 				close(done)
 				return
 			case <-w.Events():
-				told <- struct{}{}
+				received <- struct{}{}
 			}
 		}
 	}()
@@ -94,21 +94,21 @@ func start(t *testing.T, o Options) (w *Watcher, events func() int) {
 		<-done
 		client.CloseIdleConnections()
 	})
-	return w, func() int { return len(told) }
+	return w, func() int { return len(received) }
 }
 
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %s in vain until %s", patience, what)
+			t.Fatalf("not within %s: %s", testTimeout, what)
 		}
 	}
 }
 
 // pool returns what the condition of a RelayPool says.
 func (w *Watcher) pool(i int) (state poolcheck.State, reason poolcheck.Reason, message string) {
-	r, _ := w.Reading(named(i))
+	r, _ := w.Reading(poolKey(i))
 	return r.Pool()
 }
 
@@ -120,14 +120,14 @@ func TestALocalChainIsReadBeforeAndAfterItIsInitialised(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Set(named(0), Query{Target: target, Endpoints: []Endpoint{endpoint("local", listen(t, c, "default"))}, Interval: 20 * time.Millisecond, Payers: []solana.PublicKey{key.PublicKey()}})
-	until(t, "the pool is told to be missing", func() bool { _, reason, _ := w.pool(0); return reason == poolcheck.ReasonAccountMissing })
+	w.Set(poolKey(0), Query{Target: target, Endpoints: []Endpoint{endpoint("local", listen(t, c, "default"))}, Interval: 20 * time.Millisecond, Payers: []solana.PublicKey{key.PublicKey()}})
+	until(t, "the pool is reported missing", func() bool { _, reason, _ := w.pool(0); return reason == poolcheck.ReasonAccountMissing })
 	if _, _, message := w.pool(0); !strings.Contains(message, "initialise the pool") || strings.Contains(message, canary) {
 		t.Errorf("got %q, want what to do and no URL", message)
 	}
-	r, _ := w.Reading(named(0))
+	r, _ := w.Reading(poolKey(0))
 	if p, ok := r.Payers[key.PublicKey()]; !ok || p.Lamports != 0 {
-		t.Errorf("got payer %+v, want one that is known to hold nothing", p)
+		t.Errorf("got payer %+v, want a known balance of 0", p)
 	}
 
 	if err := c.Initialize(); err != nil {
@@ -139,19 +139,19 @@ func TestALocalChainIsReadBeforeAndAfterItIsInitialised(t *testing.T) {
 	c.Finalize()
 	until(t, "the pool is initialised and the payer funded", func() bool {
 		state, _, _ := w.pool(0)
-		r, _ := w.Reading(named(0))
+		r, _ := w.Reading(poolKey(0))
 		return state == poolcheck.OK && r.Payers[key.PublicKey()].Lamports == 3_000_000_000
 	})
-	r, _ = w.Reading(named(0))
+	r, _ = w.Reading(poolKey(0))
 	if next, ok := r.Report.NextIndex(); !ok || next != 0 {
 		t.Errorf("got %d leaves, %v, want an empty tree", next, ok)
 	}
 	// The event of the last change may arrive late.
-	told, calls := -1, uint64(0)
+	received, calls := -1, uint64(0)
 	until(t, "twenty checks of a chain on which nothing happens were made without an event", func() bool {
 		made := c.Stats()["getMultipleAccounts"]
-		if now := events(); now != told {
-			told, calls = now, made
+		if now := events(); now != received {
+			received, calls = now, made
 		}
 		return made > calls+20
 	})
@@ -160,20 +160,20 @@ func TestALocalChainIsReadBeforeAndAfterItIsInitialised(t *testing.T) {
 	}
 }
 
-func TestFinalizedIsReadWhenAskedFor(t *testing.T) {
+func TestFinalizedQueryReadsFinalizedBalances(t *testing.T) {
 	t.Parallel()
 	c, target := chain(t, localnet.Options{Initialised: true})
 	w, _ := start(t, Options{})
 	url, q := listen(t, c, "default"), Query{Target: target, Interval: 20 * time.Millisecond, Payers: []solana.PublicKey{{9}}}
 	q.Endpoints = []Endpoint{endpoint("local", url)}
-	w.Set(named(0), q)
+	w.Set(poolKey(0), q)
 	q.Finalized = true
-	w.Set(named(1), q)
+	w.Set(poolKey(1), q)
 	if err := c.Fund(solana.PublicKey{9}, 1_000_000_000); err != nil {
 		t.Fatal(err)
 	}
 	c.Advance(4) // confirmed, and far from finalized
-	lamports := func(i int) uint64 { r, _ := w.Reading(named(i)); return r.Payers[solana.PublicKey{9}].Lamports }
+	lamports := func(i int) uint64 { r, _ := w.Reading(poolKey(i)); return r.Payers[solana.PublicKey{9}].Lamports }
 	until(t, "the confirmed balance is read", func() bool { return lamports(0) == 1_000_000_000 })
 	calls := c.Stats()["getMultipleAccounts"]
 	until(t, "both were read again", func() bool { return c.Stats()["getMultipleAccounts"] > calls+10 })
@@ -226,29 +226,29 @@ func TestAnotherEndpointReplacesAFaultyOne(t *testing.T) {
 			}
 		}
 		q := Query{Target: target, Interval: 50 * time.Millisecond, Endpoints: []Endpoint{endpoint(test.name, url)}}
-		w.Set(named(i), q)
+		w.Set(poolKey(i), q)
 		q.Endpoints = append(q.Endpoints, good)
-		w.Set(named(100+i), q)
+		w.Set(poolKey(100+i), q)
 	}
 	for i, test := range tests {
 		// On a busy machine, any endpoint may fail to answer in time, so several messages
 		// may appear.
 		var seen string
-		until(t, "the endpoint "+test.name+", alone, is told as: "+test.want, func() bool {
+		until(t, "the endpoint "+test.name+", alone, is reported as: "+test.want, func() bool {
 			state, reason, message := w.pool(i)
 			seen += message + "\n"
 			return state == poolcheck.Unknown && reason == poolcheck.ReasonChainUnavailable && strings.Contains(message, "endpoint "+test.name+": ") &&
 				strings.Contains(message, test.want)
 		})
 		if strings.Contains(seen, canary) || strings.Contains(seen, "127.0.0.1") {
-			t.Errorf("%s: the URL or what it answered is told: %q", test.name, seen)
+			t.Errorf("%s: a message contains the URL or the answer: %q", test.name, seen)
 		}
-		until(t, "another endpoint carries "+test.name, func() bool { state, _, _ := w.pool(100 + i); return state == poolcheck.OK })
+		until(t, "another endpoint replaces "+test.name, func() bool { state, _, _ := w.pool(100 + i); return state == poolcheck.OK })
 	}
-	// Failed endpoints are asked after the others: they cost one timeout, not one a check.
-	for _, rules := range []string{"hanging", "limited"} {
-		if n := c.Endpoint(rules).Stats().Calls["getGenesisHash"]; n == 0 {
-			t.Errorf("the endpoint %s was never asked", rules)
+	// Their faults come from real calls.
+	for _, name := range []string{"hanging", "limited"} {
+		if n := c.Endpoint(name).Stats().Calls["getGenesisHash"]; n == 0 {
+			t.Errorf("the endpoint %s was never asked", name)
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestManyPoolsAreReadWhileOneEndpointHangs(t *testing.T) {
 	}
 	const pools = 60
 	for i := range pools {
-		w.Set(named(i), Query{Target: target, Interval: 100 * time.Millisecond, Endpoints: []Endpoint{good}})
+		w.Set(poolKey(i), Query{Target: target, Interval: 100 * time.Millisecond, Endpoints: []Endpoint{good}})
 	}
 	until(t, "every pool was read", func() bool {
 		for i := range pools {
@@ -274,12 +274,12 @@ func TestManyPoolsAreReadWhileOneEndpointHangs(t *testing.T) {
 		return true
 	})
 	for i := pools; i < 20*pools; i++ { // five minutes' worth of timeouts, longer than until waits
-		w.Set(named(i), Query{Target: target, Interval: 100 * time.Millisecond, Endpoints: []Endpoint{hanging}})
+		w.Set(poolKey(i), Query{Target: target, Interval: 100 * time.Millisecond, Endpoints: []Endpoint{hanging}})
 	}
 	began := time.Now()
 	until(t, "every pool was read again", func() bool {
 		for i := range pools {
-			if r, _ := w.Reading(named(i)); !r.At.After(began) {
+			if r, _ := w.Reading(poolKey(i)); !r.At.After(began) {
 				return false
 			}
 		}
@@ -287,9 +287,9 @@ func TestManyPoolsAreReadWhileOneEndpointHangs(t *testing.T) {
 	})
 }
 
-func TestReasonsAreThoseOfTheCondition(t *testing.T) {
+func TestReasonsMatchTheCondition(t *testing.T) {
 	t.Parallel()
-	for ours, theirs := range map[poolcheck.Reason]string{
+	for reason, conditionReason := range map[poolcheck.Reason]string{
 		poolcheck.ReasonInitialised:             v1alpha1.ReasonInitialised,
 		poolcheck.ReasonNotChecked:              v1alpha1.ReasonNotChecked,
 		poolcheck.ReasonChainUnavailable:        v1alpha1.ReasonChainUnavailable,
@@ -303,8 +303,8 @@ func TestReasonsAreThoseOfTheCondition(t *testing.T) {
 		poolcheck.ReasonMintUnknown:             v1alpha1.ReasonMintUnknown,
 		poolcheck.ReasonVerifyingKeyUnfit:       v1alpha1.ReasonVerifyingKeyUnfit,
 	} {
-		if string(ours) != theirs {
-			t.Errorf("poolcheck says %s, the condition %s", ours, theirs)
+		if string(reason) != conditionReason {
+			t.Errorf("poolcheck has %s, the condition %s", reason, conditionReason)
 		}
 	}
 }
@@ -321,10 +321,10 @@ func TestNoPrintingShowsAURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Set(named(0), q)
+	w.Set(poolKey(0), q)
 	_, genesisErr := r.GenesisHash(t.Context())
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
-		if text := fmt.Sprintf(verb+verb+verb+verb, r, q, w.pools[named(0)], genesisErr); strings.Contains(text, canary) {
+		if text := fmt.Sprintf(verb+verb+verb+verb, r, q, w.pools[poolKey(0)], genesisErr); strings.Contains(text, canary) {
 			t.Errorf("%s shows the URL: %s", verb, text)
 		}
 	}

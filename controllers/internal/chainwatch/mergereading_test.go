@@ -13,8 +13,8 @@ import (
 // The balance also keeps the time at which it was last read.
 func TestABalanceThatIsNotReadKeepsItsLastValue(t *testing.T) {
 	t.Parallel()
-	rich, unread, never := solana.PublicKey{1}, solana.PublicKey{2}, solana.PublicKey{3}
-	p := &pool{query: &Query{Payers: []solana.PublicKey{rich, unread, never}}, history: map[solana.PublicKey]*balances{}}
+	rich, unread, neverRead := solana.PublicKey{1}, solana.PublicKey{2}, solana.PublicKey{3}
+	p := &pool{query: &Query{Payers: []solana.PublicKey{rich, unread, neverRead}}, history: map[solana.PublicKey]*balances{}}
 	first := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	second := first.Add(time.Minute)
 	p.keepReading(answer{ok: true, report: poolcheck.Report{Balances: map[solana.PublicKey]uint64{rich: 9, unread: 5}}}, first)
@@ -56,7 +56,7 @@ func TestSameQueryComparesEveryField(t *testing.T) {
 			before, after := query("a", "b"), query("a", "b")
 			test.change(&after)
 			if got := sameQuery(&before, &after); got != test.want {
-				t.Errorf("they are the same: %t, want %t", got, test.want)
+				t.Errorf("sameQuery is %t, want %t", got, test.want)
 			}
 		})
 	}

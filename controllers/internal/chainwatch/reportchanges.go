@@ -21,12 +21,12 @@ const (
 
 // reported is what a status shows of a reading, as of the last event for the reconciler.
 type reported struct {
-	state    poolcheck.State
-	reason   poolcheck.Reason
-	message  string
-	next     uint64
-	nextSeen bool
-	payers   map[solana.PublicKey]reportedPayer
+	state       poolcheck.State
+	reason      poolcheck.Reason
+	message     string
+	leaves      uint64
+	leavesKnown bool
+	payers      map[solana.PublicKey]reportedPayer
 }
 
 type reportedPayer struct {
@@ -38,10 +38,10 @@ type reportedPayer struct {
 func reportedOf(r *Reading) reported {
 	s := reported{payers: make(map[solana.PublicKey]reportedPayer, len(r.Payers))}
 	s.state, s.reason, s.message = r.Pool()
-	s.next, s.nextSeen = r.Report.NextIndex()
+	s.leaves, s.leavesKnown = r.Report.NextIndex()
 	for key, p := range r.Payers {
-		runway, runs := p.Runway()
-		s.payers[key] = reportedPayer{p.Lamports, runway, runs}
+		runway, known := p.Runway()
+		s.payers[key] = reportedPayer{p.Lamports, runway, known}
 	}
 	return s
 }
@@ -49,10 +49,10 @@ func reportedOf(r *Reading) reported {
 // differs reports whether next differs from s enough for an event. Any change of the
 // pool's state is enough; figures must change by the shares above.
 func (s *reported) differs(next *reported, thresholds []uint64) bool {
-	if s.state != next.state || s.reason != next.reason || s.message != next.message || s.nextSeen != next.nextSeen {
+	if s.state != next.state || s.reason != next.reason || s.message != next.message || s.leavesKnown != next.leavesKnown {
 		return true
 	}
-	if difference(s.next, next.next) >= max(leavesChange, s.next/leavesShare) {
+	if difference(s.leaves, next.leaves) >= max(leavesChange, s.leaves/leavesShare) {
 		return true
 	}
 	if len(s.payers) != len(next.payers) {

@@ -99,7 +99,7 @@ func TestOnlyChangesOfTheStatusSendEvents(t *testing.T) {
 	a, b := solana.PublicKey{1}, solana.PublicKey{2}
 	base := func() reported {
 		return reported{
-			state: poolcheck.OK, reason: poolcheck.ReasonInitialised, message: "fine", next: 10_000, nextSeen: true,
+			state: poolcheck.OK, reason: poolcheck.ReasonInitialised, message: "fine", leaves: 10_000, leavesKnown: true,
 			payers: map[solana.PublicKey]reportedPayer{a: {1000, 10 * time.Hour, true}, b: {0, 0, false}},
 		}
 	}
@@ -113,9 +113,9 @@ func TestOnlyChangesOfTheStatusSendEvents(t *testing.T) {
 		"nothing":                          {func(*reported) {}, false},
 		"another reason":                   {func(s *reported) { s.reason = poolcheck.ReasonTreeFull }, true},
 		"another message":                  {func(s *reported) { s.message = "worse" }, true},
-		"a few leaves more":                {func(s *reported) { s.next += 99 }, false},
-		"a hundredth more of the leaves":   {func(s *reported) { s.next += 100 }, true},
-		"leaves that are no longer known":  {func(s *reported) { s.nextSeen = false }, true},
+		"a few leaves more":                {func(s *reported) { s.leaves += 99 }, false},
+		"a hundredth more of the leaves":   {func(s *reported) { s.leaves += 100 }, true},
+		"leaves that are no longer known":  {func(s *reported) { s.leavesKnown = false }, true},
 		"a little less of a balance":       {set(a, reportedPayer{980, 10 * time.Hour, true}), false},
 		"a twentieth less of a balance":    {set(a, reportedPayer{950, 10 * time.Hour, true}), true},
 		"a threshold is crossed":           {set(a, reportedPayer{974, 10 * time.Hour, true}), true},

@@ -55,8 +55,8 @@ type Watcher struct {
 	o      Options
 	dial   func(url string, finalized bool) (poolcheck.Reader, error)
 	events chan event.GenericEvent
-	// wake makes the loop look for checks that are due. tell makes sendEvents look
-	// for RelayPools to send events for.
+	// wake makes the loop look for checks that are due. reportSoon makes
+	// sendEvents look for changed RelayPools.
 	wake, reportSoon chan struct{}
 
 	mu      sync.Mutex
@@ -84,7 +84,7 @@ type pool struct {
 	history map[solana.PublicKey]*balances
 	due     time.Time
 	busy    bool
-	// failures counts failed checks in a row. doubtful is true when the last check found
+	// failures counts failed checks in a row. unconfirmed is true when the last check found
 	// an initialised pool no longer initialised, and the next check has to confirm it.
 	failures     int
 	failedAt     time.Time
@@ -96,9 +96,9 @@ type pool struct {
 func New(o Options) (*Watcher, error) {
 	switch {
 	case o.HTTP == nil || o.Now == nil || o.Random == nil:
-		return nil, errors.New("chain watcher needs an HTTP client, a clock and chance")
+		return nil, errors.New("chain watcher needs an HTTP client, a clock and random numbers")
 	case o.Timeout < 0 || o.Workers < 0:
-		return nil, fmt.Errorf("chain watcher's timeout is %s and its workers are %d: expected positive ones, or 0 for %s and %d", o.Timeout, o.Workers, defaultTimeout, defaultWorkers)
+		return nil, fmt.Errorf("chain watcher's timeout is %s and its workers are %d: expected positive values, or 0 for %s and %d", o.Timeout, o.Workers, defaultTimeout, defaultWorkers)
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
@@ -206,7 +206,7 @@ func (p *pool) inheritFrom(old *pool) {
 	}
 }
 
-// sameQuery compares all but the functions, which Identity stands for.
+// sameQuery compares everything but the functions, which Identity represents.
 func sameQuery(a, b *Query) bool {
 	return a.Interval == b.Interval && a.Finalized == b.Finalized &&
 		slices.Equal(a.Payers, b.Payers) && slices.Equal(a.Thresholds, b.Thresholds) &&

@@ -22,14 +22,14 @@ import (
 
 // node is an endpoint without a network.
 type node struct {
-	mu         sync.Mutex
-	genesis    solana.Hash
-	slot       uint64
-	accounts   map[solana.PublicKey]*onchain.Account
-	err        error
-	hang       bool
-	calls      map[string]int
-	busy, most int
+	mu            sync.Mutex
+	genesis       solana.Hash
+	slot          uint64
+	accounts      map[solana.PublicKey]*onchain.Account
+	err           error
+	hang          bool
+	calls         map[string]int
+	busy, maxBusy int
 }
 
 func (n *node) set(change func(*node)) {
@@ -48,7 +48,7 @@ func (n *node) begin(ctx context.Context, method string) error {
 	n.mu.Lock()
 	n.calls[method]++
 	n.busy++
-	n.most = max(n.most, n.busy)
+	n.maxBusy = max(n.maxBusy, n.busy)
 	hang, err := n.hang, n.err
 	n.mu.Unlock()
 	defer n.set(func(n *node) { n.busy-- })
@@ -109,13 +109,13 @@ type fixture struct {
 	*testing.T
 	*Watcher
 	mu     sync.Mutex
-	told   map[types.NamespacedName]int
+	sent   map[types.NamespacedName]int
 	cancel context.CancelFunc
 	done   chan error
 }
 
-// watch starts a watcher. It must be called in a synctest bubble.
-func watch(t *testing.T, nodes map[string]*node, o Options) *fixture {
+// startWatcher starts a watcher. It must be called in a synctest bubble.
+func startWatcher(t *testing.T, nodes map[string]*node, o Options) *fixture {
 	t.Helper()
 	o.HTTP, o.Now, o.Random = http.DefaultClient, time.Now, func() float64 { return 0.5 }
 	w, err := New(o)
@@ -124,7 +124,7 @@ func watch(t *testing.T, nodes map[string]*node, o Options) *fixture {
 	}
 	w.dial = func(url string, _ bool) (poolcheck.Reader, error) { return nodes[url], nil }
 	ctx, cancel := context.WithCancel(t.Context())
-	f := &fixture{T: t, Watcher: w, told: map[types.NamespacedName]int{}, cancel: cancel, done: make(chan error, 1)}
+	f := &fixture{T: t, Watcher: w, sent: map[types.NamespacedName]int{}, cancel: cancel, done: make(chan error, 1)}
 	go func() { f.done <- w.Start(ctx) }()
 	go func() {
 		for {
@@ -133,7 +133,7 @@ func watch(t *testing.T, nodes map[string]*node, o Options) *fixture {
 				return
 			case e := <-w.Events():
 				f.mu.Lock()
-				f.told[types.NamespacedName{Namespace: e.Object.GetNamespace(), Name: e.Object.GetName()}]++
+				f.sent[types.NamespacedName{Namespace: e.Object.GetNamespace(), Name: e.Object.GetName()}]++
 				f.mu.Unlock()
 			}
 		}
@@ -153,7 +153,7 @@ func (f *fixture) stop() {
 func (f *fixture) events(key types.NamespacedName) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.told[key]
+	return f.sent[key]
 }
 
 func (f *fixture) expect(key types.NamespacedName, state poolcheck.State, reason poolcheck.Reason) Reading {
@@ -168,7 +168,7 @@ func (f *fixture) expect(key types.NamespacedName, state poolcheck.State, reason
 	return r
 }
 
-func named(i int) types.NamespacedName {
+func poolKey(i int) types.NamespacedName {
 	return types.NamespacedName{Namespace: "relays", Name: fmt.Sprintf("pool-%d", i)}
 }
 
@@ -188,19 +188,19 @@ func TestAnUnchangedChainSendsOneEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		f := watch(t, map[string]*node{"a": n}, Options{})
-		f.Set(named(0), query("a"))
+		f := startWatcher(t, map[string]*node{"a": n}, Options{})
+		f.Set(poolKey(0), query("a"))
 		time.Sleep(time.Second)
-		r := f.expect(named(0), poolcheck.OK, poolcheck.ReasonInitialised)
+		r := f.expect(poolKey(0), poolcheck.OK, poolcheck.ReasonInitialised)
 		if p := r.Payers[payer]; p.Lamports != 1_000_000_000 || p.At.IsZero() || p.Known {
 			t.Errorf("got payer %+v, want its balance and no rate yet", p)
 		}
 		for range 10 { // repeating the same query does nothing
-			f.Set(named(0), query("a"))
+			f.Set(poolKey(0), query("a"))
 		}
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
-		if got := f.events(named(0)); got != 1 {
+		if got := f.events(poolKey(0)); got != 1 {
 			t.Errorf("got %d events of a chain on which nothing happens, want one", got)
 		}
 		if got := n.called("accounts"); got < 178 || got > 181 {
@@ -217,8 +217,8 @@ func TestChangesSendEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		f := watch(t, map[string]*node{"a": n}, Options{})
-		f.Set(named(0), query("a"))
+		f := startWatcher(t, map[string]*node{"a": n}, Options{})
+		f.Set(poolKey(0), query("a"))
 		time.Sleep(time.Second)
 		events := 1
 		step := func(what string, change func(*node), want int) {
@@ -227,7 +227,7 @@ func TestChangesSendEvents(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			synctest.Wait()
 			events += want
-			if got := f.events(named(0)); got != events {
+			if got := f.events(poolKey(0)); got != events {
 				t.Errorf("%s: got %d events in all, want %d", what, got, events)
 			}
 		}
@@ -239,9 +239,9 @@ func TestChangesSendEvents(t *testing.T) {
 		step("all is spent", lamports(0), 1)
 		program := n.accounts[shieldpool.Development().ProgramID]
 		step("the program is gone", func(n *node) { delete(n.accounts, shieldpool.Development().ProgramID) }, 1)
-		f.expect(named(0), poolcheck.Failed, poolcheck.ReasonProgramMissing)
+		f.expect(poolKey(0), poolcheck.Failed, poolcheck.ReasonProgramMissing)
 		step("the program is back", func(n *node) { n.accounts[shieldpool.Development().ProgramID] = program }, 1)
-		f.expect(named(0), poolcheck.OK, poolcheck.ReasonInitialised)
+		f.expect(poolKey(0), poolcheck.OK, poolcheck.ReasonInitialised)
 		f.stop()
 	})
 }
@@ -250,26 +250,26 @@ func TestLosingTheChainIsUnknownAndKeepsTheLastReading(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		f := watch(t, map[string]*node{"a": n}, Options{})
-		f.Set(named(0), query("a"))
+		f := startWatcher(t, map[string]*node{"a": n}, Options{})
+		f.Set(poolKey(0), query("a"))
 		time.Sleep(time.Second)
-		before := f.expect(named(0), poolcheck.OK, poolcheck.ReasonInitialised)
+		before := f.expect(poolKey(0), poolcheck.OK, poolcheck.ReasonInitialised)
 
 		// One failure is not reported: the endpoint is asked again first.
 		n.set(func(n *node) { n.err = errors.New("HTTP 429") })
 		time.Sleep(time.Minute + time.Second)
-		f.expect(named(0), poolcheck.OK, poolcheck.ReasonInitialised)
+		f.expect(poolKey(0), poolcheck.OK, poolcheck.ReasonInitialised)
 		n.set(func(n *node) { n.err = nil })
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if got := f.events(named(0)); got != 1 {
-			t.Errorf("got %d events of one bad moment, want none but the first reading's", got)
+		if got := f.events(poolKey(0)); got != 1 {
+			t.Errorf("got %d events after one failure, want only the first reading's", got)
 		}
 
 		n.set(func(n *node) { n.err = errors.New("HTTP 429") })
 		lost := time.Now()
 		time.Sleep(10 * time.Minute)
-		r := f.expect(named(0), poolcheck.Unknown, poolcheck.ReasonChainUnavailable)
+		r := f.expect(poolKey(0), poolcheck.Unknown, poolcheck.ReasonChainUnavailable)
 		if next, ok := r.Report.NextIndex(); !ok || next != 0 || r.At.Before(before.At) || r.Payers[payer].Lamports != 1_000_000_000 {
 			t.Errorf("got %+v, want the last good reading", r)
 		}
@@ -279,14 +279,14 @@ func TestLosingTheChainIsUnknownAndKeepsTheLastReading(t *testing.T) {
 		n.set(func(n *node) { n.err = errors.New("HTTP 503") })
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if got := f.events(named(0)); got != 2 {
+		if got := f.events(poolKey(0)); got != 2 {
 			t.Errorf("got %d events, want one more for the whole outage", got)
 		}
 		n.set(func(n *node) { n.err = nil })
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		f.expect(named(0), poolcheck.OK, poolcheck.ReasonInitialised)
-		if got := f.events(named(0)); got != 3 {
+		f.expect(poolKey(0), poolcheck.OK, poolcheck.ReasonInitialised)
+		if got := f.events(poolKey(0)); got != 3 {
 			t.Errorf("got %d events, want one more for the chain that is back", got)
 		}
 		f.stop()
@@ -295,29 +295,29 @@ func TestLosingTheChainIsUnknownAndKeepsTheLastReading(t *testing.T) {
 
 // A fleet and its chain are often made at the same time, and the chain's DNS name exists a
 // moment later. The first retry must not take a whole interval of a minute.
-func TestAChainThatDoesNotAnswerIsAskedAgainSoonAndThenEverLater(t *testing.T) {
+func TestPausesGrowWhileTheChainDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	w, err := New(Options{HTTP: http.DefaultClient, Now: time.Now, Random: func() float64 { return 0.5 }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, test := range map[string]struct {
-		failures int
-		doubtful bool
-		interval time.Duration
-		want     time.Duration
+		failures    int
+		unconfirmed bool
+		interval    time.Duration
+		want        time.Duration
 	}{
 		"it answers":                             {0, false, time.Minute, time.Minute},
-		"it got worse, which is unconfirmed":     {0, true, time.Minute, 5 * time.Second},
+		"an unconfirmed change for the worse":    {0, true, time.Minute, 5 * time.Second},
 		"one check failed":                       {1, false, time.Minute, 5 * time.Second},
 		"two checks failed":                      {2, false, time.Minute, 10 * time.Second},
 		"three checks failed":                    {3, false, time.Minute, 20 * time.Second},
-		"it has been away for a day":             {1500, false, time.Minute, time.Minute},
+		"no check succeeded for a day":           {1500, false, time.Minute, time.Minute},
 		"its interval is shorter than the pause": {3, false, 15 * time.Second, 15 * time.Second},
 	} {
-		p := &pool{failures: test.failures, unconfirmed: test.doubtful, query: &Query{Interval: test.interval}}
+		p := &pool{failures: test.failures, unconfirmed: test.unconfirmed, query: &Query{Interval: test.interval}}
 		if got := w.pause(p); got != test.want {
-			t.Errorf("%s: the next check is after %s, want %s", name, got, test.want)
+			t.Errorf("%s: the pause is %s, want %s", name, got, test.want)
 		}
 	}
 }
@@ -325,18 +325,18 @@ func TestAChainThatDoesNotAnswerIsAskedAgainSoonAndThenEverLater(t *testing.T) {
 func TestAnEndpointWithoutStateIsNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n, whole := newNode(t), newNode(t)
-		f := watch(t, map[string]*node{"a": n, "b": whole}, Options{})
-		f.Set(named(0), query("a", "b"))
-		f.Set(named(1), query("a"))
+		n, complete := newNode(t), newNode(t)
+		f := startWatcher(t, map[string]*node{"a": n, "b": complete}, Options{})
+		f.Set(poolKey(0), query("a", "b"))
+		f.Set(poolKey(1), query("a"))
 		time.Sleep(time.Second)
 		n.set(func(n *node) { n.accounts = nil })
 		time.Sleep(5 * time.Minute)
-		r := f.expect(named(0), poolcheck.OK, poolcheck.ReasonInitialised)
+		r := f.expect(poolKey(0), poolcheck.OK, poolcheck.ReasonInitialised)
 		if time.Since(r.At) > 2*time.Minute {
 			t.Errorf("the other endpoint was last read %s ago, want within two minutes", time.Since(r.At))
 		}
-		r = f.expect(named(1), poolcheck.Unknown, poolcheck.ReasonChainUnavailable)
+		r = f.expect(poolKey(1), poolcheck.Unknown, poolcheck.ReasonChainUnavailable)
 		if r.Payers[payer].Lamports != 1_000_000_000 {
 			t.Errorf("got balance %d, want the last one that is known", r.Payers[payer].Lamports)
 		}
@@ -349,15 +349,15 @@ func TestEndpointsOfAnotherChain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		right, wrong, dead := newNode(t), newNode(t), newNode(t)
 		wrong.genesis, dead.err = solana.Hash{7}, errors.New("HTTP 500")
-		f := watch(t, map[string]*node{"right": right, "wrong": wrong, "dead": dead}, Options{})
-		f.Set(named(0), query("wrong", "right"))
-		f.Set(named(1), query("wrong"))
-		f.Set(named(2), query("wrong", "dead"))
+		f := startWatcher(t, map[string]*node{"right": right, "wrong": wrong, "dead": dead}, Options{})
+		f.Set(poolKey(0), query("wrong", "right"))
+		f.Set(poolKey(1), query("wrong"))
+		f.Set(poolKey(2), query("wrong", "dead"))
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		f.expect(named(0), poolcheck.OK, poolcheck.ReasonInitialised)
-		f.expect(named(1), poolcheck.Failed, poolcheck.ReasonWrongCluster)
-		f.expect(named(2), poolcheck.Unknown, poolcheck.ReasonChainUnavailable)
+		f.expect(poolKey(0), poolcheck.OK, poolcheck.ReasonInitialised)
+		f.expect(poolKey(1), poolcheck.Failed, poolcheck.ReasonWrongCluster)
+		f.expect(poolKey(2), poolcheck.Unknown, poolcheck.ReasonChainUnavailable)
 		if got := wrong.called("accounts"); got != 0 {
 			t.Errorf("accounts of another chain were read %d times", got)
 		}
@@ -365,23 +365,23 @@ func TestEndpointsOfAnotherChain(t *testing.T) {
 	})
 }
 
-func TestAnEndpointFarBehindIsPassedOver(t *testing.T) {
+func TestAnEndpointFarBehindIsSkipped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n, late := newNode(t), newNode(t)
 		late.set(func(n *node) { n.slot = 500; n.accounts[payer] = &onchain.Account{Lamports: 1} })
-		f := watch(t, map[string]*node{"a": n, "late": late}, Options{})
-		f.Set(named(0), query("a", "late"))
+		f := startWatcher(t, map[string]*node{"a": n, "late": late}, Options{})
+		f.Set(poolKey(0), query("a", "late"))
 		time.Sleep(time.Second)
 		n.set(func(n *node) { n.err = errors.New("HTTP 500") })
 		time.Sleep(time.Minute + 2*time.Second)
-		if r, _ := f.Reading(named(0)); r.Payers[payer].Lamports != 1_000_000_000 {
-			t.Error("a balance of 500 slots ago took the place of a newer one")
+		if r, _ := f.Reading(poolKey(0)); r.Payers[payer].Lamports != 1_000_000_000 {
+			t.Error("a balance of 500 slots ago replaced a newer one")
 		}
 		// A chain that was restarted, such as a local one, is accepted in the end.
 		time.Sleep(10 * time.Minute)
-		if r := f.expect(named(0), poolcheck.OK, poolcheck.ReasonInitialised); r.Payers[payer].Lamports != 1 {
-			t.Error("the only chain that there is was never read")
+		if r := f.expect(poolKey(0), poolcheck.OK, poolcheck.ReasonInitialised); r.Payers[payer].Lamports != 1 {
+			t.Error("the restarted chain was never read")
 		}
 		f.stop()
 	})
@@ -392,28 +392,28 @@ func TestDeadEndpointsDelayNoOtherPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good, dead := newNode(t), newNode(t)
 		dead.hang = true
-		f := watch(t, map[string]*node{"good": good, "dead": dead}, Options{Workers: 4})
+		f := startWatcher(t, map[string]*node{"good": good, "dead": dead}, Options{Workers: 4})
 		for i := range 20 {
-			f.Set(named(i), query("good"))
+			f.Set(poolKey(i), query("good"))
 		}
 		time.Sleep(10 * time.Second)
 		for i := 20; i < 120; i++ { // 100 checks of 5 s each keep 4 workers busy for 2 minutes
-			f.Set(named(i), query("dead"))
+			f.Set(poolKey(i), query("dead"))
 		}
 		for range 10 {
 			time.Sleep(time.Minute)
 			for i := range 20 {
-				if r, _ := f.Reading(named(i)); time.Since(r.At) > 70*time.Second {
+				if r, _ := f.Reading(poolKey(i)); time.Since(r.At) > 70*time.Second {
 					t.Fatalf("pool %d was last read %s ago, want within its interval of a minute", i, time.Since(r.At))
 				}
 			}
 		}
 		synctest.Wait()
-		if good.most > 4 || dead.most > 4 {
-			t.Errorf("up to %d and %d calls ran at once, want at most 4", good.most, dead.most)
+		if good.maxBusy > 4 || dead.maxBusy > 4 {
+			t.Errorf("up to %d and %d calls ran at once, want at most 4", good.maxBusy, dead.maxBusy)
 		}
 		for i := 20; i < 120; i++ {
-			f.expect(named(i), poolcheck.Unknown, poolcheck.ReasonChainUnavailable)
+			f.expect(poolKey(i), poolcheck.Unknown, poolcheck.ReasonChainUnavailable)
 		}
 		f.stop()
 	})
@@ -423,53 +423,53 @@ func TestAnotherQueryIsReadAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		f := watch(t, map[string]*node{"a": n}, Options{})
-		f.Set(named(0), query("a"))
+		f := startWatcher(t, map[string]*node{"a": n}, Options{})
+		f.Set(poolKey(0), query("a"))
 		time.Sleep(time.Second)
 
 		q := query("a")
 		second := solana.PublicKey{43}
 		q.Payers = []solana.PublicKey{payer, second}
-		f.Set(named(0), q)
-		r := f.expect(named(0), poolcheck.OK, poolcheck.ReasonInitialised)
+		f.Set(poolKey(0), q)
+		r := f.expect(poolKey(0), poolcheck.OK, poolcheck.ReasonInitialised)
 		if len(r.Payers) != 1 {
 			t.Errorf("got %d payers, want the one that is known", len(r.Payers))
 		}
 		time.Sleep(time.Second)
-		if r, _ := f.Reading(named(0)); len(r.Payers) != 2 {
+		if r, _ := f.Reading(poolKey(0)); len(r.Payers) != 2 {
 			t.Errorf("got %d payers, want both: the second holds nothing, which is known", len(r.Payers))
 		}
 
 		// Nothing is known about another target, and its state is reported again.
 		synctest.Wait()
-		events := f.events(named(0))
+		events := f.events(poolKey(0))
 		q.Target.Key = &poolcheck.Key{Publics: shieldpool.SignalCount, Hash: [32]byte{1}}
-		f.Set(named(0), q)
-		r = f.expect(named(0), poolcheck.Unknown, poolcheck.ReasonNotChecked)
+		f.Set(poolKey(0), q)
+		r = f.expect(poolKey(0), poolcheck.Unknown, poolcheck.ReasonNotChecked)
 		if r.Payers[payer].Lamports != 1_000_000_000 {
-			t.Error("the balances were forgotten with the target")
+			t.Error("the balances were dropped with the target")
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		f.expect(named(0), poolcheck.OK, poolcheck.ReasonInitialised)
-		if got := f.events(named(0)); got != events+1 {
+		f.expect(poolKey(0), poolcheck.OK, poolcheck.ReasonInitialised)
+		if got := f.events(poolKey(0)); got != events+1 {
 			t.Errorf("got %d events more, want one", got-events)
 		}
 
 		// The genesis hash is read again for another URL, but not for the same one.
-		asked := n.called("genesis")
+		callsBefore := n.called("genesis")
 		q.Endpoints = query("a").Endpoints
 		q.Endpoints[0].Identity = "a at another resource version"
-		f.Set(named(0), q)
+		f.Set(poolKey(0), q)
 		time.Sleep(time.Second)
-		if got := n.called("genesis"); got == asked {
-			t.Error("an endpoint whose URL may be another was not asked for its genesis hash")
+		if got := n.called("genesis"); got == callsBefore {
+			t.Error("an endpoint whose URL may have changed was not asked for its genesis hash")
 		}
 
-		f.Forget(named(0))
+		f.Forget(poolKey(0))
 		calls := n.called("accounts")
 		time.Sleep(time.Hour)
-		if _, ok := f.Reading(named(0)); ok || n.called("accounts") != calls {
+		if _, ok := f.Reading(poolKey(0)); ok || n.called("accounts") != calls {
 			t.Error("a RelayPool that was forgotten is still read")
 		}
 		f.stop()
@@ -488,7 +488,7 @@ func TestEventsWaitForTheirReceiver(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- w.Start(t.Context()) }()
 		for i := range 50 {
-			w.Set(named(i), query("a"))
+			w.Set(poolKey(i), query("a"))
 		}
 		time.Sleep(time.Minute)
 		for _, lamports := range []uint64{5, 500_000_000, 7} { // three changes of each, without a receiver
@@ -518,21 +518,21 @@ func TestEventsWaitForTheirReceiver(t *testing.T) {
 func TestAWatcherRunsOnce(t *testing.T) {
 	t.Parallel()
 	if _, err := New(Options{}); err == nil {
-		t.Error("made a watcher of nothing, want an error")
+		t.Error("made a watcher without options, want an error")
 	}
 	o := Options{HTTP: http.DefaultClient, Now: time.Now, Random: func() float64 { return 0 }}
 	if _, err := New(Options{HTTP: o.HTTP, Now: o.Now, Random: o.Random, Workers: -1}); err == nil {
-		t.Error("made a watcher with fewer than no workers, want an error")
+		t.Error("made a watcher with -1 workers, want an error")
 	}
 	w, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Close() // waits for nothing, and leaves nothing to start
+	w.Close() // returns at once, and prevents a start
 	if err := w.Start(t.Context()); err == nil {
 		t.Error("started a closed watcher, want an error")
 	}
-	if _, ok := w.Reading(named(0)); ok {
+	if _, ok := w.Reading(poolKey(0)); ok {
 		t.Error("got a reading of a RelayPool that was never set")
 	}
 }
@@ -540,16 +540,16 @@ func TestAWatcherRunsOnce(t *testing.T) {
 func TestEndpointsWhoseURLCannotBeRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := watch(t, nil, Options{})
+		f := startWatcher(t, nil, Options{})
 		q := query()
-		f.Set(named(0), q)
+		f.Set(poolKey(0), q)
 		q.Endpoints = []Endpoint{{Name: "a", URL: func(context.Context) (string, error) { return "", errors.New("secret rpc has no key url") }}}
-		f.Set(named(1), q)
+		f.Set(poolKey(1), q)
 		time.Sleep(time.Minute)
-		if r := f.expect(named(0), poolcheck.Unknown, poolcheck.ReasonChainUnavailable); !strings.Contains(r.Cause, "no endpoint has the role Read") {
+		if r := f.expect(poolKey(0), poolcheck.Unknown, poolcheck.ReasonChainUnavailable); !strings.Contains(r.Cause, "no endpoint has the role Read") {
 			t.Errorf("got %q, want the missing endpoint", r.Cause)
 		}
-		if r := f.expect(named(1), poolcheck.Unknown, poolcheck.ReasonChainUnavailable); !strings.Contains(r.Cause, "endpoint a: secret rpc has no key url") {
+		if r := f.expect(poolKey(1), poolcheck.Unknown, poolcheck.ReasonChainUnavailable); !strings.Contains(r.Cause, "endpoint a: secret rpc has no key url") {
 			t.Errorf("got %q, want what is wrong with the Secret", r.Cause)
 		}
 		f.stop()

@@ -49,7 +49,7 @@ var (
 func newFrontProxy(c kubernetes.Interface) (*frontProxy, error) {
 	authorities, err := dynamiccertificates.NewDynamicCAFromConfigMapController("front-proxy", metav1.NamespaceSystem, authenticationConfig, "requestheader-client-ca-file", c)
 	if err != nil {
-		return nil, fmt.Errorf("follow the API server's authority: %w", err)
+		return nil, fmt.Errorf("watch the API server's authority: %w", err)
 	}
 	return &frontProxy{authorities, headerrequest.NewRequestHeaderAuthRequestController(authenticationConfig, metav1.NamespaceSystem, c,
 		"requestheader-username-headers", "requestheader-uid-headers", "requestheader-group-headers", "requestheader-extra-headers-prefix", "requestheader-allowed-names")}, nil
@@ -80,7 +80,7 @@ func authenticate(ctx context.Context, generic *genericapiserver.Config, c kuber
 	}
 	clients, err := dynamiccertificates.NewDynamicCAFromConfigMapController("client-ca", metav1.NamespaceSystem, authenticationConfig, "client-ca-file", c)
 	if err != nil {
-		return fmt.Errorf("follow the cluster's authority: %w", err)
+		return fmt.Errorf("watch the cluster's authority: %w", err)
 	}
 	headers := &authenticatorfactory.RequestHeaderConfig{
 		CAContentProvider:   proxy,
@@ -92,7 +92,7 @@ func authenticate(ctx context.Context, generic *genericapiserver.Config, c kuber
 	}
 	info := &generic.Authentication
 	if err := errors.Join(info.ApplyClientCert(clients, generic.SecureServing), info.ApplyClientCert(proxy, generic.SecureServing)); err != nil {
-		return fmt.Errorf("take clients' certificates: %w", err)
+		return fmt.Errorf("accept client certificates: %w", err)
 	}
 	info.RequestHeaderConfig = headers
 	info.Authenticator, _, err = authenticatorfactory.DelegatingAuthenticatorConfig{

@@ -42,7 +42,7 @@ import (
 const config = "../../../config"
 
 func TestMain(m *testing.M) {
-	manager.Redirect(slog.New(slog.DiscardHandler)) // what the libraries log
+	manager.Redirect(slog.New(slog.DiscardHandler)) // the libraries' logs
 	ctrllog.SetLogger(logr.Discard())
 	os.Exit(m.Run())
 }
@@ -171,7 +171,7 @@ func newWorld(t *testing.T, times servingcert.Options) *world {
 		}
 		return nil
 	})
-	w.lead(t, address)
+	w.routeService(t, address)
 	return w
 }
 
@@ -185,9 +185,9 @@ func (w *world) install(t testing.TB, objects ...*unstructured.Unstructured) {
 	}
 }
 
-// lead makes the Service lead to an address of this machine, by the type ExternalName: the
-// test's cluster has no network for Services.
-func (w *world) lead(t testing.TB, address string) {
+// routeService makes the Service lead to an address of this machine, by the type
+// ExternalName, because the test's cluster has no network for Services.
+func (w *world) routeService(t testing.TB, address string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
 	must(t, err)

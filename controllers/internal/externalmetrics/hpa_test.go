@@ -42,8 +42,8 @@ func (w *world) awaitReplicas(t *testing.T, name string, want int32) {
 	})
 }
 
-// hpa waits until the autoscaler's condition has that status and reason.
-func (w *world) hpa(t *testing.T, name string, kind autoscalingv2.HorizontalPodAutoscalerConditionType, want string) {
+// awaitHPA waits until the autoscaler's condition has that status and reason.
+func (w *world) awaitHPA(t *testing.T, name string, kind autoscalingv2.HorizontalPodAutoscalerConditionType, want string) {
 	t.Helper()
 	var got autoscalingv2.HorizontalPodAutoscaler
 	pooltest.Eventually(t, fmt.Sprintf("%s of the autoscaler is %s", kind, want), func() error {
@@ -62,8 +62,8 @@ func (w *world) hpa(t *testing.T, name string, kind autoscalingv2.HorizontalPodA
 	})
 }
 
-// reads waits until the autoscaler has read the given number of submissions.
-func (w *world) reads(t *testing.T, name string, want int64) {
+// awaitReading waits until the autoscaler has read the given number of submissions.
+func (w *world) awaitReading(t *testing.T, name string, want int64) {
 	t.Helper()
 	pooltest.Eventually(t, fmt.Sprintf("the autoscaler reads %d", want), func() error {
 		var a autoscalingv2.HorizontalPodAutoscaler
@@ -74,7 +74,7 @@ func (w *world) reads(t *testing.T, name string, want int64) {
 			}
 			each := m.External.Current.AverageValue.MilliValue()
 			if total := each * int64(a.Status.CurrentReplicas); total < want*1000-int64(a.Status.CurrentReplicas) || total > want*1000+int64(a.Status.CurrentReplicas) {
-				return fmt.Errorf("it reads %d thousandths for each of %d", each, a.Status.CurrentReplicas)
+				return fmt.Errorf("it reads %d thousandths for each of %d pods", each, a.Status.CurrentReplicas)
 			}
 			return nil
 		}
@@ -85,7 +85,7 @@ func (w *world) reads(t *testing.T, name string, want int64) {
 // Kubernetes' own autoscaler reads the backlog through the API server from the operator, as
 // in a cluster. The fleet grows with the due work, not with the held work. It does not change
 // while the backlog is unknown, and it shrinks slowly.
-func TestAFleetFollowsItsBacklogAndHoldsWithoutOne(t *testing.T) {
+func TestFleetFollowsItsBacklogAndHoldsWhileItIsUnknown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, servingcert.Options{})
 	must(t, w.Chain.Initialize())
@@ -97,8 +97,8 @@ func TestAFleetFollowsItsBacklogAndHoldsWithoutOne(t *testing.T) {
 	w.Fund(t, "demo", 2_000_000_000)
 
 	// All waiting work is held: the autoscaler reads 0, and reports that.
-	w.hpa(t, "demo", autoscalingv2.ScalingActive, "True/ValidMetricFound")
-	w.reads(t, "demo", 0)
+	w.awaitHPA(t, "demo", autoscalingv2.ScalingActive, "True/ValidMetricFound")
+	w.awaitReading(t, "demo", 0)
 	limited := w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "True/Limited")
 	for _, want := range []string{"HPA", "fee_payer_empty", "chain_unavailable"} {
 		if !strings.Contains(limited.Message, want) {
@@ -115,28 +115,28 @@ func TestAFleetFollowsItsBacklogAndHoldsWithoutOne(t *testing.T) {
 
 	// The pods answer 503: the backlog is unknown, not 0.
 	w.pods.set(nil)
-	w.hpa(t, "demo", autoscalingv2.ScalingActive, "False/FailedGetExternalMetric")
+	w.awaitHPA(t, "demo", autoscalingv2.ScalingActive, "False/FailedGetExternalMetric")
 	unavailable := w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "False/MetricUnavailable")
 	for _, want := range []string{"HPA", "the backlog of RelayPool", "their database is away"} {
 		if !strings.Contains(unavailable.Message, want) {
 			t.Errorf("message %q: want %s in it", unavailable.Message, want)
 		}
 	}
-	w.holds(t, "demo", 4)
+	w.checkHolds(t, "demo", 4)
 
 	w.pods.set(&openapi.Backlog{})
-	w.hpa(t, "demo", autoscalingv2.ScalingActive, "True/ValidMetricFound")
-	w.reads(t, "demo", 0)
+	w.awaitHPA(t, "demo", autoscalingv2.ScalingActive, "True/ValidMetricFound")
+	w.awaitReading(t, "demo", 0)
 	// Fewer pods must be enough for five minutes before one is removed.
-	w.hpa(t, "demo", autoscalingv2.AbleToScale, "True/ScaleDownStabilized")
+	w.awaitHPA(t, "demo", autoscalingv2.AbleToScale, "True/ScaleDownStabilized")
 	if got := w.replicas(t, "demo"); got != 4 {
 		t.Errorf("%d replicas a moment after the work has gone: want 4", got)
 	}
-	w.shrinks(t, "demo", 4)
+	w.checkShrinks(t, "demo", 4)
 }
 
-// holds checks that the replicas do not change while the autoscaler fails several times.
-func (w *world) holds(t *testing.T, name string, want int32) {
+// checkHolds checks that the replicas do not change while the autoscaler fails several times.
+func (w *world) checkHolds(t *testing.T, name string, want int32) {
 	t.Helper()
 	before := -1
 	pooltest.Eventually(t, "the autoscaler fails several times", func() error {
@@ -152,25 +152,25 @@ func (w *world) holds(t *testing.T, name string, want int32) {
 			before = failures
 		}
 		if got := w.replicas(t, name); got != want {
-			t.Fatalf("%d replicas while nothing is known: want %d", got, want)
+			t.Fatalf("%d replicas while the backlog is unknown: want %d", got, want)
 		}
 		if failures < before+3 {
-			return fmt.Errorf("it failed %d times, %d when this began", failures, before)
+			return fmt.Errorf("it failed %d times, %d of them before this check", failures, before)
 		}
 		return nil
 	})
 }
 
-// shrinks pauses the RelayPool, shortens the autoscaler's times for scaling down, and checks
+// checkShrinks pauses the RelayPool, shortens the autoscaler's times for scaling down, and checks
 // that the fleet shrinks to one pod, one at a time.
-func (w *world) shrinks(t *testing.T, name string, from int32) {
+func (w *world) checkShrinks(t *testing.T, name string, from int32) {
 	t.Helper()
 	pooltest.Change(t, w.Stand, name, &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { p.Spec.Paused = true })
 	w.Await(t, name, v1alpha1.ConditionReady, "True/Paused")
 	pooltest.Change(t, w.Stand, name, &autoscalingv2.HorizontalPodAutoscaler{}, func(a *autoscalingv2.HorizontalPodAutoscaler) {
 		down := a.Spec.Behavior.ScaleDown
 		if ptr.Deref(down.StabilizationWindowSeconds, 0) != 300 || len(down.Policies) != 1 || down.Policies[0].Value != 1 || down.Policies[0].PeriodSeconds != 60 {
-			t.Fatalf("it would scale down by %+v: want one pod a minute after five minutes", down)
+			t.Fatalf("it would scale down with %+v: want one pod a minute after five minutes", down)
 		}
 		down.StabilizationWindowSeconds, down.Policies[0].PeriodSeconds = ptr.To[int32](0), 2
 	})
@@ -187,7 +187,7 @@ func (w *world) shrinks(t *testing.T, name string, from int32) {
 	})
 }
 
-func TestWhoMayReadWhat(t *testing.T) {
+func TestReadPermissions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, servingcert.Options{})
 	must(t, w.Chain.Initialize())
@@ -200,16 +200,16 @@ func TestWhoMayReadWhat(t *testing.T) {
 	must(t, err)
 	stranger, err := w.server.User("stranger")
 	must(t, err)
-	metric, ours := contract.MetricBacklog.Name, selectorOf(w.Namespace, "demo")
+	metric, demo := contract.MetricBacklog.Name, selectorOf(w.Namespace, "demo")
 	pooltest.Eventually(t, "the backlog is read", func() error {
-		_, _, err := ask(t.Context(), controller, w.Namespace, metric, ours)
+		_, _, err := ask(t.Context(), controller, w.Namespace, metric, demo)
 		return err
 	})
 	for metric, want := range map[string]int64{contract.MetricBacklog.Name: 5, contract.MetricBacklogAge.Name: 12} {
-		list, _, err := ask(t.Context(), controller, w.Namespace, metric, ours)
+		list, _, err := ask(t.Context(), controller, w.Namespace, metric, demo)
 		must(t, err)
 		if len(list.Items) != 1 || list.Items[0].Value.Value() != want || list.Items[0].MetricLabels["pool"] != "demo" || time.Since(list.Items[0].Timestamp.Time) > time.Minute {
-			t.Errorf("%s is %+v: want one value of %d, of a moment ago", metric, list.Items, want)
+			t.Errorf("%s is %+v: want one recent value of %d", metric, list.Items, want)
 		}
 	}
 	tests := map[string]struct {
@@ -217,7 +217,7 @@ func TestWhoMayReadWhat(t *testing.T) {
 		want                        int
 		says                        string
 	}{
-		"another namespace's pool, by the request":  {other.Namespace, metric, ours, http.StatusForbidden, "both have to be the same"},
+		"another namespace's pool, by the request":  {other.Namespace, metric, demo, http.StatusForbidden, "both have to be the same"},
 		"another namespace's pool, by the selector": {w.Namespace, metric, selectorOf(other.Namespace, "demo"), http.StatusForbidden, "both have to be the same"},
 		"a namespace without a pool":                {other.Namespace, metric, "", http.StatusNotFound, "no RelayPool in the namespace"},
 		"a pool that does not exist":                {w.Namespace, metric, selectorOf(w.Namespace, "none"), http.StatusNotFound, "no RelayPool in the namespace"},
@@ -229,7 +229,7 @@ func TestWhoMayReadWhat(t *testing.T) {
 			t.Errorf("%s: %v, want %d that says %q", name, err, tt.want, tt.says)
 		}
 	}
-	if _, code, err := ask(t.Context(), stranger, w.Namespace, metric, ours); code != http.StatusForbidden {
+	if _, code, err := ask(t.Context(), stranger, w.Namespace, metric, demo); code != http.StatusForbidden {
 		t.Errorf("a stranger gets %v: want 403", err)
 	}
 	if _, code, err := ask(t.Context(), controller, w.Namespace, "another_metric", ""); code != http.StatusNotFound || !strings.Contains(err.Error(), "there is no such external metric") {
@@ -239,16 +239,16 @@ func TestWhoMayReadWhat(t *testing.T) {
 	direct := *controller
 	direct.Host, direct.CAData, direct.Insecure = "https://"+address, nil, true
 	direct.CertData, direct.KeyData = nil, nil
-	if _, code, err := ask(t.Context(), &direct, w.Namespace, metric, ours); code != http.StatusUnauthorized {
-		t.Errorf("whoever shows nothing gets %v: want 401", err)
+	if _, code, err := ask(t.Context(), &direct, w.Namespace, metric, demo); code != http.StatusUnauthorized {
+		t.Errorf("a client without credentials gets %v: want 401", err)
 	}
-	w.tellsWhoIsMissing(t, address)
+	w.checkMissingObjects(t, address)
 }
 
-// tellsWhoIsMissing breaks, one by one, the objects that lead from the autoscaler to the
+// checkMissingObjects breaks, one by one, the objects that lead from the autoscaler to the
 // operator, and checks what the condition says. The condition distinguishes the causes by
 // the messages of Kubernetes' own client and controller.
-func (w *world) tellsWhoIsMissing(t *testing.T, address string) {
+func (w *world) checkMissingObjects(t *testing.T, address string) {
 	t.Helper()
 	w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "True/Scaling")
 	says := func(want string) {
@@ -260,7 +260,7 @@ func (w *world) tellsWhoIsMissing(t *testing.T, address string) {
 			return nil
 		})
 	}
-	w.lead(t, "127.0.0.1:1") // nothing listens there
+	w.routeService(t, "127.0.0.1:1") // nothing listens there
 	says("does not answer")
 	apiService := &unstructured.Unstructured{}
 	apiService.SetAPIVersion("apiregistration.k8s.io/v1")
@@ -268,6 +268,6 @@ func (w *world) tellsWhoIsMissing(t *testing.T, address string) {
 	apiService.SetName(contract.ExternalMetricsAPIService)
 	must(t, w.Client.Delete(t.Context(), apiService))
 	says("no server of external metrics exists in this cluster")
-	w.lead(t, address)
+	w.routeService(t, address)
 	w.Await(t, "demo", v1alpha1.ConditionAutoscalingActive, "True/Scaling")
 }

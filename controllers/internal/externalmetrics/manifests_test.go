@@ -74,20 +74,20 @@ func TestTheComponentServesTheMetrics(t *testing.T) {
 	if port < 0 || c.Ports[port].ContainerPort != contract.OperatorExternalMetricsPort {
 		t.Errorf("the Service leads to %s of %v", service.Spec.Ports[0].TargetPort.String(), c.Ports)
 	}
-	var leads *unstructured.Unstructured
+	var apiService *unstructured.Unstructured
 	for _, u := range objects {
 		if u.GetKind() == "APIService" {
-			leads = u
+			apiService = u
 		}
 	}
-	name, _, _ := unstructured.NestedString(leads.Object, "spec", "service", "name")
-	namespace, _, _ := unstructured.NestedString(leads.Object, "spec", "service", "namespace")
-	number, _, _ := unstructured.NestedFieldNoCopy(leads.Object, "spec", "service", "port")
-	if leads.GetName() != contract.ExternalMetricsAPIService || name != service.Name || namespace != service.Namespace || fmt.Sprint(number) != strconv.Itoa(int(service.Spec.Ports[0].Port)) {
-		t.Errorf("the APIService %s leads to %s/%s:%v", leads.GetName(), namespace, name, number)
+	name, _, _ := unstructured.NestedString(apiService.Object, "spec", "service", "name")
+	namespace, _, _ := unstructured.NestedString(apiService.Object, "spec", "service", "namespace")
+	number, _, _ := unstructured.NestedFieldNoCopy(apiService.Object, "spec", "service", "port")
+	if apiService.GetName() != contract.ExternalMetricsAPIService || name != service.Name || namespace != service.Namespace || fmt.Sprint(number) != strconv.Itoa(int(service.Spec.Ports[0].Port)) {
+		t.Errorf("the APIService %s leads to %s/%s:%v", apiService.GetName(), namespace, name, number)
 	}
-	if _, has, _ := unstructured.NestedFieldNoCopy(leads.Object, "spec", "caBundle"); has {
-		t.Error("the APIService has a caBundle, which is the operator's")
+	if _, has, _ := unstructured.NestedFieldNoCopy(apiService.Object, "spec", "caBundle"); has {
+		t.Error("the APIService has a caBundle, which only the operator sets")
 	}
 	certificate := pick[rbacv1.Role](t, objects, "Role", contract.OperatorExternalMetrics)
 	if diff := cmp.Diff([]rbacv1.PolicyRule{
@@ -98,6 +98,6 @@ func TestTheComponentServesTheMetrics(t *testing.T) {
 	}
 	reader := pick[rbacv1.ClusterRole](t, objects, "ClusterRole", contract.OperatorExternalMetrics+"-reader")
 	if diff := cmp.Diff([]string{contract.MetricBacklog.Name, contract.MetricBacklogAge.Name}, reader.Rules[0].Resources); diff != "" {
-		t.Errorf("what may be read (-want +got):\n%s", diff)
+		t.Errorf("readable metrics (-want +got):\n%s", diff)
 	}
 }

@@ -31,8 +31,8 @@ func newOutcomes() *outcomes {
 	o := &outcomes{prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)}
 	// The series exist from the start, so that the first failure is an increase.
 	for metric := range figures() {
-		for _, as := range []outcome{served, unknown, refused, notReady, stale, failed} {
-			o.WithLabelValues(metric, string(as))
+		for _, result := range []outcome{served, unknown, refused, notReady, stale, failed} {
+			o.WithLabelValues(metric, string(result))
 		}
 	}
 	return o
@@ -40,11 +40,11 @@ func newOutcomes() *outcomes {
 
 // count counts a request. Unknown metrics may have any name, and are counted under one
 // common name.
-func (o *outcomes) count(metric string, as outcome) {
+func (o *outcomes) count(metric string, result outcome) {
 	if figures()[metric] == nil {
 		metric = "other"
 	}
-	o.WithLabelValues(metric, string(as)).Inc()
+	o.WithLabelValues(metric, string(result)).Inc()
 }
 
 // Certificate returns when the served certificate expires, zero when none is served.
@@ -82,7 +82,7 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 // Collect sends the requests so far, and the times.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	c.provider.outcomes.Collect(out)
-	for key, since := range c.since(c.provider.Now()) {
+	for key, since := range c.readTimes(c.provider.Now()) {
 		out <- prometheus.MustNewConstMetric(c.read, prometheus.GaugeValue, timestamp(since), key.Namespace, key.Name)
 	}
 	if expires := c.certificate.Expires(); !expires.IsZero() {
@@ -93,11 +93,11 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 // timestamp returns a time in the unit of metrics: seconds since 1970.
 func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// since returns when each fleet's backlog was last read. For a backlog that was never read,
+// readTimes returns when each fleet's backlog was last read. For a backlog that was never read,
 // it returns when the fleet was first seen with a ready pod. Otherwise a process that never
 // reached the pods would report nothing, and the autoscalers' requests to it would fail
 // without an alert.
-func (c *Collector) since(now time.Time) map[types.NamespacedName]time.Time {
+func (c *Collector) readTimes(now time.Time) map[types.NamespacedName]time.Time {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	all, unread := map[types.NamespacedName]time.Time{}, map[types.NamespacedName]time.Time{}

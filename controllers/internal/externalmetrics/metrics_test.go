@@ -42,22 +42,22 @@ func TestTimesOfReadings(t *testing.T) {
 		change func()
 		want   map[string]int64 // seconds ago
 	}{
-		{"a reading, a fleet whose pods do not answer, and one without a pod", 0, func() {
+		{"a reading, two fleets whose pods do not answer, and a fleet without a pod", 0, func() {
 			fleets[read] = pool.Reading{Ready: 1, Backlog: pool.Backlog{At: began.Add(-5 * time.Second)}}
 			fleets[silent], fleets[gone] = pool.Reading{Ready: 1}, pool.Reading{Ready: 1}
 			fleets[held] = pool.Reading{}
 		}, map[string]int64{"gone": 0, "read": 5, "silent": 0}},
 		{"a minute later", time.Minute, func() {}, map[string]int64{"gone": 60, "read": 65, "silent": 60}},
-		{"one is no longer watched, and a pod becomes ready", 2 * time.Minute, func() {
+		{"gone is no longer watched, and held has a ready pod", 2 * time.Minute, func() {
 			delete(fleets, gone)
 			fleets[held] = pool.Reading{Ready: 1}
 		}, map[string]int64{"held": 0, "read": 125, "silent": 120}},
-		{"one is watched again, one answers, and one loses its pod", 3 * time.Minute, func() {
+		{"gone is watched again, silent answers, and held loses its pod", 3 * time.Minute, func() {
 			fleets[gone] = pool.Reading{Ready: 1}
 			fleets[held] = pool.Reading{}
 			fleets[silent] = pool.Reading{Ready: 1, Backlog: pool.Backlog{At: now.Add(-time.Second)}}
 		}, map[string]int64{"gone": 0, "read": 185, "silent": 1}},
-		{"the pod is back", 4 * time.Minute, func() { fleets[held] = pool.Reading{Ready: 1} },
+		{"the pod of held is back", 4 * time.Minute, func() { fleets[held] = pool.Reading{Ready: 1} },
 			map[string]int64{"gone": 60, "held": 0, "read": 245, "silent": 61}},
 	}
 	for _, step := range steps {

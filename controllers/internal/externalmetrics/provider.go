@@ -100,8 +100,8 @@ func (p *Provider) GetExternalMetric(ctx context.Context, namespace string, sele
 }
 
 func (p *Provider) values(ctx context.Context, namespace string, selector labels.Selector, metric string) ([]external_metrics.ExternalMetricValue, outcome, error) {
-	take := figures()[metric]
-	if take == nil {
+	valueOf := figures()[metric]
+	if valueOf == nil {
 		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
 			"there is no such external metric: expected %s or %s", contract.MetricBacklog.Name, contract.MetricBacklogAge.Name)
 	}
@@ -120,7 +120,7 @@ func (p *Provider) values(ctx context.Context, namespace string, selector labels
 			return nil, outcome, err
 		}
 		out = append(out, external_metrics.ExternalMetricValue{
-			MetricName: metric, MetricLabels: metricLabels(key), Timestamp: metav1.NewTime(reading.At), Value: take(reading),
+			MetricName: metric, MetricLabels: metricLabels(key), Timestamp: metav1.NewTime(reading.At), Value: valueOf(reading),
 		})
 	}
 	return out, served, nil
@@ -210,9 +210,9 @@ func publicError(err error) string {
 	if errors.As(err, &failed) && failed.Err != nil {
 		return failed.Err.Error()
 	}
-	var asked *url.Error
-	if errors.As(err, &asked) {
-		return asked.Err.Error()
+	var urlError *url.Error
+	if errors.As(err, &urlError) {
+		return urlError.Err.Error()
 	}
 	return err.Error()
 }

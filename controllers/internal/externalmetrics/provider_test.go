@@ -81,8 +81,8 @@ func TestValues(t *testing.T) {
 	}
 	silent := read(5, 31*time.Second)
 	silent.Err = refusedBy
-	homeless := read(5, 31*time.Second)
-	homeless.Err = fmt.Errorf("ask for the backlog: %w", &pool.StatusError{Status: http.StatusServiceUnavailable})
+	withoutDatabase := read(5, 31*time.Second)
+	withoutDatabase.Err = fmt.Errorf("ask for the backlog: %w", &pool.StatusError{Status: http.StatusServiceUnavailable})
 	ending := scaled("a", "ending")
 	ending.DeletionTimestamp, ending.Finalizers = &metav1.Time{Time: now}, []string{"x/y"}
 	all.pools = append(all.pools, ending)
@@ -106,7 +106,7 @@ func TestValues(t *testing.T) {
 		"half a minute old":             {cache: all, readings: with("a/one", read(5, 30*time.Second)), namespace: "a", selector: "pool=one", want: map[string]int64{"a/one": 5}, outcome: served},
 		"a reading too old":             {cache: all, readings: with("a/one", read(5, 31*time.Second)), namespace: "a", selector: "pool=one", wantCode: 503, says: "the backlog of RelayPool a/one is not known: the last reading is older than 30s", outcome: stale},
 		"too old, pods do not answer":   {cache: all, readings: with("a/one", silent), namespace: "a", selector: "pool=one", wantCode: 503, says: "its pods do not answer on port 9090 (expected status 200, received 404), and the last reading is older than 30s", outcome: stale},
-		"too old, no database":          {cache: all, readings: with("a/one", homeless), namespace: "a", selector: "pool=one", wantCode: 503, says: "its pods answer that their database is away (status 503), and the last reading is older than 30s", outcome: stale},
+		"too old, no database":          {cache: all, readings: with("a/one", withoutDatabase), namespace: "a", selector: "pool=one", wantCode: 503, says: "its pods answer that their database is away (status 503), and the last reading is older than 30s", outcome: stale},
 		"being deleted":                 {cache: all, readings: good, namespace: "a", selector: "pool=ending", wantCode: 404, says: "RelayPool a/ending is being deleted", outcome: unknown},
 		"one of two is old":             {cache: all, readings: with("a/two", read(5, time.Minute)), namespace: "a", wantCode: 503, says: "a/two", outcome: stale},
 		"never read":                    {cache: all, readings: with("a/one", pool.Reading{Ready: 2}), namespace: "a", selector: "pool=one", wantCode: 503, says: "it has never been read", outcome: stale},
@@ -168,7 +168,7 @@ func TestValues(t *testing.T) {
 }
 
 // The list has every metric that is served, and no other.
-func TestHPAsNameServedMetrics(t *testing.T) {
+func TestListedMetricsAreServed(t *testing.T) {
 	t.Parallel()
 	p, err := NewProvider(ProviderOptions{Pools: cache{}, Readings: readings{}, Now: time.Now})
 	if err != nil {
@@ -176,18 +176,18 @@ func TestHPAsNameServedMetrics(t *testing.T) {
 	}
 	for _, m := range p.ListAllExternalMetrics() {
 		if figures()[m.Metric] == nil {
-			t.Errorf("%s is listed and not served", m.Metric)
+			t.Errorf("%s is listed but not served", m.Metric)
 		}
 	}
 	if len(p.ListAllExternalMetrics()) != len(figures()) {
-		t.Error("not all that is served is listed")
+		t.Error("a served metric is not listed")
 	}
 }
 
 func TestOptionsAreRequired(t *testing.T) {
 	t.Parallel()
 	if _, err := NewProvider(ProviderOptions{}); err == nil {
-		t.Error("a provider of nothing is made")
+		t.Error("NewProvider accepts empty options")
 	}
 	if _, err := NewServer(ServerOptions{}); err == nil || strings.Count(err.Error(), "is not set") != 6 {
 		t.Errorf("error is %v, want one for each option", err)

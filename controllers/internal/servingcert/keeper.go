@@ -37,7 +37,7 @@ const (
 	// retryInterval is the interval while there is nothing to serve, or after an error.
 	retryInterval = 5 * time.Second
 	// jitter is the part by which an interval varies, so that replicas that were
-	// started together do not ask together.
+	// started together do not read at the same time.
 	jitter = 0.1
 )
 
@@ -103,11 +103,11 @@ func New(o Options) (*Keeper, error) {
 	if len(missing) > 0 {
 		return nil, errors.Join(missing...)
 	}
-	for value, otherwise := range map[*time.Duration]time.Duration{
+	for value, fallback := range map[*time.Duration]time.Duration{
 		&o.Validity: defaultValidity, &o.RenewBefore: defaultRenewBefore, &o.TrustDelay: defaultTrustDelay, &o.Interval: defaultInterval,
 	} {
 		if *value == 0 {
-			*value = otherwise
+			*value = fallback
 		}
 	}
 	return &Keeper{Options: o, ready: make(chan struct{})}, nil
@@ -176,27 +176,27 @@ func (k *Keeper) RenewOnce(ctx context.Context) error {
 	if !k.isLeader() {
 		return k.serve(found)
 	}
-	next, what, trusted, publishErr := found, stepRestore, false, error(nil)
-	switch held := k.state(); {
+	next, step, trusted, publishErr := found, stepRestore, false, error(nil)
+	switch served := k.state(); {
 	case found.serves(found.current, k.name(), k.Now()):
 		trusted, publishErr = k.publish(ctx, &found)
-		next, what, err = k.policy().decide(k.Now(), found, trusted, k.issue)
-	case held.serves(held.current, k.name(), k.Now()):
+		next, step, err = k.policy().decide(k.Now(), found, trusted, k.issue)
+	case served.serves(served.current, k.name(), k.Now()):
 		// Somebody broke the Secret: write the served pair back, before a client notices.
-		next = held
+		next = served
 	default:
-		next, what, err = k.policy().decide(k.Now(), found, false, k.issue)
+		next, step, err = k.policy().decide(k.Now(), found, false, k.issue)
 	}
 	if err != nil {
 		return err
 	}
-	if what == stepNone {
+	if step == stepNone {
 		return errors.Join(k.serve(found), publishErr)
 	}
 	if err := k.write(ctx, secret, &next); err != nil {
 		return err
 	}
-	k.Log.InfoContext(ctx, "serving certificate changed", "change", string(what), "secret", secret.Name, "expires", next.current.leaf.NotAfter)
+	k.Log.InfoContext(ctx, "serving certificate changed", "change", string(step), "secret", secret.Name, "expires", next.current.leaf.NotAfter)
 	if err := k.serve(next); err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
 		case !apierrors.IsNotFound(err):
 			return nil, fmt.Errorf("read the serving certificate's Secret %s: %w", k.Secret, err)
 		}
-		made, err := k.make(ctx)
+		made, err := k.createSecret(ctx)
 		if err == nil {
 			return made, nil
 		}
@@ -254,7 +254,7 @@ func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
 	return nil, fmt.Errorf("the serving certificate's Secret %s is deleted again and again: find out who deletes it", k.Secret)
 }
 
-func (k *Keeper) make(ctx context.Context) (*corev1.Secret, error) {
+func (k *Keeper) createSecret(ctx context.Context) (*corev1.Secret, error) {
 	s := k.state()
 	if !s.serves(s.current, k.name(), k.Now()) {
 		var err error

@@ -52,8 +52,7 @@ func (c *clock) advance(by time.Duration) { c.at.Add(int64(by)) }
 type site struct {
 	c         client.Client
 	namespace string
-	// apiService is not that of the external metrics API, so that tests do not interfere:
-	// it is v1 of a group of its own.
+	// apiService is version v1 of the test's own API group, so that tests do not interfere.
 	apiService string
 	clock      clock
 	log        *bytes.Buffer
@@ -69,8 +68,8 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-// lead creates the APIService, which leads to that Service.
-func (s *site) lead(t *testing.T, service string) {
+// createAPIService creates the APIService, which refers to that Service.
+func (s *site) createAPIService(t *testing.T, service string) {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
 		"group": s.namespace + ".example", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100),
@@ -129,10 +128,10 @@ func (s *site) accepted(k *Keeper, bundle []byte) error {
 	return verify(pair.leaf, parseAuthorities(bundle), k.name(), s.clock.now())
 }
 
-func TestOneCertificateComesOfReplicasThatStartAtOnce(t *testing.T) {
+func TestReplicasThatStartTogetherShareOneCertificate(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.lead(t, "operator")
+	s.createAPIService(t, "operator")
 	var replicas []*Keeper
 	s.log = nil
 	for range 8 {
@@ -171,7 +170,7 @@ func TestNoCallFailsWhileCertificatesChange(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
 		s := newSite(t)
-		s.lead(t, "operator")
+		s.createAPIService(t, "operator")
 		random := rand.New(rand.NewPCG(seed, 1))
 		var replicas []*Keeper
 		var leading []chan struct{}
@@ -223,7 +222,7 @@ func TestNoCallFailsWhileCertificatesChange(t *testing.T) {
 			}
 		}
 		if len(seen) < 3 {
-			t.Errorf("seed %d: %d certificates were served, want three or more, or nothing was tried", seed, len(seen))
+			t.Errorf("seed %d: %d certificates were served, want three or more", seed, len(seen))
 		}
 	}
 }
@@ -232,7 +231,7 @@ func TestNoCallFailsWhileCertificatesChange(t *testing.T) {
 func TestHandshakesGoOnWhileCertificatesChange(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.lead(t, "operator")
+	s.createAPIService(t, "operator")
 	k, leading := s.replica(t)
 	close(leading)
 	must(t, k.RenewOnce(t.Context()))
@@ -290,45 +289,45 @@ func TestForeignChangesOfTheSecret(t *testing.T) {
 		same bool // the certificate does not change
 		want string
 	}{
-		"nothing":               {does: func(*testing.T, *site) {}, same: true},
-		"deletes it":            {does: func(t *testing.T, s *site) { must(t, s.c.Delete(t.Context(), s.secret(t))) }, same: true},
-		"empties it":            {does: change(func(o *corev1.Secret) { o.Data = map[string][]byte{keyCert: {}, keyKey: {}} }), same: true},
-		"swaps a key":           {does: change(func(o *corev1.Secret) { o.Data[keyKey] = otherKey() }), same: true},
-		"drops the authorities": {does: change(func(o *corev1.Secret) { delete(o.Data, keyAuthorities) }), same: true},
-		"adds a key":            {does: change(func(o *corev1.Secret) { o.Data["note"] = []byte("mine") }), same: true},
-		"removes the label":     {does: change(func(o *corev1.Secret) { o.Labels = nil }), same: true, want: "belongs to somebody else and is not changed"},
+		"nothing":             {does: func(*testing.T, *site) {}, same: true},
+		"a deleted Secret":    {does: func(t *testing.T, s *site) { must(t, s.c.Delete(t.Context(), s.secret(t))) }, same: true},
+		"an emptied Secret":   {does: change(func(o *corev1.Secret) { o.Data = map[string][]byte{keyCert: {}, keyKey: {}} }), same: true},
+		"another private key": {does: change(func(o *corev1.Secret) { o.Data[keyKey] = otherKey() }), same: true},
+		"no authorities":      {does: change(func(o *corev1.Secret) { delete(o.Data, keyAuthorities) }), same: true},
+		"an extra value":      {does: change(func(o *corev1.Secret) { o.Data["note"] = []byte("mine") }), same: true},
+		"a removed label":     {does: change(func(o *corev1.Secret) { o.Labels = nil }), same: true, want: "belongs to somebody else and is not changed"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t)
-			s.lead(t, "operator")
+			s.createAPIService(t, "operator")
 			k, leading := s.replica(t)
 			close(leading)
 			must(t, k.RenewOnce(t.Context()))
 			before, _ := k.CurrentCertKeyContent()
 			tt.does(t, s)
-			touched := *s.secretIfThere(t)
+			touched := *s.secretIfExists(t)
 			err := k.RenewOnce(t.Context())
 			if (err != nil) != (tt.want != "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error is %v, want %q", err, tt.want)
 			}
 			after, _ := k.CurrentCertKeyContent()
 			if same := bytes.Equal(before, after); same != tt.same {
-				t.Errorf("the certificate is the same: %t", same)
+				t.Errorf("the certificate is the same: %t, want %t", same, tt.same)
 			}
 			if err := s.accepted(k, s.trusted(t)); err != nil {
-				t.Errorf("clients refuse it: %v", err)
+				t.Errorf("clients refuse the certificate: %v", err)
 			}
 			now := s.secret(t)
 			if tt.want != "" && now.ResourceVersion != touched.ResourceVersion {
-				t.Error("a Secret that is not ours was written")
+				t.Error("a foreign Secret was changed")
 			}
 			if tt.want == "" && !bytes.Equal(now.Data[keyCert], before) {
-				t.Error("the Secret does not hold what is served")
+				t.Error("the Secret does not contain the served certificate")
 			}
-			if name == "adds a key" && string(now.Data["note"]) != "mine" {
-				t.Error("what somebody added is gone")
+			if name == "an extra value" && string(now.Data["note"]) != "mine" {
+				t.Error("the extra value is gone")
 			}
 		})
 	}
@@ -343,7 +342,7 @@ func change(edit func(*corev1.Secret)) func(*testing.T, *site) {
 	}
 }
 
-func (s *site) secretIfThere(t *testing.T) *corev1.Secret {
+func (s *site) secretIfExists(t *testing.T) *corev1.Secret {
 	t.Helper()
 	secret := new(corev1.Secret)
 	must(t, client.IgnoreNotFound(s.c.Get(t.Context(), client.ObjectKey{Namespace: s.namespace, Name: secretName}, secret)))
@@ -358,7 +357,7 @@ func otherKey() []byte {
 	return p.key
 }
 
-func TestTheAPIServiceOfOthersIsNotTouched(t *testing.T) {
+func TestForeignAPIServiceIsNotChanged(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	k, leading := s.replica(t)
@@ -369,7 +368,7 @@ func TestTheAPIServiceOfOthersIsNotTouched(t *testing.T) {
 	if err := s.accepted(k, bundle(k.served.authorities)); err != nil {
 		t.Errorf("without an APIService nothing is served: %v", err)
 	}
-	s.lead(t, "prometheus-adapter")
+	s.createAPIService(t, "prometheus-adapter")
 	err := k.RenewOnce(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "leads to the Service "+s.namespace+"/prometheus-adapter, expected "+s.namespace+"/operator") {
 		t.Errorf("error is %v", err)
@@ -380,10 +379,10 @@ func TestTheAPIServiceOfOthersIsNotTouched(t *testing.T) {
 }
 
 // The Keeper owns only its own field.
-func TestTheCABundleAloneIsOurs(t *testing.T) {
+func TestKeeperOwnsOnlyTheCABundle(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.lead(t, "operator")
+	s.createAPIService(t, "operator")
 	k, leading := s.replica(t)
 	close(leading)
 	must(t, k.RenewOnce(t.Context()))
@@ -392,7 +391,7 @@ func TestTheCABundleAloneIsOurs(t *testing.T) {
 	must(t, s.c.Get(t.Context(), client.ObjectKey{Name: s.apiService}, found))
 	for _, m := range found.GetManagedFields() {
 		if m.Manager == fieldOwner && string(m.FieldsV1.GetRawBytes()) != `{"f:spec":{"f:caBundle":{}}}` {
-			t.Errorf("ours are %s, want the caBundle alone", m.FieldsV1.GetRawBytes())
+			t.Errorf("the Keeper owns %s, want only the caBundle", m.FieldsV1.GetRawBytes())
 		}
 	}
 	if err := s.accepted(k, s.trusted(t)); err != nil {
@@ -405,14 +404,14 @@ func TestTheCABundleAloneIsOurs(t *testing.T) {
 	}
 	must(t, s.c.Get(t.Context(), client.ObjectKey{Name: s.apiService}, found))
 	if found.GetResourceVersion() != version || s.secret(t).ResourceVersion != secret {
-		t.Error("a Step with nothing to do writes")
+		t.Error("RenewOnce writes although nothing changed")
 	}
 }
 
-func TestNothingOfTheKeyIsLogged(t *testing.T) {
+func TestKeysAreNotLogged(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.lead(t, "operator")
+	s.createAPIService(t, "operator")
 	k, leading := s.replica(t)
 	close(leading)
 	for range 40 {
@@ -433,10 +432,10 @@ func TestNothingOfTheKeyIsLogged(t *testing.T) {
 }
 
 // The time that clients have to trust the next pair starts again when the pair changes.
-func TestANextPairThatIsAnotherIsNotTrustedYet(t *testing.T) {
+func TestReplacedNextPairIsNotTrustedYet(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.lead(t, "operator")
+	s.createAPIService(t, "operator")
 	k, leading := s.replica(t)
 	close(leading)
 	must(t, k.RenewOnce(t.Context()))
@@ -461,16 +460,16 @@ func TestANextPairThatIsAnotherIsNotTrustedYet(t *testing.T) {
 	s.clock.advance(k.TrustDelay)
 	must(t, k.RenewOnce(t.Context()))
 	if after, _ := k.CurrentCertKeyContent(); !bytes.Equal(other.cert, after) {
-		t.Error("the next pair is not served when its time has come")
+		t.Error("the next pair is not served after the trust delay")
 	}
 }
 
 // The time that clients have to trust the next pair starts again when the caBundle was
 // overwritten in between: clients may have read it without the next pair's authority.
-func TestATrustThatWasInterruptedStartsAgain(t *testing.T) {
+func TestInterruptedTrustDelayRestarts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.lead(t, "operator")
+	s.createAPIService(t, "operator")
 	k, leading := s.replica(t)
 	close(leading)
 	must(t, k.RenewOnce(t.Context()))
@@ -492,16 +491,16 @@ func TestATrustThatWasInterruptedStartsAgain(t *testing.T) {
 	s.clock.advance(k.TrustDelay)
 	must(t, k.RenewOnce(t.Context()))
 	if after, _ := k.CurrentCertKeyContent(); bytes.Equal(before, after) {
-		t.Error("the next pair is not served when its time has come")
+		t.Error("the next pair is not served after the trust delay")
 	}
 }
 
 // A leader that does not know yet that it has lost the Lease writes after the new leader.
 // Its write is refused, and its next RenewOnce starts from what the new leader wrote.
-func TestAWriteThatComesTooLateIsRefused(t *testing.T) {
+func TestLateWriteOfOldLeaderIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	s.lead(t, "operator")
+	s.createAPIService(t, "operator")
 	k, leading := s.replica(t)
 	close(leading)
 	must(t, k.RenewOnce(t.Context()))
@@ -532,12 +531,12 @@ func TestAnOutageIsLoggedOnce(t *testing.T) {
 	for range 3 {
 		err := k.RenewOnce(t.Context())
 		if err == nil {
-			t.Fatal("no error while the API server is away")
+			t.Fatal("no error while the API server is down")
 		}
 		k.logResult(t.Context(), err)
 	}
 	if got := strings.Count(s.log.String(), "keeping the serving certificate failed"); got != 1 {
-		t.Errorf("told %d times: %s", got, s.log)
+		t.Errorf("logged %d times, want once: %s", got, s.log)
 	}
 	if _, key := k.CurrentCertKeyContent(); len(key) == 0 {
 		t.Error("nothing is served any more")
@@ -549,14 +548,14 @@ func TestDecide(t *testing.T) {
 	start := time.Now()
 	p := policy{"operator.ns.svc", 30 * 24 * time.Hour}
 	day := 24 * time.Hour
-	made := func(at time.Time) (*pair, *x509.Certificate) {
+	makePair := func(at time.Time) (*pair, *x509.Certificate) {
 		c, a, err := issue([]string{p.name}, at, 90*day)
 		must(t, err)
 		return c, a
 	}
-	current, currentCA := made(start)
-	next, nextCA := made(start.Add(60 * day))
-	foreign, _ := made(start)
+	current, currentCA := makePair(start)
+	next, nextCA := makePair(start.Add(60 * day))
+	foreign, _ := makePair(start)
 	with := func(c, n *pair, cas ...*x509.Certificate) state { return state{current: c, next: n, authorities: cas} }
 	tests := map[string]struct {
 		state   state
@@ -566,27 +565,27 @@ func TestDecide(t *testing.T) {
 		wantCAs int
 	}{
 		"the Secret is empty":                     {state{}, 0, false, stepMake, 1},
-		"the current is young":                    {with(current, nil, currentCA), day, false, stepNone, 1},
-		"the current expires in a month":          {with(current, nil, currentCA), 60*day + 1, false, stepStage, 2},
-		"the next is not trusted yet":             {with(current, next, currentCA, nextCA), 61 * day, false, stepNone, 2},
-		"the next is trusted":                     {with(current, next, currentCA, nextCA), 61 * day, true, stepPromote, 2},
-		"the current expired, the next untrusted": {with(current, next, currentCA, nextCA), 91 * day, false, stepPromote, 1},
-		"both have expired":                       {with(current, next, currentCA, nextCA), 200 * day, false, stepMake, 1},
-		"the next has no known authority":         {with(current, foreign, currentCA), 61 * day, true, stepStage, 2},
-		"the current has no known authority":      {with(foreign, nil, currentCA), day, false, stepMake, 2},
-		"the current is not valid yet":            {with(current, nil, currentCA), -2 * time.Hour, false, stepMake, 2},
+		"the current pair is young":               {with(current, nil, currentCA), day, false, stepNone, 1},
+		"the current pair expires in a month":     {with(current, nil, currentCA), 60*day + 1, false, stepStage, 2},
+		"the next pair is not trusted yet":        {with(current, next, currentCA, nextCA), 61 * day, false, stepNone, 2},
+		"the next pair is trusted":                {with(current, next, currentCA, nextCA), 61 * day, true, stepPromote, 2},
+		"current pair expired, next untrusted":    {with(current, next, currentCA, nextCA), 91 * day, false, stepPromote, 1},
+		"both pairs have expired":                 {with(current, next, currentCA, nextCA), 200 * day, false, stepMake, 1},
+		"the next pair has no known authority":    {with(current, foreign, currentCA), 61 * day, true, stepStage, 2},
+		"the current pair has no known authority": {with(foreign, nil, currentCA), day, false, stepMake, 2},
+		"the current pair is not valid yet":       {with(current, nil, currentCA), -2 * time.Hour, false, stepMake, 2},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			at := start.Add(tt.at)
-			got, what, err := p.decide(at, tt.state, tt.trusted, func() (*pair, *x509.Certificate, error) { return issue([]string{p.name}, at, 90*day) })
+			got, chosen, err := p.decide(at, tt.state, tt.trusted, func() (*pair, *x509.Certificate, error) { return issue([]string{p.name}, at, 90*day) })
 			must(t, err)
-			if what != tt.want || len(got.authorities) != tt.wantCAs {
-				t.Errorf("%q with %d authorities, want %q with %d", what, len(got.authorities), tt.want, tt.wantCAs)
+			if chosen != tt.want || len(got.authorities) != tt.wantCAs {
+				t.Errorf("%q with %d authorities, want %q with %d", chosen, len(got.authorities), tt.want, tt.wantCAs)
 			}
 			if !got.serves(got.current, p.name, at) {
-				t.Error("nobody can be served then")
+				t.Error("the current pair is not valid afterwards")
 			}
 		})
 	}

@@ -64,7 +64,7 @@ func (s *state) data() map[string][]byte {
 
 func parsePair(cert, key []byte) (*pair, error) {
 	if len(cert) == 0 && len(key) == 0 {
-		return nil, errors.New("there is none")
+		return nil, errors.New("certificate and key are missing")
 	}
 	parsed, err := tls.X509KeyPair(cert, key)
 	if err != nil {
