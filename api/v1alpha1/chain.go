@@ -67,8 +67,8 @@ type Solana struct {
 	LookupTable string `json:"lookupTable,omitempty"`
 }
 
-// The rules of URLs stand at the types rather than at the fields, because there
-// the API server's message would repeat the value, which may be a credential.
+// The rules of URLs are on the types, because the API server's message for a rule on a
+// field would repeat the value, which may be a credential.
 
 // Endpoint is one RPC server.
 //

@@ -35,12 +35,12 @@ type FeePayers struct {
 	// +kubebuilder:validation:Minimum=5000000
 	// +kubebuilder:validation:Maximum=1000000000000000
 	TargetBalanceLamports *int64 `json:"targetBalanceLamports,omitempty"`
-	// SpendCaps bound what the whole fleet spends. Default: one on transfers alone.
+	// SpendCaps bound what the whole fleet spends. Default: a cap on transfers only.
 	// +optional
 	SpendCaps SpendCaps `json:"spendCaps,omitzero"`
-	// Rotation replaces generated keys by new ones. Once set it stays, and goes
-	// up: for keys of your own make another RelayPool. Default: none, and the keys
-	// of revision 0.
+	// Rotation replaces generated keys by new ones. Once set it cannot be removed,
+	// and its revision only goes up: for keys of your own make another RelayPool.
+	// Default: none, and the keys of revision 0.
 	// +optional
 	Rotation *Rotation `json:"rotation,omitempty"`
 }
@@ -55,9 +55,10 @@ type GeneratedKeys struct {
 	Count int32 `json:"count"`
 }
 
-// Rotation replaces the generated keys: new ones are made and funded from the
-// old, the fleet uses the new, and once nothing of the old can land any more,
-// what is left is swept to the new and the old are retired.
+// Rotation replaces the generated keys. New keys are made and funded from the
+// old ones, and the fleet uses them. Once no transaction of the old keys can land
+// any more, their remaining funds are swept to the new keys, and the old keys are
+// retired.
 type Rotation struct {
 	// Revision of the keys. Raising it by one starts a rotation; it never goes
 	// down. Keys of a RelayPool without rotation have revision 0. Example: 1

@@ -2,9 +2,9 @@ package v1alpha1
 
 import networkingv1 "k8s.io/api/networking/v1"
 
-// NetworkPolicy confines the pods' traffic: in, the API for everybody or for
-// those named, and the operations port for the operator and those named; out,
-// name lookups and what is named.
+// NetworkPolicy confines the pods' traffic. Ingress: the API is for everybody or for
+// APIFrom, and the operations port is for the operator and OperationsFrom. Egress: DNS
+// and the named destinations.
 type NetworkPolicy struct {
 	// APIFrom are who may reach the API. Default: everybody.
 	// +optional

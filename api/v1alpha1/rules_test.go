@@ -271,7 +271,7 @@ func rules() map[string]rule {
 			message:  "monitoring.labels" + labelMessage,
 		},
 		"pods' annotations have valid keys": {
-			accepted: `{"spec":{"template":{"annotations":{"example.com/owner":"anything, at any length that is sane"}}}}`,
+			accepted: `{"spec":{"template":{"annotations":{"example.com/owner":"anything, of any reasonable length"}}}}`,
 			refused:  `{"spec":{"template":{"annotations":{"an owner":"x"}}}}`,
 			message:  annotationMessage,
 		},
@@ -335,7 +335,7 @@ func TestRules(t *testing.T) {
 			err := submit(tt.refused)
 			switch {
 			case err == nil:
-				t.Error("the object to refuse was accepted")
+				t.Error("the object that should be refused was accepted")
 			case !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), tt.message):
 				t.Errorf("refused object: the error is %v; expected the message %q", err, tt.message)
 			case strings.Contains(err.Error(), "canary"):
@@ -362,7 +362,7 @@ func TestProfileMayChangeBeforeThePoolIsInitialised(t *testing.T) {
 // The API server drops stored fields that a newer CRD does not have. The field configMapRef was
 // once called configMap, so an upgrade drops such a profile. A manifest with the new name is
 // accepted although the pool is initialised; from then on the profile cannot change.
-func TestAProfileThatARenameLostCanBePutBack(t *testing.T) {
+func TestAProfileLostInARenameCanBeRestored(t *testing.T) {
 	t.Parallel()
 	// The CRD has another group here, because other tests use the real one.
 	const group = "renamed.example"

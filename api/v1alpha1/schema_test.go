@@ -18,8 +18,8 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
-// notOurs are the fields whose schema is Kubernetes' own.
-var notOurs = []string{
+// foreignSchemas are the fields whose schema is Kubernetes' own.
+var foreignSchemas = []string{
 	".spec.template.resources", ".spec.template.tolerations[]", ".spec.template.affinity",
 	".spec.networkPolicy.apiFrom[]", ".spec.networkPolicy.operationsFrom[]",
 	".status.conditions[]",
@@ -44,7 +44,7 @@ func ownFields(t *testing.T) []field {
 	var walk func(f field)
 	walk = func(f field) {
 		fields = append(fields, f)
-		if slices.Contains(notOurs, f.path) {
+		if slices.Contains(foreignSchemas, f.path) {
 			return
 		}
 		for _, name := range slices.Sorted(maps.Keys(f.schema.Properties)) {
@@ -108,8 +108,8 @@ func checkLeaf(t *testing.T, f field, description string) {
 	case !f.required && !strings.Contains(description, "Default: "):
 		t.Errorf("%s: the field is optional and its description does not say what applies without it (\"Default: \")", f.path)
 	}
-	shown := f.schema.Default != nil || len(f.schema.Enum) > 0 || f.schema.Type == "boolean" || slices.Contains(notOurs, f.path) ||
-		f.schema.Items != nil && (slices.Contains(notOurs, f.path+"[]") || len(f.schema.Items.Schema.Properties) > 0)
+	shown := f.schema.Default != nil || len(f.schema.Enum) > 0 || f.schema.Type == "boolean" || slices.Contains(foreignSchemas, f.path) ||
+		f.schema.Items != nil && (slices.Contains(foreignSchemas, f.path+"[]") || len(f.schema.Items.Schema.Properties) > 0)
 	if !shown && !strings.Contains(description, "xample: ") {
 		t.Errorf("%s: nothing shows how a value looks: add \"Example: \" to the description", f.path)
 	}
@@ -125,20 +125,20 @@ func checkLeaf(t *testing.T, f field, description string) {
 
 // An amount names its unit, a reference its kind, and a value of an enumeration is in
 // PascalCase, like Kubernetes' own.
-func TestNamesSayUnitAndKind(t *testing.T) {
+func TestNamesContainUnitAndKind(t *testing.T) {
 	t.Parallel()
 	value := regexp.MustCompile(`^[A-Z][A-Za-z]*$`)
 	for _, f := range ownFields(t) {
-		if slices.Contains(notOurs, f.path) {
+		if slices.Contains(foreignSchemas, f.path) {
 			continue
 		}
 		name := strings.TrimSuffix(f.path, "[]")
 		if f.schema.Type == "integer" && strings.Contains(f.schema.Description, "lamports") && !strings.HasSuffix(name, "Lamports") {
-			t.Errorf("%s is an amount of lamports, and its name does not say so", f.path)
+			t.Errorf("%s is an amount of lamports, but its name does not end with Lamports", f.path)
 		}
 		properties := slices.Sorted(maps.Keys(f.schema.Properties))
 		if slices.Equal(properties, []string{"key", "name"}) && !regexp.MustCompile(`(^|[a-z])(Secret|ConfigMap|secret|configMap)Refs?$`).MatchString(name[strings.LastIndex(name, ".")+1:]) {
-			t.Errorf("%s is a reference, and its name does not say to what kind of object", f.path)
+			t.Errorf("%s is a reference, but its name does not say the kind of object", f.path)
 		}
 		for _, e := range f.schema.Enum {
 			var text string
@@ -157,7 +157,7 @@ func TestNamesSayUnitAndKind(t *testing.T) {
 func TestListsAndStringsAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, f := range ownFields(t) {
-		if !strings.HasPrefix(f.path, ".spec") || slices.Contains(notOurs, f.path) {
+		if !strings.HasPrefix(f.path, ".spec") || slices.Contains(foreignSchemas, f.path) {
 			continue
 		}
 		switch s := f.schema; {
@@ -186,10 +186,10 @@ func boundsValues(s apiextensionsv1.JSONSchemaProps) bool {
 // bound is one limit of a field. The schema accepts the value on the limit, and refuses the
 // value beyond it, with a message that names the field and contains the text.
 type bound struct {
-	name         string
-	on, beyond   any
-	text         string
-	onIsNotValid bool // another limit of the field refuses the value on
+	name        string
+	on, beyond  any
+	text        string
+	onIsInvalid bool // another limit of the field refuses the value on
 }
 
 // The server must enforce every limit. The test sets each field of the samples to its
@@ -200,7 +200,7 @@ func TestBounds(t *testing.T) {
 	namespace := apiservertest.Namespace(t)
 	all := samples(t)
 	for _, f := range ownFields(t) {
-		if !strings.HasPrefix(f.path, ".spec.") || slices.Contains(notOurs, f.path) || f.composite() {
+		if !strings.HasPrefix(f.path, ".spec.") || slices.Contains(foreignSchemas, f.path) || f.composite() {
 			continue
 		}
 		t.Run(f.path, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestBounds(t *testing.T) {
 				}
 				// A rule over several fields may refuse a value on the limit. The field's own
 				// schema must not.
-				if err := submit(b.on); err != nil && !b.onIsNotValid && schemaRefuses(err, f.path) {
+				if err := submit(b.on); err != nil && !b.onIsInvalid && schemaRefuses(err, f.path) {
 					t.Errorf("%s: the value on the limit is refused: %v", b.name, err)
 				}
 				if err := submit(b.beyond); err == nil || !strings.Contains(err.Error(), b.text) || !strings.Contains(err.Error(), shownPath(f.path)) {
@@ -239,29 +239,29 @@ func bounds(s apiextensionsv1.JSONSchemaProps) []bound {
 	}
 	if s.MaxLength != nil {
 		long := strings.Repeat("1", int(*s.MaxLength))
-		list = append(list, bound{name: "maximum length", on: long, beyond: long + "1", text: fmt.Sprintf("may not be more than %d", *s.MaxLength), onIsNotValid: s.Pattern != "" || s.Format != ""})
+		list = append(list, bound{name: "maximum length", on: long, beyond: long + "1", text: fmt.Sprintf("may not be more than %d", *s.MaxLength), onIsInvalid: s.Pattern != "" || s.Format != ""})
 	}
 	if s.MinLength != nil && *s.MinLength == 1 {
 		list = append(list, bound{name: "minimum length", on: "1", beyond: "", text: "should be at least 1 chars long"})
 	}
 	if s.Pattern != "" {
-		list = append(list, bound{name: "pattern", beyond: "\n", text: "should match", onIsNotValid: true})
+		list = append(list, bound{name: "pattern", beyond: "\n", text: "should match", onIsInvalid: true})
 	}
 	if len(s.Enum) > 0 {
 		list = append(list, bound{name: "enum", on: strings.Trim(string(s.Enum[0].Raw), `"`), beyond: "neither", text: "Unsupported value"})
 	}
 	if s.MinItems != nil {
-		list = append(list, bound{name: "minimum of entries", beyond: []any{}, text: fmt.Sprintf("should have at least %d items", *s.MinItems), onIsNotValid: true})
+		list = append(list, bound{name: "minimum of entries", beyond: []any{}, text: fmt.Sprintf("should have at least %d items", *s.MinItems), onIsInvalid: true})
 	}
 	if s.MaxItems != nil {
-		list = append(list, bound{name: "maximum of entries", beyond: make([]any, *s.MaxItems+1), text: fmt.Sprintf("must have at most %d items", *s.MaxItems), onIsNotValid: true})
+		list = append(list, bound{name: "maximum of entries", beyond: make([]any, *s.MaxItems+1), text: fmt.Sprintf("must have at most %d items", *s.MaxItems), onIsInvalid: true})
 	}
 	if s.MaxProperties != nil {
 		many := map[string]any{}
 		for i := range *s.MaxProperties + 1 {
 			many[fmt.Sprintf("key-%d", i)] = "value"
 		}
-		list = append(list, bound{name: "maximum of keys", beyond: many, text: fmt.Sprintf("must have at most %d items", *s.MaxProperties), onIsNotValid: true})
+		list = append(list, bound{name: "maximum of keys", beyond: many, text: fmt.Sprintf("must have at most %d items", *s.MaxProperties), onIsInvalid: true})
 	}
 	return list
 }

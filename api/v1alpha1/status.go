@@ -7,14 +7,13 @@ import (
 // RelayPoolStatus is what the operator found at ObservedAt. Figures change
 // faster than they are written here: metrics have them live.
 type RelayPoolStatus struct {
-	// Conditions are all set on every pass, but those that do not apply, which are
-	// absent.
+	// Conditions are set on every pass. Conditions that do not apply are absent.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// ObservedGeneration is the newest spec that a pass has taken in.
+	// ObservedGeneration is the generation of the newest spec that a pass has processed.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// ObservedAt is when figures were last written.

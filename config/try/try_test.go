@@ -26,7 +26,7 @@ func read(t *testing.T, path string) []byte {
 }
 
 // The key is a copy, because a kustomization cannot include files from outside its folder.
-func TestTheVerifyingKeyIsTheCircuits(t *testing.T) {
+func TestTheVerifyingKeyIsACopyOfTheCircuits(t *testing.T) {
 	t.Parallel()
 	want := read(t, filepath.Join("..", "..", "hack", "circuit", "verification_key.json"))
 	if diff := cmp.Diff(string(want), string(read(t, "verification_key.json"))); diff != "" {
@@ -49,7 +49,7 @@ func TestTheRelayPoolIsForTheLocalChain(t *testing.T) {
 }
 
 // Only the image differs: pod, environment and mounts are those of config/try.
-func TestTheOfflineFleetReplacesTheOfficialPostgresAndNothingElse(t *testing.T) {
+func TestTheOfflineFleetReplacesOnlyThePostgresImage(t *testing.T) {
 	t.Parallel()
 	var got struct {
 		Resources []string

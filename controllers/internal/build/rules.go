@@ -119,7 +119,7 @@ func fleetAlerts() []alert {
 		},
 		{
 			"SubmissionsHeld", "max by (reason) (" + contract.MetricHeld.Name + `{,reason!~"(swap|router)_.+|no_route"}) > 0`, 5 * minute, severityCritical,
-			"accepted work waits for {{ $labels.reason }}, which more pods would not help",
+			"accepted work waits for {{ $labels.reason }}; more pods would not help",
 		},
 		{
 			// A swap under way when swaps are turned off still has to end.
@@ -158,7 +158,7 @@ func failureAlerts() []alert {
 	return []alert{
 		{
 			"StaleRoots", failed(`outcome="root_not_found"`, "0.1"), 15 * minute, severityWarning,
-			"a tenth of the submissions fail because their roots left the pool's ring",
+			"a tenth of the submissions fail because their roots left the pool's root history",
 		},
 		{
 			"ProgramRefusesSubmissions", failed(`outcome="program_error"`, "0.05"), 15 * minute, severityCritical,
@@ -166,7 +166,7 @@ func failureAlerts() []alert {
 		},
 		{
 			"NotesSpentElsewhere", failed(`outcome="nullifier_spent"`, "0.1"), 15 * minute, severityWarning,
-			"a tenth of the submissions spend notes that are gone",
+			"a tenth of the submissions spend notes that are already spent",
 		},
 		{
 			"SubmissionsFail", failed(`outcome!~"completed|internal|root_not_found|program_error|nullifier_spent"`, "0.05", "outcome"), 15 * minute, severityWarning,
@@ -287,7 +287,7 @@ func chainAlerts() []alert {
 		{
 			// Once a relay has read the tree, its metric stays, whatever endpoints answer later.
 			"PoolNotInitialised", "max(" + contract.MetricRPCUp.Name + "{}) == 1 unless on () max(" + contract.MetricTreeLeaves.Name + "{})", 10 * minute, severityCritical,
-			"endpoints answer, and the pool's tree is not there: it is not initialised, or it is another cluster's",
+			"endpoints answer, but the pool's tree does not exist: the pool is not initialised, or is on another cluster",
 		},
 		{
 			"TreeNearlyFull", fmt.Sprintf("max(%s{}) > %d", contract.MetricTreeLeaves.Name, treeNearlyFull), 10 * minute, severityWarning,

@@ -36,13 +36,13 @@ func TestNoRequestFailsWhileTheCertificateChanges(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var readers sync.WaitGroup
 	var mutex sync.Mutex
-	asked, failures := 0, []error(nil)
+	requests, failures := 0, []error(nil)
 	for range 2 {
 		readers.Go(func() {
 			for ctx.Err() == nil {
 				err := read(ctx)
 				mutex.Lock()
-				if asked++; err != nil && ctx.Err() == nil {
+				if requests++; err != nil && ctx.Err() == nil {
 					failures = append(failures, err)
 				}
 				mutex.Unlock()
@@ -61,20 +61,20 @@ func TestNoRequestFailsWhileTheCertificateChanges(t *testing.T) {
 		return nil
 	})
 	mutex.Lock()
-	before := asked
+	before := requests
 	mutex.Unlock()
-	pooltest.Eventually(t, "the last one is asked for", func() error {
+	pooltest.Eventually(t, "the last certificate serves requests", func() error {
 		mutex.Lock()
 		defer mutex.Unlock()
-		if asked < before+50 {
-			return fmt.Errorf("%d requests since", asked-before)
+		if requests < before+50 {
+			return fmt.Errorf("%d requests since", requests-before)
 		}
 		return nil
 	})
 	stop()
 	readers.Wait()
 	if len(failures) > 0 {
-		t.Errorf("%d of %d requests failed, the first: %v", len(failures), asked, failures[0])
+		t.Errorf("%d of %d requests failed, the first: %v", len(failures), requests, failures[0])
 	}
-	t.Logf("%d requests over %d certificates", asked, len(served))
+	t.Logf("%d requests over %d certificates", requests, len(served))
 }

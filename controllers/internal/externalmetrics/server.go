@@ -91,7 +91,7 @@ func (s *Server) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("serve external metrics: %w; set another address with --external-metrics-listen", err)
 	}
-	told := ""
+	lastLogged := ""
 	for {
 		server, err := s.newAPIServer(ctx, listener)
 		if err == nil {
@@ -103,8 +103,8 @@ func (s *Server) Start(ctx context.Context) error {
 			}
 			return nil
 		}
-		if text := err.Error(); text != told && ctx.Err() == nil {
-			told = text
+		if text := err.Error(); text != lastLogged && ctx.Err() == nil {
+			lastLogged = text
 			s.Log.ErrorContext(ctx, "serving external metrics failed", "error", err)
 		}
 		select {

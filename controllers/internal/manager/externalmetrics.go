@@ -63,7 +63,7 @@ func (e *External) SetupWithManager(m ctrl.Manager) error {
 		return err
 	}
 	if err := errors.Join(m.Add(certificate), m.Add(e.server), m.AddReadyzCheck("external-metrics", e.ready)); err != nil {
-		return fmt.Errorf("add what serves external metrics: %w", err)
+		return fmt.Errorf("add the server of external metrics: %w", err)
 	}
 	if e.Metrics != nil {
 		if err := e.Metrics.Register(externalmetrics.NewCollector(provider, certificate)); err != nil {

@@ -28,8 +28,8 @@ func bindAddress(address string) string {
 	return address
 }
 
-// metricsOptions serve metrics without TLS on a loopback address, and as secured does on
-// any other.
+// metricsOptions serve metrics without TLS on a loopback address, and as
+// withCertificates does on any other.
 func metricsOptions(l settings.Listening) metricsserver.Options {
 	o := metricsserver.Options{BindAddress: bindAddress(l.MetricsListen)}
 	if l.Loopback() || o.BindAddress == disabledAddress {

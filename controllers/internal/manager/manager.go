@@ -117,13 +117,13 @@ func (m *Manager) Add(components ...Component) error {
 func (m *Manager) Run(ctx context.Context) error {
 	// The manager must stop only after stopping is set, so its context is not derived from
 	// ctx.
-	told, stop := context.WithCancel(context.WithoutCancel(ctx))
+	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() {
 		m.stopping.Store(true)
 		stop()
 	})()
-	if err := m.Start(told); err != nil {
+	if err := m.Start(runCtx); err != nil {
 		return fmt.Errorf("run the manager: %w", err)
 	}
 	return nil

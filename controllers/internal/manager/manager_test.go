@@ -29,7 +29,7 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
-const patience = 2 * time.Minute
+const testTimeout = 2 * time.Minute
 
 func TestMain(m *testing.M) { apiservertest.Main(m) }
 
@@ -40,8 +40,8 @@ func noError(t *testing.T, err error) {
 	}
 }
 
-// configured returns a valid configuration for the cluster, that leads without a Lease.
-func configured(cluster *rest.Config, namespaces ...string) *settings.Config {
+// testConfig returns a valid configuration for the cluster, without leader election.
+func testConfig(cluster *rest.Config, namespaces ...string) *settings.Config {
 	return &settings.Config{
 		Run: settings.Run{
 			Namespaces: namespaces,
@@ -53,8 +53,8 @@ func configured(cluster *rest.Config, namespaces ...string) *settings.Config {
 	}
 }
 
-// started runs a Manager until the test ends.
-func started(t *testing.T, cfg *settings.Config) *Manager {
+// startManager runs a Manager until the test ends.
+func startManager(t *testing.T, cfg *settings.Config) *Manager {
 	t.Helper()
 	m, err := New(Options{Config: cfg, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	noError(t, err)
@@ -67,8 +67,8 @@ func started(t *testing.T, cfg *settings.Config) *Manager {
 	})
 	select {
 	case <-m.Elected():
-	case <-time.After(patience):
-		t.Fatal("the manager did not begin to work")
+	case <-time.After(testTimeout):
+		t.Fatal("the manager did not start to lead")
 	}
 	return m
 }
@@ -102,29 +102,29 @@ func (r *requests) on(c *rest.Config) *rest.Config {
 	return c
 }
 
-func (r *requests) of(resource string) []string {
+func (r *requests) matching(resource string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var of []string
+	var out []string
 	for _, line := range r.seen {
 		if strings.Contains(line, "/"+resource) {
-			of = append(of, line)
+			out = append(out, line)
 		}
 	}
-	return of
+	return out
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-func named(namespace, name string, labels map[string]string) metav1.ObjectMeta {
+func objectMeta(namespace, name string, labels map[string]string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels}
 }
 
 func relayPool(namespace, name string) *v1alpha1.RelayPool {
 	return &v1alpha1.RelayPool{
-		ObjectMeta: named(namespace, name, nil),
+		ObjectMeta: objectMeta(namespace, name, nil),
 		Spec: v1alpha1.RelayPoolSpec{
 			Pool:        v1alpha1.Pool{Profile: v1alpha1.Profile{Name: "development"}, VerifyingKeyConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "vk", Key: "vk.json"}},
 			Solana:      v1alpha1.Solana{Cluster: "devnet", Endpoints: []v1alpha1.Endpoint{{Name: "a", URL: "https://rpc.example"}}},
@@ -136,7 +136,7 @@ func relayPool(namespace, name string) *v1alpha1.RelayPool {
 }
 
 func configMap(namespace, name string, labels map[string]string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: named(namespace, name, labels)}
+	return &corev1.ConfigMap{ObjectMeta: objectMeta(namespace, name, labels)}
 }
 
 func names(list []corev1.ConfigMap) (names []string) {
@@ -150,10 +150,10 @@ func names(list []corev1.ConfigMap) (names []string) {
 func TestOnlyObjectsOfPoolsAreCached(t *testing.T) {
 	t.Parallel()
 	namespace, c := apiservertest.Namespace(t), admin(t)
-	noError(t, c.Create(t.Context(), configMap(namespace, "ours", build.Labels("demo"))))
-	noError(t, c.Create(t.Context(), configMap(namespace, "theirs", map[string]string{"app": "other"})))
+	noError(t, c.Create(t.Context(), configMap(namespace, "labelled", build.Labels("demo"))))
+	noError(t, c.Create(t.Context(), configMap(namespace, "other", map[string]string{"app": "other"})))
 	noError(t, c.Create(t.Context(), relayPool(namespace, "demo")))
-	pod := &corev1.Pod{ObjectMeta: named(namespace, "demo-1", build.Labels("demo")), Spec: corev1.PodSpec{
+	pod := &corev1.Pod{ObjectMeta: objectMeta(namespace, "demo-1", build.Labels("demo")), Spec: corev1.PodSpec{
 		NodeName:        "node",
 		SecurityContext: &corev1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault}},
 		Containers: []corev1.Container{{Name: "relay", Image: "relay", SecurityContext: &corev1.SecurityContext{
@@ -162,14 +162,14 @@ func TestOnlyObjectsOfPoolsAreCached(t *testing.T) {
 	}}
 	noError(t, c.Create(t.Context(), pod))
 
-	m := started(t, configured(apiservertest.Config(t), namespace))
+	m := startManager(t, testConfig(apiservertest.Config(t), namespace))
 	var maps corev1.ConfigMapList
 	noError(t, m.GetClient().List(t.Context(), &maps))
-	if diff := cmp.Diff([]string{"ours"}, names(maps.Items)); diff != "" {
+	if diff := cmp.Diff([]string{"labelled"}, names(maps.Items)); diff != "" {
 		t.Errorf("ConfigMaps (-want +got):\n%s", diff)
 	}
 	if len(maps.Items[0].ManagedFields) == 0 {
-		t.Error("the managed fields of an owned object are gone, by which drift is found")
+		t.Error("an owned object has lost its managed fields, which show drift")
 	}
 	var pools v1alpha1.RelayPoolList
 	noError(t, m.GetClient().List(t.Context(), &pools))
@@ -186,20 +186,20 @@ func TestOnlyObjectsOfPoolsAreCached(t *testing.T) {
 func TestSecretsAreReadOneByOne(t *testing.T) {
 	t.Parallel()
 	namespace, c := apiservertest.Namespace(t), admin(t)
-	noError(t, c.Create(t.Context(), &corev1.Secret{ObjectMeta: named(namespace, "db", build.Labels("demo"))}))
-	var asked requests
-	m := started(t, configured(asked.on(apiservertest.Config(t))))
+	noError(t, c.Create(t.Context(), &corev1.Secret{ObjectMeta: objectMeta(namespace, "db", build.Labels("demo"))}))
+	var recorded requests
+	m := startManager(t, testConfig(recorded.on(apiservertest.Config(t))))
 	for range 2 {
 		noError(t, m.GetClient().Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "db"}, &corev1.Secret{}))
 	}
 	want := "GET /api/v1/namespaces/" + namespace + "/secrets/db"
-	if diff := cmp.Diff([]string{want, want}, asked.of("secrets")); diff != "" {
+	if diff := cmp.Diff([]string{want, want}, recorded.matching("secrets")); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
 
-// The service account has a Role in each namespace and nothing else.
-func TestNamesakesElsewhereAreNotSeen(t *testing.T) {
+// The service account has a Role in two namespaces and nothing else.
+func TestOtherNamespacesAreNotRead(t *testing.T) {
 	t.Parallel()
 	one, two, other, c := apiservertest.Namespace(t), apiservertest.Namespace(t), apiservertest.Namespace(t), admin(t)
 	for _, namespace := range []string{one, two, other} {
@@ -208,19 +208,19 @@ func TestNamesakesElsewhereAreNotSeen(t *testing.T) {
 	}
 	user := "operator-of-" + one
 	for _, namespace := range []string{one, two} {
-		noError(t, c.Create(t.Context(), &rbacv1.Role{ObjectMeta: named(namespace, "operator", nil), Rules: []rbacv1.PolicyRule{
+		noError(t, c.Create(t.Context(), &rbacv1.Role{ObjectMeta: objectMeta(namespace, "operator", nil), Rules: []rbacv1.PolicyRule{
 			{APIGroups: []string{"", v1alpha1.Group}, Resources: []string{"configmaps", "relaypools"}, Verbs: []string{"get", "list", "watch"}},
 		}}))
 		noError(t, c.Create(t.Context(), &rbacv1.RoleBinding{
-			ObjectMeta: named(namespace, "operator", nil),
+			ObjectMeta: objectMeta(namespace, "operator", nil),
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "operator"},
 			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 		}))
 	}
 	limited, err := apiservertest.Server(t).User(user)
 	noError(t, err)
-	m := started(t, configured(limited, one, two))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	m := startManager(t, testConfig(limited, one, two))
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	var pools v1alpha1.RelayPoolList
 	noError(t, m.GetClient().List(ctx, &pools))
@@ -243,7 +243,7 @@ func TestAClusterWithoutTheResource(t *testing.T) {
 	t.Cleanup(func() { noError(t, server.Stop()) })
 	cluster, err := server.Config()
 	noError(t, err)
-	_, err = New(Options{Config: configured(cluster), Log: slog.New(slog.DiscardHandler)})
+	_, err = New(Options{Config: testConfig(cluster), Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "install the resource with kubectl apply --server-side -f config/crd") {
 		t.Errorf("error is %v, want one that says how to install it", err)
 	}
@@ -251,29 +251,29 @@ func TestAClusterWithoutTheResource(t *testing.T) {
 
 func TestOptionsAreRequired(t *testing.T) {
 	t.Parallel()
-	for name, o := range map[string]Options{"no configuration": {Log: slog.New(slog.DiscardHandler)}, "no log": {Config: configured(&rest.Config{})}} {
+	for name, o := range map[string]Options{"no configuration": {Log: slog.New(slog.DiscardHandler)}, "no log": {Config: testConfig(&rest.Config{})}} {
 		if _, err := New(o); err == nil {
-			t.Errorf("%s is taken", name)
+			t.Errorf("New accepts options with %s", name)
 		}
 	}
 }
 
-func TestMetricsAreForThoseWhoMay(t *testing.T) {
+func TestMetricsRequirePermission(t *testing.T) {
 	t.Parallel()
 	c, server := admin(t), apiservertest.Server(t)
-	const may = "prometheus-that-may"
-	noError(t, c.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: named("", may, nil), Rules: []rbacv1.PolicyRule{
+	const permitted = "prometheus-permitted"
+	noError(t, c.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: objectMeta("", permitted, nil), Rules: []rbacv1.PolicyRule{
 		{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
 	}}))
 	namespace := apiservertest.Namespace(t)
 	noError(t, c.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: named("", may, nil),
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: may},
-		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: may}},
+		ObjectMeta: objectMeta("", permitted, nil),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: permitted},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: permitted}},
 	}))
 	token := map[string]string{"nobody": "", "a stranger": "stranger"}
-	for _, name := range []string{may, "prometheus-that-may-not"} {
-		noError(t, c.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: named(namespace, name, nil)}))
+	for _, name := range []string{permitted, "prometheus-not-permitted"} {
+		noError(t, c.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: objectMeta(namespace, name, nil)}))
 		account, err := server.ServiceAccount(t.Context(), namespace, name)
 		noError(t, err)
 		token[name] = account.BearerToken
@@ -287,8 +287,8 @@ func TestMetricsAreForThoseWhoMay(t *testing.T) {
 		options metricsserver.Options
 		want    map[string]int
 	}{
-		"over TLS":      {withCertificates(metricsserver.Options{BindAddress: "127.0.0.1:0"}, ""), map[string]int{may: 200, "prometheus-that-may-not": 403, "a stranger": 500, "nobody": 401}},
-		"on a loopback": {plain, map[string]int{may: 200, "prometheus-that-may-not": 200, "a stranger": 200, "nobody": 200}},
+		"over TLS":      {withCertificates(metricsserver.Options{BindAddress: "127.0.0.1:0"}, ""), map[string]int{permitted: 200, "prometheus-not-permitted": 403, "a stranger": 500, "nobody": 401}},
+		"on a loopback": {plain, map[string]int{permitted: 200, "prometheus-not-permitted": 200, "a stranger": 200, "nobody": 200}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -319,9 +319,9 @@ func serve(t *testing.T, server metricsserver.Server, secure bool) string {
 	})
 	bound, ok := server.(interface{ GetBindAddr() string })
 	if !ok {
-		t.Fatalf("%T does not tell its address", server)
+		t.Fatalf("%T has no method GetBindAddr", server)
 	}
-	for deadline := time.Now().Add(patience); bound.GetBindAddr() == ""; {
+	for deadline := time.Now().Add(testTimeout); bound.GetBindAddr() == ""; {
 		if time.Now().After(deadline) {
 			t.Fatal("metrics are not served")
 		}
@@ -343,7 +343,7 @@ func ask(t *testing.T, url, token string) int {
 	}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // the pair is self-signed, made by the server under test
 	defer transport.CloseIdleConnections()
-	answer, err := (&http.Client{Transport: transport, Timeout: patience}).Do(request)
+	answer, err := (&http.Client{Transport: transport, Timeout: testTimeout}).Do(request)
 	noError(t, err)
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(answer.Body)

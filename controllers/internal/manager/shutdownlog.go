@@ -22,13 +22,13 @@ type quietShutdown struct {
 
 // Handle implements slog.Handler.
 func (f quietShutdown) Handle(ctx context.Context, r slog.Record) error {
-	if r.Message == afterStopMessage && f.stopping.Load() && lost(r) {
+	if r.Message == afterStopMessage && f.stopping.Load() && isLeaseLost(r) {
 		return nil
 	}
 	return f.Handler.Handle(ctx, r) //nolint:wrapcheck // the handler's own
 }
 
-func lost(r slog.Record) (found bool) {
+func isLeaseLost(r slog.Record) (found bool) {
 	r.Attrs(func(a slog.Attr) bool {
 		err, is := a.Value.Any().(error)
 		found = found || is && err.Error() == leaseLostMessage

@@ -35,7 +35,7 @@ func TestAStoppingLeaderLogsNoError(t *testing.T) {
 			stopping.Store(tt.stopping)
 			log.Error(tt.err, tt.message)
 			if got := out.Len() > 0; got != tt.want {
-				t.Errorf("it is logged: %t, %s", got, &out)
+				t.Errorf("logged: %t, want %t: %s", got, tt.want, &out)
 			}
 		})
 	}

@@ -55,7 +55,7 @@ func NewPreviewer(cluster *rest.Config, s pool.Settings) (*pool.Previewer, error
 	if err != nil {
 		return nil, err
 	}
-	asked, err := discovery.NewDiscoveryClientForConfig(cluster)
+	discoveryClient, err := discovery.NewDiscoveryClientForConfig(cluster)
 	if err != nil {
 		return nil, fmt.Errorf("make discovery client: %w", err)
 	}
@@ -63,7 +63,7 @@ func NewPreviewer(cluster *rest.Config, s pool.Settings) (*pool.Previewer, error
 	if err != nil {
 		return nil, fmt.Errorf("make client: %w", err)
 	}
-	return pool.NewPreviewer(pool.PreviewOptions{Client: c, Discovery: asked, Now: time.Now, Settings: s})
+	return pool.NewPreviewer(pool.PreviewOptions{Client: c, Discovery: discoveryClient, Now: time.Now, Settings: s})
 }
 
 // PoolSettings returns what the objects of fleets need to know about the operator.

@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-func TestTheOperatorsDeploymentUsesTheContractsNames(t *testing.T) {
+func TestOperatorDeploymentMatchesTheContract(t *testing.T) {
 	t.Parallel()
 	objects, _ := resources(t, filepath.Join(config, "default"))
 	d := pick[appsv1.Deployment](t, objects, "Deployment", "relaypool-operator")
@@ -42,14 +42,14 @@ func TestTheOperatorsDeploymentUsesTheContractsNames(t *testing.T) {
 	}
 	s := pick[corev1.Service](t, objects, "Service", "relaypool-operator-metrics")
 	if diff := cmp.Diff(d.Spec.Template.Labels, s.Spec.Selector); diff != "" || s.Spec.Ports[0].Port != contract.OperatorMetricsPort {
-		t.Errorf("the Service finds other pods, or another port: %s", diff)
+		t.Errorf("the Service selects other pods, or another port: %s", diff)
 	}
 	n := pick[networkingv1.NetworkPolicy](t, objects, "NetworkPolicy", "relaypool-operator")
 	if diff := cmp.Diff(d.Spec.Template.Labels, n.Spec.PodSelector.MatchLabels); diff != "" || n.Spec.Ingress[0].Ports[0].Port.IntValue() != contract.OperatorMetricsPort {
-		t.Errorf("the NetworkPolicy holds other pods, or another port: %s", diff)
+		t.Errorf("the NetworkPolicy selects other pods, or another port: %s", diff)
 	}
 	if d.Namespace != contract.OperatorSystemNamespace {
-		t.Errorf("it is installed in %s, want %s", d.Namespace, contract.OperatorSystemNamespace)
+		t.Errorf("the operator is installed in %s, want %s", d.Namespace, contract.OperatorSystemNamespace)
 	}
 	for _, u := range objects {
 		if ns := u.GetNamespace(); ns != "" && ns != contract.OperatorSystemNamespace {
@@ -58,11 +58,11 @@ func TestTheOperatorsDeploymentUsesTheContractsNames(t *testing.T) {
 	}
 	lease := pick[rbacv1.Role](t, objects, "Role", "relaypool-operator-leader-election")
 	if got := lease.Rules[1].ResourceNames; !slices.Equal(got, []string{contract.OperatorLease}) {
-		t.Errorf("the Lease may be %v, want %s", got, contract.OperatorLease)
+		t.Errorf("the Role permits the Leases %v, want %s", got, contract.OperatorLease)
 	}
 }
 
-func TestAlertsAndScrapesNameMetricsThatAreThere(t *testing.T) {
+func TestAlertsAndScrapesUseExistingMetrics(t *testing.T) {
 	t.Parallel()
 	known := map[string]contract.Metric{}
 	for _, m := range contract.OperatorMetrics() {
@@ -77,12 +77,12 @@ func TestAlertsAndScrapesNameMetricsThatAreThere(t *testing.T) {
 	for _, e := range expressions {
 		found := regexp.MustCompile(`(relaypool_\w+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(e[1], -1)
 		if len(found) == 0 {
-			t.Errorf("%s asks for no metric of ours", e[1])
+			t.Errorf("%s uses no metric of the operator", e[1])
 		}
 		for _, f := range found {
 			m, ok := known[f[1]]
 			if !ok {
-				t.Errorf("%s asks for %s, which the operator does not have", e[1], f[1])
+				t.Errorf("%s uses %s, which the operator does not have", e[1], f[1])
 			}
 			for _, label := range regexp.MustCompile(`(\w+)[=!]`).FindAllStringSubmatch(f[2], -1) {
 				if !slices.Contains(m.Labels, label[1]) {

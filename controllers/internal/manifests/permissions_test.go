@@ -72,19 +72,19 @@ func (r *recorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked, ok := permission(request.Method, request.URL)
+	requested, ok := permission(request.Method, request.URL)
 	if !ok {
 		return response, nil
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if response.StatusCode == http.StatusForbidden {
-		r.denied[asked] = true
+		r.denied[requested] = true
 	}
-	r.used[asked] = true
+	r.used[requested] = true
 	if response.StatusCode == http.StatusCreated {
 		// Applying an object that does not exist requires both patch and create.
-		_, what, _ := strings.Cut(asked, " ")
+		_, what, _ := strings.Cut(requested, " ")
 		r.used["create "+what] = true
 	}
 	return response, nil
@@ -125,7 +125,7 @@ func permission(method string, u *url.URL) (string, bool) {
 	return verb + " " + group + "/" + resource, verb != ""
 }
 
-func (r *recorder) all(of map[string]bool) []string {
+func (r *recorder) sorted(of map[string]bool) []string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	var out []string
@@ -143,9 +143,9 @@ func (silent) Backlog(context.Context, string) (pool.Backlog, error) {
 	return pool.Backlog{}, errors.New("no pod answers here")
 }
 
-// operate runs the whole operator with the rights of config until the test ends, limited
+// runOperator runs the whole operator with the rights of config until the test ends, limited
 // to the given namespaces if there are any.
-func operate(t *testing.T, config *rest.Config, namespaces ...string) {
+func runOperator(t *testing.T, config *rest.Config, namespaces ...string) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	m, err := manager.New(manager.Options{Log: log, Config: &settings.Config{
@@ -282,9 +282,9 @@ func (w *cluster) change(edit func(*v1alpha1.RelayPoolSpec)) {
 	})
 }
 
-// are waits until the RelayPool's objects of these kinds exist, and those of the other
+// awaitKinds waits until the RelayPool's objects of these kinds exist, and those of the other
 // optional kinds do not.
-func (w *cluster) are(what string, kinds ...schema.GroupVersionKind) {
+func (w *cluster) awaitKinds(what string, kinds ...schema.GroupVersionKind) {
 	w.t.Helper()
 	eventually(w.t, what, func() error {
 		for _, kind := range []schema.GroupVersionKind{
@@ -296,8 +296,8 @@ func (w *cluster) are(what string, kinds ...schema.GroupVersionKind) {
 			if err := client.IgnoreNotFound(err); err != nil {
 				return err
 			}
-			if there := u.GetName() != ""; there != slices.Contains(kinds, kind) {
-				return fmt.Errorf("a %s is there: %v", kind.Kind, there)
+			if exists := u.GetName() != ""; exists != slices.Contains(kinds, kind) {
+				return fmt.Errorf("%s exists: %v", kind.Kind, exists)
 			}
 		}
 		return nil
@@ -324,12 +324,12 @@ func (w *cluster) finish(name string, condition ...batchv1.JobConditionType) {
 	})
 }
 
-// explained are permissions that the operator needs for actions outside this test; each
+// usedElsewhere are permissions that the operator needs for actions outside this test; each
 // entry describes the action.
-func explained() map[string]string {
+func usedElsewhere() map[string]string {
 	return map[string]string{
-		"patch events.k8s.io/events":                 "an event that comes again within six minutes is counted by a patch, and whether one does is a matter of time",
-		"update relaypool.dev/relaypools/finalizers": "asked for by clusters that run OwnerReferencesPermissionEnforcement",
+		"patch events.k8s.io/events":                 "an event that repeats within six minutes is counted by a patch; whether one repeats depends on timing",
+		"update relaypool.dev/relaypools/finalizers": "required by clusters with OwnerReferencesPermissionEnforcement",
 	}
 }
 
@@ -337,7 +337,7 @@ func explained() map[string]string {
 // and a RelayPool, and the operator's account on it.
 func withFleet(t *testing.T, components ...string) (*cluster, *rest.Config) {
 	t.Helper()
-	server, _ := installed(t, components...)
+	server, _ := startWithManifests(t, components...)
 	must(t, server.Install(definitions()...))
 	admin, err := server.Config()
 	must(t, err)
@@ -352,10 +352,10 @@ func withFleet(t *testing.T, components ...string) (*cluster, *rest.Config) {
 	return w, account
 }
 
-// An operator for some namespaces needs bindings in those only, so that a team can install
+// An operator for some namespaces needs bindings only in these, so that a team can install
 // it without rights elsewhere. The threat model of docs/guides/tenancy.md lists line by line
 // what a thief of the operator's token can do.
-func TestForSomeNamespacesBindingsInThemSuffice(t *testing.T) {
+func TestNamespacedOperatorNeedsNoClusterWideBinding(t *testing.T) {
 	t.Parallel()
 	w, account := withFleet(t)
 	must(t, w.c.Create(t.Context(), &rbacv1.RoleBinding{
@@ -368,7 +368,7 @@ func TestForSomeNamespacesBindingsInThemSuffice(t *testing.T) {
 	eventually(t, "the binding holds", func() error {
 		return thief.List(t.Context(), &v1alpha1.RelayPoolList{}, client.InNamespace(w.pool.Namespace))
 	})
-	steals(t, thief, w.pool.Namespace, map[string]bool{
+	tryStolenToken(t, thief, w.pool.Namespace, map[string]bool{
 		"read a Secret of a fleet's namespace":    true,
 		"make pods in a fleet's namespace":        true,
 		"list RelayPools of all namespaces":       false,
@@ -380,21 +380,21 @@ func TestForSomeNamespacesBindingsInThemSuffice(t *testing.T) {
 		"give itself a role":                      false,
 		"have another account's token made":       true,
 	})
-	operate(t, w.calls.wrap(account), w.pool.Namespace)
-	w.live()
-	if denied := w.calls.all(w.calls.denied); len(denied) > 0 {
+	runOperator(t, w.calls.wrap(account), w.pool.Namespace)
+	w.runLifetime()
+	if denied := w.calls.sorted(w.calls.denied); len(denied) > 0 {
 		t.Errorf("the operator was denied %q", denied)
 	}
 }
 
 // With access to a whole cluster, a stolen token is as powerful as an administrator's: it
-// can make pods of any service account, anywhere. So nobody gets that access unasked.
-func TestForTheWholeClusterATokenIsAnAdministrators(t *testing.T) {
+// can make pods of any service account, anywhere. So the operator does not have that access by default.
+func TestClusterWideTokenIsAsPowerfulAsAnAdministrator(t *testing.T) {
 	t.Parallel()
 	w, account := withFleet(t, "cluster-wide")
 	thief, err := client.New(account, client.Options{Scheme: w.c.Scheme()})
 	must(t, err)
-	steals(t, thief, w.pool.Namespace, map[string]bool{
+	tryStolenToken(t, thief, w.pool.Namespace, map[string]bool{
 		"read a Secret of a fleet's namespace":    true,
 		"make pods in a fleet's namespace":        true,
 		"list RelayPools of all namespaces":       true,
@@ -408,9 +408,9 @@ func TestForTheWholeClusterATokenIsAnAdministrators(t *testing.T) {
 	})
 }
 
-// steals tries what a thief of the operator's token would try, and compares the results
+// tryStolenToken tries what a thief of the operator's token would try, and compares the results
 // with the threat model.
-func steals(t *testing.T, thief client.Client, fleets string, want map[string]bool) {
+func tryStolenToken(t *testing.T, thief client.Client, fleets string, want map[string]bool) {
 	t.Helper()
 	const elsewhere = "kube-system"
 	secret := func(namespace string) func() error {
@@ -458,12 +458,12 @@ func steals(t *testing.T, thief client.Client, fleets string, want map[string]bo
 		},
 	}
 	if len(want) != len(tries) {
-		t.Fatalf("%d outcomes are known of %d tries", len(want), len(tries))
+		t.Fatalf("%d expected outcomes for %d tries", len(want), len(tries))
 	}
 	for what, try := range tries {
 		err := try()
 		if want[what] && err != nil || !want[what] && !apierrors.IsForbidden(err) {
-			t.Errorf("a thief may %s: error is %v, want that he may: %t", what, err, want[what])
+			t.Errorf("with a stolen token, %s: error is %v, want it permitted: %t", what, err, want[what])
 		}
 	}
 }
@@ -471,41 +471,41 @@ func steals(t *testing.T, thief client.Client, fleets string, want map[string]bo
 func TestTheRoleAllowsExactlyTheOperatorsRequests(t *testing.T) {
 	t.Parallel()
 	w, account := withFleet(t, "cluster-wide")
-	operate(t, w.calls.wrap(account))
-	w.live()
+	runOperator(t, w.calls.wrap(account))
+	w.runLifetime()
 
-	if denied := w.calls.all(w.calls.denied); len(denied) > 0 {
+	if denied := w.calls.sorted(w.calls.denied); len(denied) > 0 {
 		t.Errorf("the operator was denied %q", denied)
 	}
-	used := w.calls.all(w.calls.used)
+	used := w.calls.sorted(w.calls.used)
 	for _, p := range permissions(operatorRole(t).Rules) {
 		// A watch that streams all objects at its start replaces a list, which the client
 		// needs only as a fallback.
 		asWatch := strings.Replace(p, "list ", "watch ", 1)
-		if explained()[p] == "" && !slices.Contains(used, p) && !slices.Contains(used, asWatch) {
-			t.Errorf("the operator may %s, and does not", p)
+		if usedElsewhere()[p] == "" && !slices.Contains(used, p) && !slices.Contains(used, asWatch) {
+			t.Errorf("the operator may %s, but never does", p)
 		}
 	}
 }
 
-// live takes the RelayPool through its whole lifetime.
-func (w *cluster) live() {
+// runLifetime takes the RelayPool through its whole lifetime.
+func (w *cluster) runLifetime() {
 	monitoring := []schema.GroupVersionKind{build.KindPodMonitor, build.KindPrometheusRule}
-	w.are("a fleet of a fixed size", monitoring...)
+	w.awaitKinds("a fleet of a fixed size", monitoring...)
 	w.change(func(s *v1alpha1.RelayPoolSpec) {
 		s.Pool.Gate, s.Replicas = v1alpha1.GateWarn, nil
 		s.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: 4}
 		anywhere := []v1alpha1.Destination{{CIDR: "10.0.0.0/8", Port: 5432}}
 		s.NetworkPolicy = &v1alpha1.NetworkPolicy{Database: anywhere, RPC: anywhere}
 	})
-	w.are("a fleet with an HPA and a network policy", append(monitoring, build.KindHorizontalPodAutoscaler, build.KindNetworkPolicy)...)
+	w.awaitKinds("a fleet with an HPA and a network policy", append(monitoring, build.KindHorizontalPodAutoscaler, build.KindNetworkPolicy)...)
 	w.change(func(s *v1alpha1.RelayPoolSpec) { s.Autoscaling.Provider = v1alpha1.ProviderKEDA })
-	w.are("a fleet that KEDA scales", append(monitoring, build.KindScaledObject, build.KindNetworkPolicy)...)
+	w.awaitKinds("a fleet that KEDA scales", append(monitoring, build.KindScaledObject, build.KindNetworkPolicy)...)
 	w.change(func(s *v1alpha1.RelayPoolSpec) {
 		s.Autoscaling, s.NetworkPolicy = nil, nil
 		s.Monitoring.PodMonitor, s.Monitoring.PrometheusRule = v1alpha1.Disabled, v1alpha1.Disabled
 	})
-	w.are("a fleet with nothing beside it")
+	w.awaitKinds("a fleet without optional objects")
 
 	// A rotation whose first Job fails once and is retried on request.
 	w.change(func(s *v1alpha1.RelayPoolSpec) { s.FeePayers.Rotation.Revision = 1 })
@@ -522,7 +522,7 @@ func (w *cluster) live() {
 			return err
 		}
 		if job.Status.StartTime != nil {
-			return errors.New("it is the old one")
+			return errors.New("it is the old Job")
 		}
 		return nil
 	})

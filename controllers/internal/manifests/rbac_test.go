@@ -28,8 +28,8 @@ func permissions(rules []rbacv1.PolicyRule) []string {
 	return slices.Compact(out)
 }
 
-// marked returns the permissions of the markers next to the reconciler.
-func marked(t *testing.T) []string {
+// markerPermissions returns the permissions of the markers next to the reconciler.
+func markerPermissions(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile("../pool/rbac.go")
 	must(t, err)
@@ -54,14 +54,13 @@ func operatorRole(t *testing.T) *rbacv1.ClusterRole {
 
 func TestTheRoleMatchesTheMarkers(t *testing.T) {
 	t.Parallel()
-	if diff := cmp.Diff(marked(t), permissions(operatorRole(t).Rules)); diff != "" {
+	if diff := cmp.Diff(markerPermissions(t), permissions(operatorRole(t).Rules)); diff != "" {
 		t.Errorf("run go generate ./config/rbac (-markers +config/rbac/role.yaml):\n%s", diff)
 	}
 }
 
-// Only config/cluster-wide gives rights to a whole cluster, and it is applied only when it is
-// named.
-func TestNothingReachesTheWholeClusterUnasked(t *testing.T) {
+// Only config/cluster-wide gives rights to a whole cluster. No other base includes it.
+func TestOnlyClusterWideBindsTheWholeCluster(t *testing.T) {
 	t.Parallel()
 	bound := func(base string) (kinds []string) {
 		objects, _ := resources(t, filepath.Join(config, base))
@@ -95,7 +94,7 @@ func TestNoRoleHasWildcards(t *testing.T) {
 				t.Errorf("%s gives %s", u.GetName(), p)
 			}
 			if what == "/secrets" && !slices.Contains([]string{"create", "get", "patch"}, verb) {
-				t.Errorf("%s gives %s: a key could be lost, or read by the way", u.GetName(), p)
+				t.Errorf("%s gives %s: a key could be deleted, or read by a list", u.GetName(), p)
 			}
 			if slices.Contains([]string{"impersonate", "escalate", "bind", "deletecollection"}, verb) {
 				t.Errorf("%s gives %s", u.GetName(), p)
@@ -103,6 +102,6 @@ func TestNoRoleHasWildcards(t *testing.T) {
 		}
 	}
 	if roles < 5 {
-		t.Errorf("%d roles were looked at", roles)
+		t.Errorf("%d roles were checked, want at least 5", roles)
 	}
 }

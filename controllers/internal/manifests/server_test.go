@@ -23,9 +23,9 @@ func TestMain(m *testing.M) {
 	apiservertest.Main(m)
 }
 
-// installed is a server on which config/default and these components were applied, as
+// startWithManifests is a server on which config/default and these components were applied, as
 // kubectl apply --server-side does it, with unknown fields refused.
-func installed(t *testing.T, components ...string) (*apiserver.Server, client.Client) {
+func startWithManifests(t *testing.T, components ...string) (*apiserver.Server, client.Client) {
 	t.Helper()
 	server := apiservertest.Start(t, apiserver.Options{})
 	rest, err := server.Config()
@@ -49,9 +49,9 @@ func installed(t *testing.T, components ...string) (*apiserver.Server, client.Cl
 	return server, c
 }
 
-func TestTheOperatorsPodIsTakenByARestrictedNamespace(t *testing.T) {
+func TestARestrictedNamespaceAcceptsTheOperatorsPod(t *testing.T) {
 	t.Parallel()
-	server, _ := installed(t)
+	server, _ := startWithManifests(t)
 	rest, err := server.Config()
 	must(t, err)
 	c, err := client.New(rest, client.Options{Scheme: clientscheme.Scheme})
@@ -66,6 +66,6 @@ func TestTheOperatorsPodIsTakenByARestrictedNamespace(t *testing.T) {
 	// The namespace enforces the restricted standard.
 	pod.Spec.Containers[0].SecurityContext = nil
 	if err := c.Create(t.Context(), pod, client.DryRunAll); err == nil {
-		t.Error("the namespace takes a pod that is not restricted")
+		t.Error("the namespace accepts a pod that is not restricted")
 	}
 }

@@ -46,7 +46,7 @@ type Collector struct {
 
 var _ prometheus.Collector = (*Collector)(nil)
 
-// New makes a Collector. It refuses options that lack a collaborator.
+// New makes a Collector. All options are required.
 func New(o Options) (*Collector, error) {
 	var missing []error
 	for _, option := range []struct {

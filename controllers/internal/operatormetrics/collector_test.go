@@ -76,7 +76,7 @@ func pools() []v1alpha1.RelayPool {
 	}
 }
 
-func known() readings {
+func knownReadings() readings {
 	return readings{
 		{Namespace: "a", Name: "well"}: {
 			At: now().Add(-12 * time.Second),
@@ -127,7 +127,7 @@ func compare(t *testing.T, c prometheus.Collector, m contract.Metric, samples ..
 
 func TestGaugesShowTheStatusOfRelayPools(t *testing.T) {
 	t.Parallel()
-	c := newCollector(t, known(), pools()...)
+	c := newCollector(t, knownReadings(), pools()...)
 	cases := map[string]struct {
 		metric  contract.Metric
 		samples []string
@@ -162,20 +162,20 @@ func TestGaugesShowTheStatusOfRelayPools(t *testing.T) {
 
 func TestEveryRelayPoolCountsOnceUnderEachCondition(t *testing.T) {
 	t.Parallel()
-	compare(t, newCollector(t, known(), pools()...), contract.MetricOperatorPools, counts(map[string][3]int{
+	compare(t, newCollector(t, knownReadings(), pools()...), contract.MetricOperatorPools, counts(map[string][3]int{
 		"Accepted": {1, 0, 2}, "Ready": {1, 0, 2}, "Reconciling": {1, 2, 0}, "Stalled": {0, 3, 0}, "AutoscalingActive": {},
 	}, 3)...)
 	// The series exist without any RelayPool, at 0.
-	compare(t, newCollector(t, known()), contract.MetricOperatorPools, counts(nil, 0)...)
+	compare(t, newCollector(t, knownReadings()), contract.MetricOperatorPools, counts(nil, 0)...)
 }
 
-// counts returns the samples of relaypool_operator_pools. said has the numbers of
-// RelayPools with True, False and Unknown by condition. For a condition that is not in
-// said, all are Unknown.
-func counts(said map[string][3]int, total int) []string {
+// counts returns the samples of relaypool_operator_pools. byCondition has the numbers
+// of RelayPools with True, False and Unknown. For a condition that is not in byCondition,
+// all are Unknown.
+func counts(byCondition map[string][3]int, total int) []string {
 	var out []string
 	for _, kind := range []string{"Accepted", "AutoscalingActive", "Available", "FeePayersFunded", "PoolInitialised", "Ready", "Reconciling", "SecretsResolved", "SpendingCapped", "Stalled"} {
-		n, ok := said[kind]
+		n, ok := byCondition[kind]
 		if !ok {
 			n = [3]int{0, 0, total}
 		}
@@ -186,15 +186,15 @@ func counts(said map[string][3]int, total int) []string {
 	return out
 }
 
-func TestARelayPoolThatIsGoneLeavesNoSample(t *testing.T) {
+func TestADeletedRelayPoolLeavesNoSample(t *testing.T) {
 	t.Parallel()
 	items := pools()
-	c := newCollector(t, known(), items[2])
+	c := newCollector(t, knownReadings(), items[2])
 	compare(t, c, contract.MetricOperatorPayerBalance)
 	compare(t, c, contract.MetricOperatorPoolCondition, `{condition="Ready",namespace="b",pool="lost",reason="ChainUnavailable",status="Unknown"} 1`)
 }
 
-func TestACacheThatCannotBeReadIsNotZeroRelayPools(t *testing.T) {
+func TestAnUnreadableCacheSendsNoSamples(t *testing.T) {
 	t.Parallel()
 	broken := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
@@ -210,7 +210,7 @@ func TestACacheThatCannotBeReadIsNotZeroRelayPools(t *testing.T) {
 	}
 }
 
-func TestCollectorsAreNotMadeOfNothing(t *testing.T) {
+func TestOptionsAreRequired(t *testing.T) {
 	t.Parallel()
 	_, err := operatormetrics.New(operatormetrics.Options{})
 	for _, name := range []string{"Pools", "Readings"} {
@@ -219,6 +219,6 @@ func TestCollectorsAreNotMadeOfNothing(t *testing.T) {
 		}
 	}
 	if _, err := operatormetrics.NewCountingApplier(nil); err == nil {
-		t.Error("passes of no applier are counted")
+		t.Error("NewCountingApplier accepts no applier")
 	}
 }

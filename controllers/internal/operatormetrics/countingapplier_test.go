@@ -17,21 +17,21 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// answers is an Applier with a fixed result.
-type answers struct {
+// fakeApplier is an Applier with a fixed result.
+type fakeApplier struct {
 	result apply.Result
 	err    error
 }
 
-func (a *answers) Apply(context.Context, *v1alpha1.RelayPool, []build.Object, ...apply.Option) (apply.Result, error) {
+func (a *fakeApplier) Apply(context.Context, *v1alpha1.RelayPool, []build.Object, ...apply.Option) (apply.Result, error) {
 	return a.result, a.err
 }
 
-func (*answers) Forget(types.NamespacedName) {}
+func (*fakeApplier) Forget(types.NamespacedName) {}
 
 func TestPassesAreCountedByOutcome(t *testing.T) {
 	t.Parallel()
-	inner := &answers{}
+	inner := &fakeApplier{}
 	p, err := operatormetrics.NewCountingApplier(inner)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestPassesAreCountedByOutcome(t *testing.T) {
 	deployment := apply.Ref{Kind: build.KindDeployment, Name: "demo"}
 	service := apply.Ref{Kind: build.KindService, Name: "demo"}
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "demo", errors.New("changed"))
-	for _, a := range []answers{
+	for _, a := range []fakeApplier{
 		{},
 		{},
 		{result: apply.Result{Applied: []apply.Ref{deployment, service}}},

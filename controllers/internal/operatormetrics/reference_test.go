@@ -33,10 +33,10 @@ var update = flag.Bool("update", false, "write docs/reference/operator-metrics.m
 
 const reference = "../../../docs/reference/operator-metrics.md"
 
-// everything returns a registry with at least one sample of each metric.
-func everything(t *testing.T) *prometheus.Registry {
+// fullRegistry returns a registry with at least one sample of each metric.
+func fullRegistry(t *testing.T) *prometheus.Registry {
 	t.Helper()
-	passes, err := operatormetrics.NewCountingApplier(&answers{result: apply.Result{Applied: []apply.Ref{{Kind: build.KindService, Name: "demo"}}}})
+	passes, err := operatormetrics.NewCountingApplier(&fakeApplier{result: apply.Result{Applied: []apply.Ref{{Kind: build.KindService, Name: "demo"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func everything(t *testing.T) *prometheus.Registry {
 		t.Fatal("there is another metric")
 	}
 	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(newCollector(t, known(), pools()...), passes, externalmetrics.NewCollector(provider, watched{}))
+	registry.MustRegister(newCollector(t, knownReadings(), pools()...), passes, externalmetrics.NewCollector(provider, watched{}))
 	return registry
 }
 
@@ -69,7 +69,7 @@ func (watched) Expires() time.Time { return time.Now().Add(24 * time.Hour) }
 
 func families(t *testing.T) map[string]*dto.MetricFamily {
 	t.Helper()
-	gathered, err := everything(t).Gather()
+	gathered, err := fullRegistry(t).Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestEveryMetricIsNamedInTheContract(t *testing.T) {
 	for _, c := range contract.OperatorMetrics() {
 		f := registered[c.Name]
 		if f == nil {
-			t.Errorf("%s is named, but has no sample", c.Name)
+			t.Errorf("%s is in the contract, but has no sample", c.Name)
 			continue
 		}
 		delete(registered, c.Name)
@@ -108,7 +108,7 @@ func TestEveryMetricIsNamedInTheContract(t *testing.T) {
 
 func TestMetricsFollowPrometheusConventions(t *testing.T) {
 	t.Parallel()
-	problems, err := testutil.GatherAndLint(everything(t))
+	problems, err := testutil.GatherAndLint(fullRegistry(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,8 +154,8 @@ func writeReference(registered map[string]*dto.MetricFamily) []byte {
 		if len(c.Labels) > 0 {
 			kind += " " + strings.Join(c.Labels, ", ")
 		}
-		says, _, _ := strings.Cut(c.Help, ". ") // the rest is in the metric's own help
-		fmt.Fprintf(&b, "- `%s` (%s): %s.\n", c.Name, kind, strings.TrimSuffix(says, "."))
+		sentence, _, _ := strings.Cut(c.Help, ". ") // the rest is in the metric's own help
+		fmt.Fprintf(&b, "- `%s` (%s): %s.\n", c.Name, kind, strings.TrimSuffix(sentence, "."))
 	}
 	return b.Bytes()
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// None is the address with which a server is off.
+// None is the address that turns a server off.
 const None = "none"
 
 const (

@@ -58,9 +58,9 @@ func load(t *testing.T, namespaceFile string, args ...string) (*Config, error) {
 	return flags.load(namespaceFile)
 }
 
-// sound returns a valid command line with the flags in more. It is for the whole cluster,
+// validArgs returns a valid command line with the flags in more. It is for the whole cluster,
 // unless more names namespaces.
-func sound(t *testing.T, more ...string) []string {
+func validArgs(t *testing.T, more ...string) []string {
 	t.Helper()
 	if !slices.ContainsFunc(more, func(arg string) bool { return strings.HasPrefix(arg, "--namespaces=") }) {
 		more = append([]string{"--cluster-wide"}, more...)
@@ -111,7 +111,7 @@ func TestFaults(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := load(t, "", sound(t, tt.flag)...)
+			_, err := load(t, "", validArgs(t, tt.flag)...)
 			var problems commandline.Problems
 			if !errors.As(err, &problems) || !strings.Contains(err.Error(), tt.want) {
 				t.Fatalf("error is %v, want %q in it", err, tt.want)
@@ -124,7 +124,7 @@ func TestFaults(t *testing.T) {
 }
 
 // Two servers with the same text, none or port 0, do not share an address.
-func TestListenersThatAreTurnedOffAreNoOneAddress(t *testing.T) {
+func TestDisabledListenersDoNotShareAnAddress(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
 		"both are off":             {"--metrics-listen=none", "--health-listen=none"},
@@ -132,14 +132,14 @@ func TestListenersThatAreTurnedOffAreNoOneAddress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := load(t, "", sound(t, flags...)...); err != nil {
-				t.Errorf("it is refused: %v", err)
+			if _, err := load(t, "", validArgs(t, flags...)...); err != nil {
+				t.Errorf("the flags are refused: %v", err)
 			}
 		})
 	}
 }
 
-func TestFaultsOfExternalMetricsCountWhereTheyAreServed(t *testing.T) {
+func TestExternalMetricsFlagsAreCheckedOnlyWhenServed(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ flag, want string }{
 		"a Service with a dot":         {"--external-metrics-service=a." + canary, "--external-metrics-service ($RELAYPOOL_EXTERNAL_METRICS_SERVICE): expected the name of a Service"},
@@ -149,11 +149,11 @@ func TestFaultsOfExternalMetricsCountWhereTheyAreServed(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := load(t, "", sound(t, "--leader-elect=false", tt.flag)...)
+			_, err := load(t, "", validArgs(t, "--leader-elect=false", tt.flag)...)
 			if err != nil {
-				t.Errorf("where none are served the error is %v", err)
+				t.Errorf("without external metrics the error is %v", err)
 			}
-			_, err = load(t, "", sound(t, "--leader-elect=false", "--external-metrics-listen=:6443", tt.flag)...)
+			_, err = load(t, "", validArgs(t, "--leader-elect=false", "--external-metrics-listen=:6443", tt.flag)...)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), canary) {
 				t.Errorf("error is %v, want %q in it", err, tt.want)
 			}
@@ -170,7 +170,7 @@ func TestAllFaultsAreReportedTogether(t *testing.T) {
 	}
 	for _, flag := range []string{"kubeconfig", "relay-image", "namespaces", "operator-namespace", "check-workers", "resync", "log-level"} {
 		if !slices.ContainsFunc(problems, func(p error) bool { return strings.HasPrefix(p.Error(), commandline.Setting(flag)+": ") }) {
-			t.Errorf("nothing is said of --%s: %v", flag, err)
+			t.Errorf("no problem names --%s: %v", flag, err)
 		}
 	}
 	if want := "the configuration has 7 problems:\n"; !strings.HasPrefix(err.Error(), want) {
@@ -178,9 +178,9 @@ func TestAllFaultsAreReportedTogether(t *testing.T) {
 	}
 }
 
-func TestNamespacesAndAllOfThemExcludeEachOther(t *testing.T) {
+func TestNamespacesAndClusterWideExcludeEachOther(t *testing.T) {
 	t.Parallel()
-	_, err := load(t, "", sound(t, "--namespaces=one,two", "--cluster-wide")...)
+	_, err := load(t, "", validArgs(t, "--namespaces=one,two", "--cluster-wide")...)
 	if want := "--cluster-wide ($RELAYPOOL_CLUSTER_WIDE): is set, and --namespaces ($RELAYPOOL_NAMESPACES) names 2"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error is %v, want %q in it", err, want)
 	}
@@ -202,7 +202,7 @@ func TestFlagsForTenantsMakeThePolicy(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg, err := load(t, "", sound(t, tt.args...)...)
+			cfg, err := load(t, "", validArgs(t, tt.args...)...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -249,9 +249,9 @@ func TestNamespaceOfTheOperator(t *testing.T) {
 	}
 }
 
-func TestTheClusterIsThatOfTheFile(t *testing.T) {
+func TestTheClusterComesFromTheKubeconfig(t *testing.T) {
 	t.Parallel()
-	cfg, err := load(t, "", sound(t)...)
+	cfg, err := load(t, "", validArgs(t)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func TestTheClusterIsThatOfTheFile(t *testing.T) {
 // the client configuration, which may contain credentials.
 func TestTheLogShowsEveryFlagAndNoCredentials(t *testing.T) {
 	t.Parallel()
-	cfg, err := load(t, "", sound(t, "--namespaces=one,two", "--lease-duration=20s")...)
+	cfg, err := load(t, "", validArgs(t, "--namespaces=one,two", "--lease-duration=20s")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestTheLogShowsEveryFlagAndNoCredentials(t *testing.T) {
 		name := strings.ReplaceAll(f.Name, "-", "_")
 		hidden := slices.Contains([]string{"help", "kubeconfig", "context"}, name)
 		if shown := strings.Contains(out.String(), `"`+name+`":`); shown == hidden {
-			t.Errorf("--%s is shown: %t", f.Name, shown)
+			t.Errorf("--%s is in the log: %t, want %t", f.Name, shown, !hidden)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 // EndpointApplyConfiguration represents a declarative configuration of the Endpoint type for use
 // with apply.
 //
-// The rules of URLs stand at the types rather than at the fields, because there
-// the API server's message would repeat the value, which may be a credential.
+// The rules of URLs are on the types, because the API server's message for a rule on a
+// field would repeat the value, which may be a credential.
 // Endpoint is one RPC server.
 type EndpointApplyConfiguration struct {
 	// Name is the endpoint's in logs, metrics and conditions, which never show its

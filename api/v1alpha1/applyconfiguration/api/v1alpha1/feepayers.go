@@ -20,11 +20,11 @@ type FeePayersApplyConfiguration struct {
 	// TargetBalanceLamports is what a payer is to be funded to, in lamports.
 	// Default: 1000000000, which is 1 SOL.
 	TargetBalanceLamports *int64 `json:"targetBalanceLamports,omitempty"`
-	// SpendCaps bound what the whole fleet spends. Default: one on transfers alone.
+	// SpendCaps bound what the whole fleet spends. Default: a cap on transfers only.
 	SpendCaps *SpendCapsApplyConfiguration `json:"spendCaps,omitempty"`
-	// Rotation replaces generated keys by new ones. Once set it stays, and goes
-	// up: for keys of your own make another RelayPool. Default: none, and the keys
-	// of revision 0.
+	// Rotation replaces generated keys by new ones. Once set it cannot be removed,
+	// and its revision only goes up: for keys of your own make another RelayPool.
+	// Default: none, and the keys of revision 0.
 	Rotation *RotationApplyConfiguration `json:"rotation,omitempty"`
 }
 

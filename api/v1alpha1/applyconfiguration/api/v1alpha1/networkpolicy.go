@@ -9,9 +9,9 @@ import (
 // NetworkPolicyApplyConfiguration represents a declarative configuration of the NetworkPolicy type for use
 // with apply.
 //
-// NetworkPolicy confines the pods' traffic: in, the API for everybody or for
-// those named, and the operations port for the operator and those named; out,
-// name lookups and what is named.
+// NetworkPolicy confines the pods' traffic. Ingress: the API is for everybody or for
+// APIFrom, and the operations port is for the operator and OperationsFrom. Egress: DNS
+// and the named destinations.
 type NetworkPolicyApplyConfiguration struct {
 	// APIFrom are who may reach the API. Default: everybody.
 	APIFrom []v1.NetworkPolicyPeer `json:"apiFrom,omitempty"`

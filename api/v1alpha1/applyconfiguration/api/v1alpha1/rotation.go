@@ -5,9 +5,10 @@ package v1alpha1
 // RotationApplyConfiguration represents a declarative configuration of the Rotation type for use
 // with apply.
 //
-// Rotation replaces the generated keys: new ones are made and funded from the
-// old, the fleet uses the new, and once nothing of the old can land any more,
-// what is left is swept to the new and the old are retired.
+// Rotation replaces the generated keys. New keys are made and funded from the
+// old ones, and the fleet uses them. Once no transaction of the old keys can land
+// any more, their remaining funds are swept to the new keys, and the old keys are
+// retired.
 type RotationApplyConfiguration struct {
 	// Revision of the keys. Raising it by one starts a rotation; it never goes
 	// down. Keys of a RelayPool without rotation have revision 0. Example: 1
