@@ -337,7 +337,7 @@ func TestErrorCodesMatchAgave(t *testing.T) {
 		"an unknown account encoding":     {"getAccountInfo", `[` + wallet + `,{"encoding":"hex"}]`, -32602, "Invalid params: parameter 2: unknown variant `hex`"},
 		"too many accounts":               {"getMultipleAccounts", `[` + many(101, wallet) + `]`, -32602, "Too many inputs provided; max 100"},
 		"too many signatures":             {"getSignatureStatuses", `[` + many(257, signature) + `]`, -32602, "Too many inputs provided; max 256"},
-		"a signature of another length":   {"getSignatureStatuses", `[["abc"]]`, -32602, "Invalid params: parameter 1: invalid"},
+		"a signature of another length":   {"getSignatureStatuses", `[["abc"]]`, -32602, "Invalid params: parameter 1: decode"},
 		"too many fee addresses":          {"getRecentPrioritizationFees", `[` + many(129, wallet) + `]`, -32602, "Too many inputs provided; max 128"},
 		"a limit of 0":                    {"getSignaturesForAddress", `[` + wallet + `,{"limit":0}]`, -32602, "Invalid limit; max 1000"},
 		"a limit above the maximum":       {"getSignaturesForAddress", `[` + wallet + `,{"limit":1001}]`, -32602, "Invalid limit; max 1000"},
