@@ -3,9 +3,8 @@
 // other: nothing accepted may be lost, and nothing may be sent twice.
 //
 // Run it by make drill, with SEED=n for another schedule and DURATION for a
-// longer or shorter load. The seed decides what happens and when; how the
-// processes answer is up to the machine, so that a fault may take some runs of
-// one seed to show again.
+// longer or shorter load. The seed decides what happens and when, but not how fast
+// the processes answer: it may take several runs of a seed to reproduce a fault.
 package main
 
 import (
@@ -37,10 +36,10 @@ func main() {
 	}
 }
 
-// hostile chooses the number of endpoints, the false claims of one of them, and the attacks
+// chooseHostility chooses the number of endpoints, the false claims of one of them, and the attacks
 // of hostile clients. One of two endpoints is hostile when the seed is even, and one of
 // three when it ends in 5.
-func hostile(who, lies string, seed uint64) (endpoints int, lying, attacks []string, err error) {
+func chooseHostility(who, lies string, seed uint64) (endpoints int, lying, attacks []string, err error) {
 	if who == "seed" {
 		switch {
 		case seed%2 == 0:
@@ -76,14 +75,14 @@ func run(ctx context.Context, args []string) error {
 	quiet := flags.Duration("quiet", 5*time.Minute, "how long to wait for every outcome to be final")
 	rate := flags.Float64("rate", 8, "new `spends` a second, on average")
 	swaps := flags.Float64("swaps", 0.25, "`share` of the spends that are swaps")
-	hostility := flags.String("hostility", "seed", "`who` is hostile: seed, by which the seed decides; two or three for one of so many endpoints, and clients; clients; or none")
+	hostility := flags.String("hostility", "seed", "`who` is hostile: two or three (one of so many endpoints, and clients), clients, none, or seed (decided by the seed)")
 	lies := flags.String("lies", "", "`names` of a hostile endpoint's lies, separated by commas; all when empty")
-	root := flags.String("root", ".", "`checkout` that the relay is built from, to drill another one's")
+	root := flags.String("root", ".", "`checkout` that the relay is built from")
 	out := flags.String("out", filepath.Join("bin", "drill"), "`folder` for the report and its picture")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	endpoints, lying, attacks, err := hostile(*hostility, *lies, *seed)
+	endpoints, lying, attacks, err := chooseHostility(*hostility, *lies, *seed)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 // on both endpoints.
 const shortSeed = 1206
 
-// TestShortDrill is a small make drill: faster slots, a few seconds of load, and one hostile
-// endpoint and hostile clients, since no other test has all of it at once.
+// TestShortDrill runs a short drill with faster slots, one hostile endpoint and hostile
+// clients. No other test has all of these at once.
 func TestShortDrill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")

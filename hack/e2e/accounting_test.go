@@ -136,7 +136,7 @@ func (f *fleet) gather(t *testing.T, records []load.Record) *verify.Evidence {
 	t.Helper()
 	e := &verify.Evidence{
 		Fees: f.stage.Profile.Fees, SwapTimeout: f.stage.Profile.SwapTimeout, SwapGrace: swapGrace,
-		Records: records, SwapAnswers: make(map[uuid.UUID]verify.SwapStatus), ProofAEncoding: groth16.Plain.String(), // the sign that the local chain's program takes
+		Records: records, SwapAnswers: make(map[uuid.UUID]verify.SwapStatus), ProofAEncoding: groth16.Plain.String(), // the encoding that the local chain's program accepts
 	}
 	keys, _ := f.payers(t)
 	ok(t, f.stage.withDatabase(f.ctx, f.name, func(conn *pgx.Conn) error {
@@ -166,7 +166,7 @@ func (f *fleet) gather(t *testing.T, records []load.Record) *verify.Evidence {
 		e.Payers[i].Closing, err = reader.Balance(f.ctx, e.Payers[i].Key)
 		ok(t, err)
 	}
-	ok(t, reader.Left(f.ctx, f.stage.Market.VaultSOL, e))
+	ok(t, reader.FindLeftAccounts(f.ctx, f.stage.Market.VaultSOL, e))
 	return e
 }
 

@@ -39,22 +39,22 @@ type Options struct {
 	Duration time.Duration
 	// Quiet bounds the wait for every outcome to be final, after the load.
 	Quiet time.Duration
-	// Relays, Endpoints and Payers are their numbers.
+	// Relays, Endpoints and Payers are the numbers of relays, RPC endpoints and fee payers.
 	Relays, Endpoints, Payers int
-	// Lies are the false claims of one of the endpoints, by LieNames. Attacks are the
-	// actions of hostile clients, by AttackNames. Both are empty for a drill without
-	// hostility.
+	// Lies are names of LieNames: one endpoint makes these false claims. Attacks are
+	// names of AttackNames: hostile clients do these actions. Both are empty for a drill
+	// without hostility.
 	Lies, Attacks []string
 	// Swaps is the share of spends that are swaps.
 	Swaps float64
-	// Rate is the average number of new spends a second; InFlight bounds those under way.
+	// Rate is the average number of new spends a second; InFlight bounds the unfinished ones.
 	Rate     float64
 	InFlight int
 	// PollMin and PollMax bound a client's pause between two requests of /status.
 	// PauseMax bounds its pause before a repeat.
 	PollMin, PollMax, PauseMax time.Duration
-	// Slot is the time of a slot. FinalizeAfter is the number of blocks that make one
-	// final.
+	// Slot is the duration of a slot. A block is final when FinalizeAfter blocks are on
+	// top of it.
 	Slot          time.Duration
 	FinalizeAfter uint64
 	// Progress receives progress lines at intervals.
@@ -69,8 +69,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("drill options: Duration %s, Quiet %s and Slot %s, expected more than 0", o.Duration, o.Quiet, o.Slot)
 	case o.Relays < 1 || o.Endpoints < 1 || o.Payers < 1:
 		return fmt.Errorf("drill options: %d relays, %d endpoints and %d payers, expected 1 or more of each", o.Relays, o.Endpoints, o.Payers)
-	case unknown(o.Lies, LieNames()) != "" || unknown(o.Attacks, AttackNames()) != "":
-		return fmt.Errorf("drill options: no lie %q or no attack %q, expected some of %q and %q", unknown(o.Lies, LieNames()), unknown(o.Attacks, AttackNames()), LieNames(), AttackNames())
+	case firstUnknown(o.Lies, LieNames()) != "" || firstUnknown(o.Attacks, AttackNames()) != "":
+		return fmt.Errorf("drill options: unknown lie %q or attack %q, expected names of %q and %q", firstUnknown(o.Lies, LieNames()), firstUnknown(o.Attacks, AttackNames()), LieNames(), AttackNames())
 	case len(o.Lies) > 0 && o.Endpoints < 2:
 		return errors.New("drill options: Lies with one endpoint, expected 2 or more: a single endpoint's answers cannot be checked")
 	case o.Swaps < 0 || o.Swaps > 1:
@@ -81,8 +81,8 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// unknown is the first of the names that is not among the known ones; "" for none.
-func unknown(names, known []string) string {
+// firstUnknown returns the first name that is not in known; "" if all are known.
+func firstUnknown(names, known []string) string {
 	if i := slices.IndexFunc(names, func(name string) bool { return !slices.Contains(known, name) }); i >= 0 {
 		return names[i]
 	}
@@ -95,7 +95,7 @@ type Outcome struct {
 	Evidence *verify.Evidence
 	Timeline timeline.Timeline
 	Clients  load.Progress
-	// Exits are the ends of relay processes, except kills.
+	// Exits are the exits of relay processes that were not killed.
 	Exits []Exit
 	// Unfinished is the number of submissions without a final outcome when the wait for them
 	// ended.
@@ -104,8 +104,8 @@ type Outcome struct {
 	Duration, QuietDuration time.Duration
 	// CutConnections is the number of database connections that were cut.
 	CutConnections int64
-	// Orphaned is the number of relays that ended because their database was unreachable.
-	Orphaned int
+	// EndedWithoutDatabase counts relays that exited because their database was unreachable.
+	EndedWithoutDatabase int
 	// BasePrice returns the output for an amount of lamports at the usual price of
 	// the market.
 	BasePrice func(lamports uint64) (out uint64)
@@ -126,51 +126,52 @@ type arena struct {
 	o     Options
 	began time.Time
 
-	http     *http.Client
-	box      *sandbox.Sandbox
-	database *database
-	network  *network
-	relays   []*relay
-	eyes     *gather.Chain
-	load     *load.Load
-	director *director
+	http        *http.Client
+	box         *sandbox.Sandbox
+	database    *database
+	network     *network
+	relays      []*relay
+	chainReader *gather.Chain
+	load        *load.Load
+	director    *director
 
-	cut   atomic.Int64
-	mu    sync.Mutex
-	exits []Exit
-	// orphaned counts relays that ended because their database was away.
-	orphaned int
-	// attacked counts attacks, hostile the relays' answers to them.
-	attacked int
-	hostile  map[verify.HostileAnswer]int
-	samples  []timeline.Sample
-	rings    []verify.RootHistory
-	finality []verify.Finality
+	connectionsCut atomic.Int64
+	mu             sync.Mutex
+	exits          []Exit
+	// endedWithoutDatabase counts relays that exited because their database was unreachable.
+	endedWithoutDatabase int
+	// attackCount counts attacks, hostileAnswers the relays' answers to them.
+	attackCount    int
+	hostileAnswers map[verify.HostileAnswer]int
+	samples        []timeline.Sample
+	rootHistories  []verify.RootHistory
+	finality       []verify.Finality
 	// undone are the transactions that forks undid.
 	undone map[solana.Signature]bool
-	// opening are the payers' lamports at the start, airdrops their income since.
-	opening  map[solana.PublicKey]uint64
-	airdrops map[solana.PublicKey][]solana.Signature
-	// vault is the market's wrapped SOL at the start, in lamports.
-	vault uint64
+	// openingBalances are the payers' lamports at the start, airdrops the airdrops to
+	// them since.
+	openingBalances map[solana.PublicKey]uint64
+	airdrops        map[solana.PublicKey][]solana.Signature
+	// vaultOpening is the market's wrapped SOL at the start, in lamports.
+	vaultOpening uint64
 }
 
-// Run carries out a drill and gathers the evidence. An error is the drill's own; faults of
-// relays are in the outcome.
+// Run carries out a drill and gathers the evidence. An error means that the drill itself
+// failed; faults of relays are in the outcome.
 func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	a := &arena{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.InFlight}}, opening: make(map[solana.PublicKey]uint64), airdrops: make(map[solana.PublicKey][]solana.Signature), undone: make(map[solana.Signature]bool), hostile: make(map[verify.HostileAnswer]int)}
+	a := &arena{o: o, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: o.InFlight}}, openingBalances: make(map[solana.PublicKey]uint64), airdrops: make(map[solana.PublicKey][]solana.Signature), undone: make(map[solana.Signature]bool), hostileAnswers: make(map[verify.HostileAnswer]int)}
 	defer a.http.CloseIdleConnections()
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var keeping sync.WaitGroup
+	var keepers sync.WaitGroup
 	defer func() {
 		stop()
-		for _, r := range a.relays { // after a failed drill they still run
+		for _, r := range a.relays { // they still run after a failed drill
 			err = errors.Join(err, r.kill())
 		}
-		keeping.Wait()
+		keepers.Wait()
 		if a.box != nil {
 			err = errors.Join(err, a.box.Close(context.WithoutCancel(ctx)))
 		}
@@ -179,7 +180,7 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 		return nil, err
 	}
 	for _, r := range a.relays {
-		keeping.Go(func() { r.keep(background) })
+		keepers.Go(func() { r.keepRunning(background) })
 	}
 	ready, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("a minute has passed"))
 	defer cancel()
@@ -191,7 +192,7 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 	return a.drill(ctx)
 }
 
-// drill is the timed part: load and faults, the wait for outcomes, evidence.
+// drill runs the timed part: load and faults, the wait for outcomes, evidence.
 func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	events := schedule.Make(schedule.Options{
 		Seed: a.o.Seed, Duration: a.o.Duration, Relays: a.o.Relays, Endpoints: a.o.Endpoints,
@@ -207,21 +208,21 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 
 	arrivals, stopArrivals := context.WithTimeout(ctx, a.o.Duration)
 	defer stopArrivals()
-	patience, giveUp := context.WithTimeout(ctx, a.o.Duration+a.o.Quiet)
-	defer giveUp()
-	clients.Go(func() { a.load.Run(patience, arrivals) })
-	directed := a.director.run(ctx, events)
+	untilQuiet, stopWaiting := context.WithTimeout(ctx, a.o.Duration+a.o.Quiet)
+	defer stopWaiting()
+	clients.Go(func() { a.load.Run(untilQuiet, arrivals) })
+	directorErr := a.director.run(ctx, events)
 	<-arrivals.Done()
-	cleared := a.network.clear()
+	clearErr := a.network.clear()
 	a.say("load and faults have ended; waiting for every outcome to be final")
-	quiet := time.Now()
+	quietStart := time.Now()
 	clients.Wait()
-	open, err := a.awaitQuiet(patience)
-	silence := time.Since(quiet)
-	directed = errors.Join(directed, a.director.endLastingLies())
+	open, err := a.awaitQuiet(untilQuiet)
+	quietDuration := time.Since(quietStart)
+	directorErr = errors.Join(directorErr, a.director.endLastingLies())
 	stopWatching()
 	watchers.Wait()
-	if err := errors.Join(directed, cleared, err, ctx.Err()); err != nil {
+	if err := errors.Join(directorErr, clearErr, err, ctx.Err()); err != nil {
 		return nil, err
 	}
 	e, err := a.gather(ctx)
@@ -230,7 +231,7 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	}
 	return &Outcome{
 		Events: events, Evidence: e, Clients: a.load.Journal().Progress(), Exits: a.exits, Unfinished: open,
-		Duration: time.Since(a.began), QuietDuration: silence, CutConnections: a.cut.Load(), Orphaned: a.orphaned,
+		Duration: time.Since(a.began), QuietDuration: quietDuration, CutConnections: a.connectionsCut.Load(), EndedWithoutDatabase: a.endedWithoutDatabase,
 		Router: a.network.routerCounts(), Lies: a.network.lieCounts(), BasePrice: basePrice,
 		Timeline: timeline.Timeline{
 			Title: fmt.Sprintf("Drill with seed %d", a.o.Seed), Load: a.o.Duration,
@@ -255,13 +256,13 @@ func (a *arena) lanes() (lanes []string) {
 	return lanes
 }
 
-func (a *arena) exited(e Exit) {
+func (a *arena) recordExit(e Exit) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	// As in a cluster, a relay that finds no database at its start exits and is started
 	// again. An exit at another time or for another reason is a fault.
-	if e.Fault != "" && e.Lived < maxStartFailure && a.database.awaySince(e.At.Add(-e.Lived)) {
-		a.orphaned++
+	if e.Fault != "" && e.Lived < maxStartFailure && a.database.wasDownSince(e.At.Add(-e.Lived)) {
+		a.endedWithoutDatabase++
 		return
 	}
 	a.exits = append(a.exits, e)
@@ -270,11 +271,11 @@ func (a *arena) exited(e Exit) {
 // awaitQuiet waits until every submission's outcome is final. It returns the
 // number of submissions without a final outcome when ctx ends first.
 func (a *arena) awaitQuiet(ctx context.Context) (open int, err error) {
-	asking := context.WithoutCancel(ctx)
+	queryCtx := context.WithoutCancel(ctx)
 	for {
 		var working, unfinalized int
-		if err := a.database.withConnection(asking, func(conn *pgx.Conn) (err error) {
-			working, unfinalized, err = gather.Open(asking, conn)
+		if err := a.database.withConnection(queryCtx, func(conn *pgx.Conn) (err error) {
+			working, unfinalized, err = gather.Open(queryCtx, conn)
 			return err
 		}); err != nil {
 			return 0, err
@@ -288,7 +289,7 @@ func (a *arena) awaitQuiet(ctx context.Context) (open int, err error) {
 
 // gather stops the relays, so that nothing changes any more, and reads the evidence.
 func (a *arena) gather(ctx context.Context) (*verify.Evidence, error) {
-	pages, told := a.metrics(ctx), a.swapStatuses(ctx)
+	metricsPages, swapAnswers := a.metrics(ctx), a.swapStatuses(ctx)
 	var stopping sync.WaitGroup
 	for _, r := range a.relays {
 		stopping.Go(r.stop)
@@ -297,42 +298,42 @@ func (a *arena) gather(ctx context.Context) (*verify.Evidence, error) {
 	a.say("relays have stopped, reading database and chain")
 	profile := a.box.Pool.Profile
 	e := &verify.Evidence{
-		Fees: profile.Fees, SwapTimeout: profile.SwapTimeout, SwapGrace: a.swapGrace(), SwapAnswers: told,
-		Records: a.load.Journal().Records(), RootHistories: a.rings, Undone: a.undone,
-		Heights: a.eyes.Heights, Finality: a.finality, HostileAnswers: a.hostile, ProofAEncoding: groth16.Plain.String(), // the sign that the local chain's program takes
+		Fees: profile.Fees, SwapTimeout: profile.SwapTimeout, SwapGrace: a.swapGrace(), SwapAnswers: swapAnswers,
+		Records: a.load.Journal().Records(), RootHistories: a.rootHistories, Undone: a.undone,
+		Heights: a.chainReader.Heights, Finality: a.finality, HostileAnswers: a.hostileAnswers, ProofAEncoding: groth16.Plain.String(), // the encoding that the local chain's program accepts
 	}
 	// The last transactions may not be finalized yet.
 	a.box.Chain.Finalize()
 	if _, err := a.box.Ledger(ctx); err != nil {
 		e.LedgerFault = err.Error()
 	}
-	last, err := a.eyes.Client.GetSlot(ctx, rpc.CommitmentFinalized)
+	last, err := a.chainReader.Client.GetSlot(ctx, rpc.CommitmentFinalized)
 	if err != nil {
 		return nil, fmt.Errorf("read the finalized slot: %w", err)
 	}
-	if e.Transactions, err = a.eyes.Transactions(ctx, last); err != nil {
+	if e.Transactions, err = a.chainReader.Transactions(ctx, last); err != nil {
 		return nil, err
 	}
-	at, err := vault()
+	vault, err := vaultAddress()
 	if err != nil {
 		return nil, err
 	}
-	e.Vault.Opening = a.vault
-	if err := a.eyes.Left(ctx, at, e); err != nil {
+	e.Vault.Opening = a.vaultOpening
+	if err := a.chainReader.FindLeftAccounts(ctx, vault, e); err != nil {
 		return nil, err
 	}
 	if err := a.database.withConnection(ctx, func(conn *pgx.Conn) error { return a.gatherRows(ctx, conn, e) }); err != nil {
 		return nil, err
 	}
-	return e, a.search(e, pages)
+	return e, a.search(e, metricsPages)
 }
 
 // gatherRows reads the database, and the payers' balances on the chain.
 func (a *arena) gatherRows(ctx context.Context, conn *pgx.Conn, e *verify.Evidence) error {
 	for _, key := range a.box.Payers {
-		payer := verify.Payer{Key: key.PublicKey(), Opening: a.opening[key.PublicKey()]}
+		payer := verify.Payer{Key: key.PublicKey(), Opening: a.openingBalances[key.PublicKey()]}
 		var err error
-		if payer.Closing, err = a.eyes.Balance(ctx, payer.Key); err != nil {
+		if payer.Closing, err = a.chainReader.Balance(ctx, payer.Key); err != nil {
 			return err
 		}
 		if payer.Funded, err = a.funded(ctx, payer.Key); err != nil {

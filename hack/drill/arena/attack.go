@@ -27,13 +27,13 @@ import (
 // nothing but HTTP.
 func attacks() map[string]func(*attacker, context.Context) {
 	return map[string]func(*attacker, context.Context){
-		"forges":          (*attacker).forge,
-		"wrong sign":      (*attacker).negate,
-		"long fields":     (*attacker).overfill,
-		"stalled readers": (*attacker).stall,
-		"copies":          (*attacker).copyLanded,
-		"spends twice":    (*attacker).spendTwice,
-		"closes accounts": (*attacker).closeAccounts,
+		"forges":               (*attacker).forge,
+		"wrong proof encoding": (*attacker).negate,
+		"long fields":          (*attacker).overfill,
+		"stalled readers":      (*attacker).stall,
+		"copies":               (*attacker).copyLanded,
+		"spends twice":         (*attacker).spendTwice,
+		"closes accounts":      (*attacker).closeAccounts,
 	}
 }
 
@@ -41,9 +41,9 @@ func attacks() map[string]func(*attacker, context.Context) {
 func AttackNames() []string { return slices.Sorted(maps.Keys(attacks())) }
 
 const (
-	// hostileNumbers is the first number of hostile spends, above those of honest clients.
-	// Each event has hostileSpends numbers.
-	hostileNumbers, hostileSpends = 1 << 40, 1 << 20
+	// firstHostileNumber is the first number of hostile spends, above the numbers of
+	// honest clients. Each attack has numbersPerAttack numbers.
+	firstHostileNumber, numbersPerAttack = 1 << 40, 1 << 20
 	// busyPause is the pause between requests that cost the relay little, calmPause
 	// the pause between expensive ones.
 	busyPause, calmPause = 20 * time.Millisecond, 250 * time.Millisecond
@@ -67,15 +67,15 @@ type attacker struct {
 
 func (a *arena) attack(ctx context.Context, name string) {
 	a.mu.Lock()
-	a.attacked++
-	at := &attacker{arena: a, name: name, next: hostileNumbers + a.attacked*hostileSpends}
+	a.attackCount++
+	at := &attacker{arena: a, name: name, next: firstHostileNumber + a.attackCount*numbersPerAttack}
 	a.mu.Unlock()
 	attacks()[name](at, ctx)
 }
 
-// newSpend makes a spend of notes of the attacker's own; false when the chain does not answer.
+// newSpend makes a spend of the attacker's own notes; false when the chain does not answer.
 func (at *attacker) newSpend(ctx context.Context) (load.Request, bool) {
-	root, err := at.eyes.Root(ctx, rpc.CommitmentConfirmed)
+	root, err := at.chainReader.Root(ctx, rpc.CommitmentConfirmed)
 	if err != nil {
 		return load.Request{}, false
 	}
@@ -102,7 +102,7 @@ func (at *attacker) post(ctx context.Context, path string, body []byte) {
 	}
 	at.mu.Lock()
 	defer at.mu.Unlock()
-	at.hostile[verify.HostileAnswer{Attack: at.name, Status: a.Status, Code: a.Code}]++
+	at.hostileAnswers[verify.HostileAnswer{Attack: at.name, Status: a.Status, Code: a.Code}]++
 }
 
 func (at *attacker) postRequest(ctx context.Context, q *load.Request) {
@@ -111,7 +111,7 @@ func (at *attacker) postRequest(ctx context.Context, q *load.Request) {
 	}
 }
 
-// forge posts proofs of other statements, and bytes that are no proof.
+// forge posts proofs of other statements, and bytes that are not a proof.
 func (at *attacker) forge(ctx context.Context) {
 	at.repeat(ctx, busyPause, func() {
 		q, ok := at.newSpend(ctx)
@@ -190,7 +190,7 @@ func (at *attacker) stall(ctx context.Context) {
 	reading.Wait()
 }
 
-// copyLanded posts calls that others have landed, which anybody can read on the chain.
+// copyLanded posts copies of calls that others have landed: anybody can read them on the chain.
 func (at *attacker) copyLanded(ctx context.Context) {
 	var landed []load.Request
 	for _, record := range at.load.Journal().Records() {
@@ -234,7 +234,7 @@ func (at *attacker) closeAccounts(ctx context.Context) {
 	var seed [ed25519.SeedSize]byte
 	binary.BigEndian.PutUint64(seed[:], uint64(at.next)) //nolint:gosec // a number of hostile spends
 	owner := solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
-	root, err := at.eyes.Root(ctx, rpc.CommitmentConfirmed)
+	root, err := at.chainReader.Root(ctx, rpc.CommitmentConfirmed)
 	if err != nil {
 		return
 	}

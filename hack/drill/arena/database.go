@@ -16,8 +16,8 @@ import (
 
 const (
 	databaseName = "relaypool"
-	// stopWithin bounds a stop and a start of the server.
-	stopWithin = 30 * time.Second
+	// serverTimeout bounds a stop and a start of the server.
+	serverTimeout = 30 * time.Second
 )
 
 // These are the drill's own statements for the relays' database; package gather has the
@@ -40,12 +40,12 @@ type database struct {
 	// mu serialises the server's methods.
 	mu sync.Mutex
 	up bool
-	// back is the time of its last start.
-	back time.Time
+	// lastStart is the time of its last start.
+	lastStart time.Time
 }
 
 func (d *database) stop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -65,7 +65,7 @@ func (d *database) crash(ctx context.Context) error {
 			return fmt.Errorf("crash Postgres: %w", err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	// The server is already ending; stop waits for it. Its error is expected, because
 	// the server did not shut down cleanly.
@@ -73,9 +73,9 @@ func (d *database) crash(ctx context.Context) error {
 	return nil
 }
 
-// start brings the server back, which recovers from its log when it has to.
+// start starts the server again. After a crash the server recovers from its log.
 func (d *database) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, stopWithin)
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -85,18 +85,18 @@ func (d *database) start(ctx context.Context) error {
 	if err := d.box.Postgres.Restart(ctx); err != nil {
 		return err
 	}
-	d.up, d.back = true, time.Now()
+	d.up, d.lastStart = true, time.Now()
 	return nil
 }
 
-// awaySince reports whether an event kept the server down at some time since then.
-func (d *database) awaySince(then time.Time) bool {
+// wasDownSince reports whether an event kept the server down at some time since then.
+func (d *database) wasDownSince(then time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.up || d.back.After(then)
+	return !d.up || d.lastStart.After(then)
 }
 
-// withConnection lends one of the drill's own connections.
+// withConnection calls f with a connection of the drill's own.
 func (d *database) withConnection(ctx context.Context, f func(*pgx.Conn) error) error {
 	return d.box.WithDatabase(ctx, databaseName, f)
 }
@@ -115,8 +115,8 @@ func (d *database) cutConnections(ctx context.Context) (cut int, err error) {
 	return cut, err
 }
 
-// counts adds to a sample the numbers of all submissions, of completed and failed ones, and
-// of swaps by phase.
+// counts sets a sample's numbers of all submissions, of completed and failed ones, and of
+// swaps by phase.
 func (d *database) counts(ctx context.Context, s *timeline.Sample) error {
 	return d.withConnection(ctx, func(conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, countsSQL).Scan(&s.Accepted, &s.Completed, &s.Failed, &s.Between, &s.Executed, &s.Refunded)

@@ -21,7 +21,7 @@ import (
 // network is the local chain behind RPC endpoints that misbehave on demand.
 type network struct {
 	chain *localnet.Chain
-	// endpoints are the faulty ones, which the relays have.
+	// endpoints are the endpoints that the relays use.
 	endpoints []sandbox.Endpoint
 	// victim is the fee payer that a hostile router attacks.
 	victim solana.PublicKey
@@ -35,13 +35,13 @@ type network struct {
 
 	// marketMu serialises changes of market and router.
 	marketMu sync.Mutex
-	// price is the market's in percent of the base price; 0 before it is first set.
+	// price is the market's price in percent of the base price; 0 before it is first set.
 	price        int
 	routerActive map[string]bool
 }
 
 // faultRules are the faults that an endpoint can have, by name. Each occurs at real
-// providers without intent; lieRules are the hostile ones.
+// providers without intent; lieRules has the intentional ones.
 func faultRules() map[string][]fault.Rule {
 	const send, statuses = "sendTransaction", "getSignatureStatuses"
 	return map[string][]fault.Rule{
@@ -125,17 +125,17 @@ func (n *network) clear() error {
 // fork undoes the newest blocks. Their transactions are lost, replayed, or each at
 // random lost or replayed. It returns the transactions that it undid.
 func (n *network) fork(blocks int, fate string) ([]bank.Undone, error) {
-	var again func(*bank.Landed) bool
+	var landsAgain func(*bank.Landed) bool
 	switch fate {
 	case "replayed":
-		again = bank.LandAgain
+		landsAgain = bank.LandAgain
 	case "mixed":
-		again = func(*bank.Landed) bool {
+		landsAgain = func(*bank.Landed) bool {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			return n.rand.IntN(2) == 0
 		}
 	}
-	undone, err := n.chain.Fork(uint64(blocks), again) //nolint:gosec // a few blocks
+	undone, err := n.chain.Fork(uint64(blocks), landsAgain) //nolint:gosec // a few blocks
 	return undone, errors.Join(err, n.keepPrice())
 }

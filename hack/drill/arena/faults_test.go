@@ -38,7 +38,7 @@ func TestLiesAreValid(t *testing.T) {
 	}
 	for _, name := range statusLies() {
 		if !slices.Contains(LieNames(), name) {
-			t.Errorf("silencing lie %q is unknown", name)
+			t.Errorf("lie %q about statuses is unknown", name)
 		}
 	}
 	for name, has := range map[string]func(fault.Rule) bool{
@@ -70,7 +70,7 @@ func TestRouterFaultsAreValid(t *testing.T) {
 
 func TestRunRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
-	fine := func() Options {
+	validOptions := func() Options {
 		return Options{
 			Root: ".", State: t.TempDir(), Duration: 1, Quiet: 1, Slot: 1, Relays: 1, Endpoints: 1, Payers: 1, FinalizeAfter: 4, Progress: io.Discard,
 		}
@@ -90,7 +90,7 @@ func TestRunRefusesInvalidOptions(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := fine()
+			o := validOptions()
 			tc.change(&o)
 			if _, err := Run(t.Context(), o); err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("error %v, want one with %q", err, tc.want)

@@ -26,25 +26,25 @@ func lieRules() map[string][]fault.Rule {
 		return fault.Rule{Method: method, Outcome: fault.OutcomeFails, Err: programError(code)}
 	}
 	return map[string][]fault.Rule{
-		"slots ahead":             {{Ahead: 100}},
-		"slots far ahead":         {{Ahead: 1_000_000}},
-		"slots ahead at times":    {{Probability: 0.2, Ahead: 5_000}},
-		"simulated slot wild":     {{Method: simulation, Ahead: 1 << 40}},
-		"the past as now":         {{Lag: 140, Ahead: 140}},
-		"heights are slots":       {{SlotAsHeight: true}},
-		"blockhashes never die":   {{Method: blockhash, HeightAhead: 22_000_000}},
-		"blockhashes die at once": {{Method: epoch, Ahead: 10_000, HeightAhead: 10_000}},
-		"all landed":              {succeeds(statuses)},
-		"all failed":              {fails(statuses, shieldpool.CodeDoubleSpend)},
-		"nothing landed":          {{Method: statuses, Empty: true}},
-		"every simulation good":   {succeeds(simulation), succeeds(sending)},
-		"every simulation bad":    {fails(simulation, shieldpool.CodeProofInvalid), fails(sending, shieldpool.CodeProofInvalid)},
-		"every root stale":        {fails(simulation, shieldpool.CodeRootNotFound), fails(sending, shieldpool.CodeRootNotFound)},
+		"slots ahead":                {{Ahead: 100}},
+		"slots far ahead":            {{Ahead: 1_000_000}},
+		"slots ahead at times":       {{Probability: 0.2, Ahead: 5_000}},
+		"simulated slot huge":        {{Method: simulation, Ahead: 1 << 40}},
+		"stale state as current":     {{Lag: 140, Ahead: 140}},
+		"heights are slots":          {{SlotAsHeight: true}},
+		"blockhashes never expire":   {{Method: blockhash, HeightAhead: 22_000_000}},
+		"blockhashes expire at once": {{Method: epoch, Ahead: 10_000, HeightAhead: 10_000}},
+		"all landed":                 {succeeds(statuses)},
+		"all failed":                 {fails(statuses, shieldpool.CodeDoubleSpend)},
+		"nothing landed":             {{Method: statuses, Empty: true}},
+		"every simulation good":      {succeeds(simulation), succeeds(sending)},
+		"every simulation bad":       {fails(simulation, shieldpool.CodeProofInvalid), fails(sending, shieldpool.CodeProofInvalid)},
+		"every root stale":           {fails(simulation, shieldpool.CodeRootNotFound), fails(sending, shieldpool.CodeRootNotFound)},
 		// Combinations, each with one aim.
-		"fakes outcomes":    {{Ahead: 100}, succeeds(""), {Method: sending, Drop: true}},
-		"fakes failures":    {{Ahead: 100}, fails("", shieldpool.CodeProofInvalid)},
-		"buries what lands": {{Ahead: 1_000}, {Method: epoch, HeightAhead: 1_000}, {Method: statuses, Empty: true}},
-		"closes the pool":   {{Ahead: 1}, {Method: blockhash, HeightAhead: 22_000_000}, {Method: statuses, Empty: true}, {Method: sending, Drop: true}},
+		"fakes outcomes":  {{Ahead: 100}, succeeds(""), {Method: sending, Drop: true}},
+		"fakes failures":  {{Ahead: 100}, fails("", shieldpool.CodeProofInvalid)},
+		"claims expiry":   {{Ahead: 1_000}, {Method: epoch, HeightAhead: 1_000}, {Method: statuses, Empty: true}},
+		"closes the pool": {{Ahead: 1}, {Method: blockhash, HeightAhead: 22_000_000}, {Method: statuses, Empty: true}, {Method: sending, Drop: true}},
 	}
 }
 
@@ -62,7 +62,7 @@ func programError(code uint32) string {
 // until both are honest. A lie that lasts longer than a swap's timeout would make the swap
 // fail without a fault of the relay.
 func statusLies() []string {
-	return []string{"all failed", "nothing landed", "fakes failures", "buries what lands", "closes the pool"}
+	return []string{"all failed", "nothing landed", "fakes failures", "claims expiry", "closes the pool"}
 }
 
 // lastingLies returns the lies that one endpoint may tell for the whole drill, given the number
@@ -77,7 +77,7 @@ func lastingLies(lies []string, endpoints int) []string {
 // LieNames are the lies that a hostile endpoint can tell.
 func LieNames() []string { return slices.Sorted(maps.Keys(lieRules())) }
 
-// lie sets an endpoint's lie, or ends it with "". clear ends faults but no lie.
+// lie sets an endpoint's lie; "" ends it. The method clear ends faults only.
 func (n *network) lie(endpoint int, name string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -55,8 +55,8 @@ func (n *network) applyPrice() error {
 // or of the relay. payer is a fee payer of the relays.
 func routerFaults(payer solana.PublicKey) map[string]router.Settings {
 	faulty := func(rules ...fault.Rule) router.Settings { return router.Settings{Faults: rules} }
-	lying := func(lie router.Lie, of solana.PublicKey) router.Settings {
-		return router.Settings{Lies: []router.LieRule{{Lie: lie, Account: of}}}
+	lying := func(lie router.Lie, account solana.PublicKey) router.Settings {
+		return router.Settings{Lies: []router.LieRule{{Lie: lie, Account: account}}}
 	}
 	settings := map[string]router.Settings{
 		"slow":         faulty(fault.Rule{Latency: 200 * time.Millisecond, Jitter: 4 * time.Second}),
@@ -81,7 +81,7 @@ func routerFaults(payer solana.PublicKey) map[string]router.Settings {
 
 func routerFaultNames() []string { return slices.Sorted(maps.Keys(routerFaults(solana.PublicKey{1}))) }
 
-// setRouter turns a fault of the router on or off; several add up.
+// setRouter turns a fault of the router on or off. Faults that are on together add up.
 func (n *network) setRouter(name string, on bool) error {
 	n.marketMu.Lock()
 	defer n.marketMu.Unlock()
@@ -120,7 +120,7 @@ func (n *network) routerCounts() map[string]uint64 {
 	return out
 }
 
-// swapLamports is about what a swap costs its payer for good, in addition to Transact.
+// swapLamports is about what a swap costs its payer in addition to the Transact instruction.
 const swapLamports = 2_100_000
 
 // swapGrace returns the number of slots after its timeout within which a swap must be
@@ -132,7 +132,7 @@ func (a *arena) swapGrace() uint64 {
 	return 2*(blockhashLife+a.o.FinalizeAfter) + uint64(recovery/a.o.Slot) //nolint:gosec // both above zero
 }
 
-func vault() (solana.PublicKey, error) {
+func vaultAddress() (solana.PublicKey, error) {
 	at, err := market.For(localnet.OutputMint())
 	if err != nil {
 		return solana.PublicKey{}, err

@@ -16,7 +16,7 @@ const (
 	// restartPause is the pause before a relay that exited by itself is started
 	// again, as a kubelet does.
 	restartPause = time.Second
-	// readyPoll is how often a starting relay is asked whether it is ready.
+	// readyPoll is how often a starting relay is signal whether it is ready.
 	readyPoll = 50 * time.Millisecond
 )
 
@@ -24,12 +24,12 @@ const (
 type Exit struct {
 	Relay int       `json:"relay"`
 	At    time.Time `json:"at"`
-	// Asked is the signal that was sent; it is empty when the relay ended by itself.
+	// Signal is the signal that was sent; it is empty when the relay ended by itself.
 	// Took is the time since that signal, Lived the time since the start.
-	Asked string        `json:"asked"`
-	Took  time.Duration `json:"took_ns"`
-	Lived time.Duration `json:"lived_ns"`
-	// Fault describes what was wrong with the exit; empty for an orderly end and for a
+	Signal string        `json:"asked"`
+	Took   time.Duration `json:"took_ns"`
+	Lived  time.Duration `json:"lived_ns"`
+	// Fault describes what was wrong with the exit; it is empty for an orderly exit and a
 	// kill.
 	Fault string `json:"fault,omitempty"`
 }
@@ -37,20 +37,20 @@ type Exit struct {
 // relay is one relay process, started again whenever it ends.
 type relay struct {
 	*sandbox.Relay
-	index int
-	exits func(Exit)
+	index      int
+	recordExit func(Exit)
 
 	mu sync.Mutex
-	// wanted is false while an event keeps it down.
+	// wanted is false while an event keeps the relay down.
 	wanted, running bool
-	born            time.Time
-	asked           string
-	// changed wakes keep.
+	startedAt       time.Time
+	signal          string
+	// changed wakes keepRunning.
 	changed chan struct{}
 }
 
-// keep runs the process until ctx ends, restarting it while it is wanted.
-func (r *relay) keep(ctx context.Context) {
+// keepRunning runs the process until ctx ends, restarting it while it is wanted.
+func (r *relay) keepRunning(ctx context.Context) {
 	for ctx.Err() == nil {
 		r.mu.Lock()
 		if !r.wanted {
@@ -62,7 +62,7 @@ func (r *relay) keep(ctx context.Context) {
 			continue
 		}
 		err := r.Start()
-		r.born, r.asked, r.running = time.Now(), "", err == nil
+		r.startedAt, r.signal, r.running = time.Now(), "", err == nil
 		r.mu.Unlock()
 		if err == nil {
 			<-r.Exited()
@@ -70,10 +70,10 @@ func (r *relay) keep(ctx context.Context) {
 		}
 		r.mu.Lock()
 		r.running = false
-		asked, lived := r.asked, time.Since(r.born)
+		signal, lived := r.signal, time.Since(r.startedAt)
 		r.mu.Unlock()
-		if asked == "" {
-			r.exits(Exit{Relay: r.index, At: time.Now(), Lived: lived, Fault: err.Error()})
+		if signal == "" {
+			r.recordExit(Exit{Relay: r.index, At: time.Now(), Lived: lived, Fault: err.Error()})
 			load.Sleep(ctx, restartPause)
 		}
 	}
@@ -108,7 +108,7 @@ func (r *relay) stop() {
 	// The pre-stop time passes before SIGTERM, so it does not count for the process.
 	err := p.Stop(contract.TerminationGrace - contract.PreStop)
 	r.mu.Lock()
-	lived, killed := time.Since(r.born), r.asked == "SIGKILL"
+	lived, killed := time.Since(r.startedAt), r.signal == "SIGKILL"
 	r.mu.Unlock()
 	if killed {
 		return // another event killed it while it drained
@@ -116,11 +116,11 @@ func (r *relay) stop() {
 	if err == nil && !p.Succeeded() {
 		err = p.Ended()
 	}
-	exit := Exit{Relay: r.index, At: time.Now(), Asked: "SIGTERM", Took: time.Since(began), Lived: lived}
+	exit := Exit{Relay: r.index, At: time.Now(), Signal: "SIGTERM", Took: time.Since(began), Lived: lived}
 	if err != nil {
 		exit.Fault = err.Error()
 	}
-	r.exits(exit)
+	r.recordExit(exit)
 }
 
 // recordSignal records the signal that ends the process, and returns the process; nil if none runs.
@@ -131,7 +131,7 @@ func (r *relay) recordSignal(signal string) *process.Process {
 	if !r.running {
 		return nil
 	}
-	r.asked = signal
+	r.signal = signal
 	return r.Process
 }
 

@@ -21,14 +21,14 @@ type director struct {
 	// active describes the events under way, by their number.
 	mu     sync.Mutex
 	active map[int]string
-	// lastingLies are the functions that end the lies which go on after the load.
-	lastingLies []func() error
-	bands       []timeline.Band
-	errs        []error
+	// endLasting are the functions that end the lies which go on after the load.
+	endLasting []func() error
+	bands      []timeline.Band
+	errs       []error
 }
 
-// run executes events until they are over or ctx ends, and returns when all are undone. An
-// error is the drill's own.
+// run executes the events and returns when all are undone; after ctx has ended it starts no
+// more. An error means that the drill itself failed.
 func (d *director) run(ctx context.Context, events []schedule.Event) error {
 	began := time.Now()
 	var running sync.WaitGroup
@@ -60,12 +60,12 @@ func (d *director) activeEvents() (active []string) {
 
 // runEvent starts an event, waits for its duration and undoes it, even after ctx has ended.
 func (d *director) runEvent(ctx context.Context, number int, e schedule.Event) error {
-	lane, label := name(e)
+	lane, label := laneAndLabel(e)
 	began := time.Now()
 	d.mu.Lock()
 	d.active[number] = lane + " " + label
 	d.mu.Unlock()
-	over := func() {
+	recordEnd := func() {
 		delete(d.active, number)
 		d.bands = append(d.bands, timeline.Band{
 			Lane: lane, Label: label, From: began.Sub(d.arena.began), To: time.Since(d.arena.began),
@@ -75,10 +75,10 @@ func (d *director) runEvent(ctx context.Context, number int, e schedule.Event) e
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if e.Lasts {
-		d.lastingLies = append(d.lastingLies, func() error { over(); return d.arena.network.lie(e.Target, "") })
+		d.endLasting = append(d.endLasting, func() error { recordEnd(); return d.arena.network.lie(e.Target, "") })
 		return err
 	}
-	over()
+	recordEnd()
 	return err
 }
 
@@ -87,18 +87,18 @@ func (d *director) endLastingLies() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var errs []error
-	for _, undo := range d.lastingLies {
+	for _, undo := range d.endLasting {
 		errs = append(errs, undo())
 	}
-	d.lastingLies = nil
+	d.endLasting = nil
 	return errors.Join(errs...)
 }
 
 // liePrefix distinguishes lies from faults in progress lines and in the picture.
 const liePrefix = "lies: "
 
-// names maps each kind of event to its lane and its label in the picture.
-var names = map[schedule.Kind][2]string{
+// laneLabels maps each kind of event to its lane and its label in the picture.
+var laneLabels = map[schedule.Kind][2]string{
 	schedule.KillRelay: {"relay {n}", "SIGKILL"}, schedule.StopRelay: {"relay {n}", "SIGTERM"},
 	schedule.StopPostgres: {"Postgres", "stop"}, schedule.CrashPostgres: {"Postgres", "crash"}, schedule.CutConnections: {"Postgres", "cut"},
 	schedule.Fault: {"endpoint {n}", "{fault}"}, schedule.Lie: {"endpoint {n}", liePrefix + "{fault}"},
@@ -108,21 +108,21 @@ var names = map[schedule.Kind][2]string{
 	schedule.Meddle: {"strangers", "{fault}"}, schedule.Attack: {"hostile clients", "{fault}"},
 }
 
-func name(e schedule.Event) (lane, label string) {
+func laneAndLabel(e schedule.Event) (lane, label string) {
 	fill := strings.NewReplacer("{n}", strconv.Itoa(e.Target+1), "{amount}", strconv.Itoa(e.Amount), "{fault}", e.Fault)
-	return fill.Replace(names[e.Kind][0]), fill.Replace(names[e.Kind][1])
+	return fill.Replace(laneLabels[e.Kind][0]), fill.Replace(laneLabels[e.Kind][1])
 }
 
 func (d *director) do(ctx context.Context, e schedule.Event) error {
 	a := d.arena
 	switch e.Kind {
 	case schedule.KillRelay, schedule.StopRelay:
-		return d.down(ctx, e)
+		return d.takeRelayDown(ctx, e)
 	case schedule.StopPostgres, schedule.CrashPostgres:
-		return d.outage(ctx, e)
+		return d.takeDatabaseDown(ctx, e)
 	case schedule.CutConnections:
 		cut, err := a.database.cutConnections(ctx)
-		a.cut.Add(int64(cut))
+		a.connectionsCut.Add(int64(cut))
 		return err
 	case schedule.Fault:
 		on := a.network.set(e.Target, e.Fault, true)
@@ -166,17 +166,17 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 	return nil
 }
 
-// lie makes an endpoint lie for the event's duration, or until end undoes it.
+// lie makes an endpoint lie for the event's duration, or until endLastingLies ends the lie.
 func (a *arena) lie(ctx context.Context, e schedule.Event) error {
-	told := a.network.lie(e.Target, e.Fault)
+	err := a.network.lie(e.Target, e.Fault)
 	if e.Lasts {
-		return told
+		return err
 	}
 	load.Sleep(ctx, e.For)
-	return errors.Join(told, a.network.lie(e.Target, ""))
+	return errors.Join(err, a.network.lie(e.Target, ""))
 }
 
-func (d *director) down(ctx context.Context, e schedule.Event) error {
+func (d *director) takeRelayDown(ctx context.Context, e schedule.Event) error {
 	r := d.arena.relays[e.Target]
 	until := time.Now().Add(e.For)
 	var err error
@@ -194,7 +194,7 @@ func (d *director) down(ctx context.Context, e schedule.Event) error {
 	return err
 }
 
-func (d *director) outage(ctx context.Context, e schedule.Event) error {
+func (d *director) takeDatabaseDown(ctx context.Context, e schedule.Event) error {
 	db := d.arena.database
 	stop := db.stop
 	if e.Kind == schedule.CrashPostgres {

@@ -25,7 +25,7 @@ const (
 	// historyInterval is the interval between two reads of the root history: several reads a
 	// slot.
 	historyInterval = 100 * time.Millisecond
-	// sampleInterval is the timeline's resolution, progressInterval the interval of progress
+	// sampleInterval is the timeline's resolution, progressInterval the interval between progress
 	// lines.
 	sampleInterval   = 500 * time.Millisecond
 	progressInterval = 5 * time.Second
@@ -36,18 +36,18 @@ const (
 func (a *arena) recordRootHistories(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, level := range []rpc.CommitmentType{rpc.CommitmentProcessed, rpc.CommitmentConfirmed} {
-			if history, err := a.eyes.RootHistory(ctx, level); err == nil {
-				a.rings = append(a.rings, *history)
+			if history, err := a.chainReader.RootHistory(ctx, level); err == nil {
+				a.rootHistories = append(a.rootHistories, *history)
 			}
 		}
-		if at, err := a.eyes.Finality(ctx); err == nil {
+		if at, err := a.chainReader.Finality(ctx); err == nil {
 			a.finality = append(a.finality, *at)
 		}
 		load.Sleep(ctx, historyInterval)
 	}
 }
 
-// reportProgress samples the clients' journal and reports progress.
+// reportProgress samples the clients' journal, and prints progress at intervals.
 func (a *arena) reportProgress(ctx context.Context) {
 	next := time.Now()
 	for ctx.Err() == nil {
@@ -55,7 +55,7 @@ func (a *arena) reportProgress(ctx context.Context) {
 		a.samples = append(a.samples, a.sample(ctx, p))
 		if !time.Now().Before(next) {
 			next = next.Add(progressInterval)
-			a.tell(p)
+			a.printProgress(p)
 		}
 		load.Sleep(ctx, sampleInterval)
 	}
@@ -69,7 +69,7 @@ func (a *arena) sample(ctx context.Context, p load.Progress) timeline.Sample {
 	return s
 }
 
-func (a *arena) tell(p load.Progress) {
+func (a *arena) printProgress(p load.Progress) {
 	phase := "load "
 	if time.Since(a.began) > a.o.Duration {
 		phase = "quiet"
@@ -98,7 +98,7 @@ func (a *arena) metrics(ctx context.Context) map[string][]byte {
 // search looks for the content of every request in logs and metrics.
 func (a *arena) search(e *verify.Evidence, pages map[string][]byte) error {
 	set := gather.Canaries(e.Records)
-	look := func(source string, text io.Reader) error {
+	searchText := func(source string, text io.Reader) error {
 		hits, read, err := set.Search(text)
 		if err != nil {
 			return fmt.Errorf("search %s: %w", source, err)
@@ -110,7 +110,7 @@ func (a *arena) search(e *verify.Evidence, pages map[string][]byte) error {
 		return nil
 	}
 	for source, page := range pages {
-		if err := look(source, bytes.NewReader(page)); err != nil {
+		if err := searchText(source, bytes.NewReader(page)); err != nil {
 			return err
 		}
 	}
@@ -119,9 +119,9 @@ func (a *arena) search(e *verify.Evidence, pages map[string][]byte) error {
 		if err != nil {
 			return fmt.Errorf("search logs: %w", err)
 		}
-		err = look(filepath.Base(r.LogFile), file)
-		if closed := file.Close(); err == nil {
-			err = closed
+		err = searchText(filepath.Base(r.LogFile), file)
+		if closeErr := file.Close(); err == nil {
+			err = closeErr
 		}
 		if err != nil {
 			return err

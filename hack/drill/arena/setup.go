@@ -18,12 +18,12 @@ import (
 const (
 	// transactionLamports are about what a transaction costs its payer.
 	transactionLamports = 1_800_000
-	// minimumLamports is the balance that a payer has to keep, by the relay's default.
+	// minimumLamports is the balance that a payer has to keep: the relay's default.
 	minimumLamports = 50_000_000
 	// fundingLamports is what a payer gets when payers are funded: enough for thousands of
 	// transactions.
 	fundingLamports = 100 * solana.LAMPORTS_PER_SOL
-	// unreachableShare is the share of swaps whose minimum no market offers.
+	// unreachableShare is the share of swaps whose minimum output the market does not offer.
 	unreachableShare = 0.2
 	// databaseConnections is the number of connections of each relay.
 	databaseConnections = 24
@@ -72,26 +72,26 @@ func (a *arena) startChain(ctx context.Context) (err error) {
 	if a.network, err = newNetwork(a.box.Chain, a.o.Endpoints, a.box.Payers[0].PublicKey(), a.o.Seed); err != nil {
 		return err
 	}
-	a.eyes = gather.NewChain(rpc.New(a.box.URL), a.box.Pool)
-	at, err := vault()
+	a.chainReader = gather.NewChain(rpc.New(a.box.URL), a.box.Pool)
+	vault, err := vaultAddress()
 	if err != nil {
 		return err
 	}
-	if a.vault, err = a.eyes.Balance(ctx, at); err != nil {
+	if a.vaultOpening, err = a.chainReader.Balance(ctx, vault); err != nil {
 		return err
 	}
 	for _, payer := range a.box.Payers {
 		key := payer.PublicKey()
-		a.eyes.Payers[key] = true
-		if a.opening[key], err = a.eyes.Balance(ctx, key); err != nil {
+		a.chainReader.Payers[key] = true
+		if a.openingBalances[key], err = a.chainReader.Balance(ctx, key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// firstFunds returns a payer's lamports at the start. They let the first payer run dry
-// before the schedule funds it, and the others long before that.
+// firstFunds returns a payer's lamports at the start. The first payer runs dry shortly
+// before the schedule funds it, and the others much earlier.
 func (a *arena) firstFunds(i int) uint64 {
 	expected := a.o.Rate * a.o.Duration.Seconds() * schedule.FundedFrom
 	share := 0.8
@@ -116,7 +116,7 @@ func (a *arena) defineRelays(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		a.relays = append(a.relays, &relay{Relay: r, index: i, wanted: true, changed: make(chan struct{}, 1), exits: a.exited})
+		a.relays = append(a.relays, &relay{Relay: r, index: i, wanted: true, changed: make(chan struct{}, 1), recordExit: a.recordExit})
 	}
 	return nil
 }

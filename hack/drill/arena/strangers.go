@@ -20,9 +20,9 @@ import (
 const (
 	// wraps lands PrepareSwapSol, so that a refund has to unwrap.
 	wraps = "wraps"
-	// executes swaps at the user's minimum and takes the remaining rent.
+	// executes executes the swap at the user's minimum and takes the remaining rent.
 	executes = "executes"
-	// refunds closes the state as soon as its time is over.
+	// refunds closes the swap's state as soon as its timeout has passed.
 	refunds = "refunds"
 )
 
@@ -45,20 +45,20 @@ type openSwap struct {
 }
 
 // meddle has a stranger act on swaps until ctx ends. A failed action is ignored.
-func (a *arena) meddle(ctx context.Context, how string) {
-	sent := make(map[solana.PublicKey]bool)
+func (a *arena) meddle(ctx context.Context, action string) {
+	picked := make(map[solana.PublicKey]bool)
 	for {
 		swaps, _ := a.openSwaps(ctx) // without the database the stranger knows no swaps
-		slot, err := a.eyes.Client.GetSlot(ctx, rpc.CommitmentProcessed)
+		slot, err := a.chainReader.Client.GetSlot(ctx, rpc.CommitmentProcessed)
 		for _, s := range swaps {
 			switch {
-			case err != nil || len(sent) >= swapsPerStranger && !sent[s.State]:
-			case how == refunds && slot+refundSlots < s.timeout:
-			case how == refunds && slot < s.timeout:
-				sent[s.State] = true // reserved until its timeout
-			case how == refunds || !sent[s.State]:
-				sent[s.State] = true
-				a.act(ctx, how, s)
+			case err != nil || len(picked) >= swapsPerStranger && !picked[s.State]:
+			case action == refunds && slot+refundSlots < s.timeout:
+			case action == refunds && slot < s.timeout:
+				picked[s.State] = true // acted on after its timeout
+			case action == refunds || !picked[s.State]:
+				picked[s.State] = true
+				a.actOnSwap(ctx, action, s)
 			}
 		}
 		if load.Sleep(ctx, a.o.Slot); ctx.Err() != nil {
@@ -67,7 +67,7 @@ func (a *arena) meddle(ctx context.Context, how string) {
 	}
 }
 
-func (a *arena) act(ctx context.Context, how string, s openSwap) {
+func (a *arena) actOnSwap(ctx context.Context, action string, s openSwap) {
 	key := stranger()
 	me := key.PublicKey()
 	var instructions []solana.Instruction
@@ -78,7 +78,7 @@ func (a *arena) act(ctx context.Context, how string, s openSwap) {
 			err = failure
 		}
 	}
-	switch how {
+	switch action {
 	case wraps:
 		instructions = s.Accounts(me, s.wallet)[:1] // the account of wrapped SOL
 		add(s.Prepare(me))
@@ -100,7 +100,7 @@ func (a *arena) executeFor(ctx context.Context, s openSwap, payer solana.PublicK
 	if err != nil {
 		return nil, err
 	}
-	state, err := a.eyes.Client.GetAccountInfoWithOpts(ctx, s.State, processed())
+	state, err := a.chainReader.Client.GetAccountInfoWithOpts(ctx, s.State, processed())
 	if err != nil {
 		return nil, fmt.Errorf("read a swap's state: %w", err)
 	}
@@ -117,7 +117,7 @@ func (a *arena) executeFor(ctx context.Context, s openSwap, payer solana.PublicK
 }
 
 func (a *arena) exists(ctx context.Context, key solana.PublicKey) bool {
-	answer, err := a.eyes.Client.GetAccountInfoWithOpts(ctx, key, processed())
+	answer, err := a.chainReader.Client.GetAccountInfoWithOpts(ctx, key, processed())
 	return err == nil && answer.Value != nil
 }
 

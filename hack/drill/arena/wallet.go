@@ -15,8 +15,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// fund gives every fee payer new lamports, repeats that when a fork undoes it, and returns
-// once no fork can.
+// fund airdrops lamports to every fee payer. It repeats airdrops that a fork undoes, and
+// returns when all are finalized.
 func (a *arena) fund(ctx context.Context) error {
 	var funding sync.WaitGroup
 	errs := make([]error, len(a.box.Payers))
@@ -29,7 +29,7 @@ func (a *arena) fund(ctx context.Context) error {
 
 func (a *arena) fundOne(ctx context.Context, payer solana.PublicKey) error {
 	for ctx.Err() == nil {
-		signature, err := a.eyes.Client.RequestAirdrop(ctx, payer, fundingLamports, rpc.CommitmentConfirmed)
+		signature, err := a.chainReader.Client.RequestAirdrop(ctx, payer, fundingLamports, rpc.CommitmentConfirmed)
 		if err != nil {
 			return fmt.Errorf("fund a payer: %w", err)
 		}
@@ -46,7 +46,7 @@ func (a *arena) fundOne(ctx context.Context, payer solana.PublicKey) error {
 // awaitAirdrop reports whether an airdrop became final; false when it was undone.
 func (a *arena) awaitAirdrop(ctx context.Context, signature solana.Signature) (final bool, err error) {
 	for ctx.Err() == nil {
-		answer, err := a.eyes.Client.GetSignatureStatuses(ctx, true, signature)
+		answer, err := a.chainReader.Client.GetSignatureStatuses(ctx, true, signature)
 		if err != nil {
 			return false, fmt.Errorf("check an airdrop: %w", err)
 		}
@@ -62,8 +62,8 @@ func (a *arena) awaitAirdrop(ctx context.Context, signature solana.Signature) (f
 	return false, nil
 }
 
-// funded sums the airdrops that a payer kept: one that a fork undid may land again after
-// another one was requested.
+// funded sums a payer's finalized airdrops. An airdrop that a fork undid may land again
+// after its replacement, and counts then too.
 func (a *arena) funded(ctx context.Context, payer solana.PublicKey) (lamports uint64, err error) {
 	for _, signature := range a.airdrops[payer] {
 		final, err := a.awaitAirdrop(ctx, signature)
@@ -86,9 +86,9 @@ func stranger() solana.PrivateKey {
 	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
 }
 
-// direct sends a spend to the chain from a wallet of its own, as a client with both may do:
-// the chain decides which of the two transactions lands. A failure is expected then, and is
-// no fault.
+// direct sends a spend to the chain from the stranger's wallet. A client may do so in
+// addition to its request to the relay: the chain decides which of the two transactions
+// lands. An error is therefore expected and ignored.
 func (a *arena) direct(ctx context.Context, q *load.Request) {
 	key := stranger()
 	spend, err := a.box.Pool.Instruction(key.PublicKey(), &shieldpool.Call{

@@ -2,9 +2,9 @@
 // them: hexadecimal, base58, base64, or bytes printed as numbers.
 //
 // Each encoded secret is cut into windows of a fixed length, which are the keys of a set. A
-// text is searched by looking up every part of it of that length. A text that starts with a
-// secret's encoding is found from 16 characters on, and any other part of it from 31,
-// because that many contain a whole window.
+// search looks up every part of the text that has this length. It finds the first 16
+// characters of an encoded secret, and any 31 characters from its middle, because 31
+// characters contain a whole window.
 package canary
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/mr-tron/base58"
 )
 
-// window is the number of characters that have to agree.
+// window is the number of characters that have to match.
 const window = 16
 
 // Set is the set of windows, each with the name of its secret. Fill it with Add, then
@@ -33,8 +33,8 @@ func New() *Set { return &Set{windows: make(map[string]string)} }
 // Add adds a secret under a name, such as nullifier. It omits secrets without content (all
 // bytes equal) and those of less than 12 bytes: their encodings occur everywhere.
 func (s *Set) Add(name string, secret []byte) {
-	const least = 12
-	if len(secret) < least || strings.Count(string(secret), string(secret[:1])) == len(secret) {
+	const minLength = 12
+	if len(secret) < minLength || strings.Count(string(secret), string(secret[:1])) == len(secret) {
 		return
 	}
 	s.add(name+" in hexadecimal", hex.EncodeToString(secret))

@@ -25,7 +25,7 @@ func secret(n int, seed uint64) []byte {
 	return b
 }
 
-func TestAPartOfASecretIsFoundInEveryEncoding(t *testing.T) {
+func TestSearchFindsPartOfSecretInEveryEncoding(t *testing.T) {
 	t.Parallel()
 	nullifier, proof, note := secret(32, 1), secret(256, 2), secret(40, 3)
 	set := canary.New()
@@ -41,23 +41,23 @@ func TestAPartOfASecretIsFoundInEveryEncoding(t *testing.T) {
 		line string
 		want []string
 	}{
-		"hexadecimal":                          {"error=" + hex.EncodeToString(nullifier), []string{"nullifier in hexadecimal"}},
-		"hexadecimal in capitals":              {strings.ToUpper(hex.EncodeToString(nullifier)), []string{"nullifier in hexadecimal"}},
-		"its first 16 digits":                  {hex.EncodeToString(nullifier)[:16], []string{"nullifier in hexadecimal"}},
-		"31 digits from its middle":            {hex.EncodeToString(nullifier)[9:40], []string{"nullifier in hexadecimal"}},
-		"base58":                               {`{"x":"` + base58.Encode(nullifier) + `"}`, []string{"nullifier in base58"}},
-		"base64":                               {base64.StdEncoding.EncodeToString(proof), []string{"proof in base64"}},
-		"base64 for URLs":                      {base64.URLEncoding.EncodeToString(proof), []string{"proof in base64"}},
-		"base64 of a longer value":             {base64.StdEncoding.EncodeToString(long), []string{"nullifier in base64"}},
-		"base64 of a longer value, shifted":    {base64.StdEncoding.EncodeToString(append([]byte{1}, long...)), []string{"nullifier in base64"}},
-		"base64 of a longer value, once more":  {base64.StdEncoding.EncodeToString(append([]byte{1, 2}, long...)), []string{"nullifier in base64"}},
-		"bytes printed as numbers":             {fmt.Sprintf("note=%v", note), []string{"note as numbers"}},
-		"bytes printed as numbers of JSON":     {string(numbers), []string{"note as numbers"}},
-		"bytes printed as Go syntax, in hex":   {fmt.Sprintf("%x", note), []string{"note in hexadecimal"}},
-		"two secrets in a line":                {hex.EncodeToString(note) + " " + base58.Encode(nullifier), []string{"note in hexadecimal", "nullifier in base58"}},
-		"another value of the same length":     {hex.EncodeToString(secret(32, 6)), nil},
-		"its first 15 digits, too few to tell": {hex.EncodeToString(nullifier)[:15], nil},
-		"nothing":                              {"", nil},
+		"hexadecimal":                           {"error=" + hex.EncodeToString(nullifier), []string{"nullifier in hexadecimal"}},
+		"hexadecimal in capitals":               {strings.ToUpper(hex.EncodeToString(nullifier)), []string{"nullifier in hexadecimal"}},
+		"its first 16 digits":                   {hex.EncodeToString(nullifier)[:16], []string{"nullifier in hexadecimal"}},
+		"31 digits from its middle":             {hex.EncodeToString(nullifier)[9:40], []string{"nullifier in hexadecimal"}},
+		"base58":                                {`{"x":"` + base58.Encode(nullifier) + `"}`, []string{"nullifier in base58"}},
+		"base64":                                {base64.StdEncoding.EncodeToString(proof), []string{"proof in base64"}},
+		"base64 for URLs":                       {base64.URLEncoding.EncodeToString(proof), []string{"proof in base64"}},
+		"base64 of a longer value":              {base64.StdEncoding.EncodeToString(long), []string{"nullifier in base64"}},
+		"base64 of a longer value, shift 1":     {base64.StdEncoding.EncodeToString(append([]byte{1}, long...)), []string{"nullifier in base64"}},
+		"base64 of a longer value, shift 2":     {base64.StdEncoding.EncodeToString(append([]byte{1, 2}, long...)), []string{"nullifier in base64"}},
+		"bytes printed as numbers":              {fmt.Sprintf("note=%v", note), []string{"note as numbers"}},
+		"bytes printed as numbers of JSON":      {string(numbers), []string{"note as numbers"}},
+		"bytes printed as Go syntax, in hex":    {fmt.Sprintf("%x", note), []string{"note in hexadecimal"}},
+		"two secrets in a line":                 {hex.EncodeToString(note) + " " + base58.Encode(nullifier), []string{"note in hexadecimal", "nullifier in base58"}},
+		"another value of the same length":      {hex.EncodeToString(secret(32, 6)), nil},
+		"its first 15 digits, too few to match": {hex.EncodeToString(nullifier)[:15], nil},
+		"an empty line":                         {"", nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

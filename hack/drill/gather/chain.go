@@ -17,22 +17,22 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Chain reads the chain itself, without any fault.
+// Chain reads the chain through an endpoint that has no faults.
 type Chain struct {
 	// Client asks an endpoint that has the whole history.
 	Client *rpc.Client
 	Pool   *shieldpool.Pool
 	// Payers are the relays' fee payers: every transaction that they pay for is read.
 	Payers map[solana.PublicKey]bool
-	// Heights are those of the blocks that Transactions has read.
+	// Heights are the heights of the blocks that Transactions has read.
 	Heights verify.Heights
-	// wraps are the accounts of wrapped SOL that transactions have named.
-	wraps map[solana.PublicKey]bool
+	// wrappedSOL are the accounts of wrapped SOL in the transactions read.
+	wrappedSOL map[solana.PublicKey]bool
 }
 
-// NewChain reads by a client. Add the fee payers before Transactions.
+// NewChain returns a reader that uses the client. Fill Payers before Transactions is called.
 func NewChain(client *rpc.Client, pool *shieldpool.Pool) *Chain {
-	return &Chain{Client: client, Pool: pool, Payers: make(map[solana.PublicKey]bool), Heights: make(verify.Heights), wraps: make(map[solana.PublicKey]bool)}
+	return &Chain{Client: client, Pool: pool, Payers: make(map[solana.PublicKey]bool), Heights: make(verify.Heights), wrappedSOL: make(map[solana.PublicKey]bool)}
 }
 
 // Agave's code for a slot without a block.
@@ -73,26 +73,26 @@ func (c *Chain) Transactions(ctx context.Context, last uint64) (out []verify.Tra
 	return out, nil
 }
 
-func (c *Chain) transaction(slot uint64, with *rpc.TransactionWithMeta) (*verify.Transaction, error) {
-	decoded, err := with.GetTransaction()
+func (c *Chain) transaction(slot uint64, raw *rpc.TransactionWithMeta) (*verify.Transaction, error) {
+	decoded, err := raw.GetTransaction()
 	if err != nil {
 		return nil, fmt.Errorf("decode: %w", err)
 	}
-	if with.Meta == nil {
-		return nil, errors.New("it has no meta data")
+	if raw.Meta == nil {
+		return nil, errors.New("no metadata")
 	}
 	// Accounts of lookup tables come after the transaction's own: writable, then read-only.
-	keys := slices.Concat(decoded.Message.AccountKeys, with.Meta.LoadedAddresses.Writable, with.Meta.LoadedAddresses.ReadOnly)
+	keys := slices.Concat(decoded.Message.AccountKeys, raw.Meta.LoadedAddresses.Writable, raw.Meta.LoadedAddresses.ReadOnly)
 	tx := &verify.Transaction{
-		Signature: decoded.Signatures[0], Slot: slot, Failed: with.Meta.Err != nil, Payer: keys[0],
-		Fee: with.Meta.Fee, SignatureFee: signatureFee * uint64(len(decoded.Signatures)), Changes: make(map[solana.PublicKey]int64),
+		Signature: decoded.Signatures[0], Slot: slot, Failed: raw.Meta.Err != nil, Payer: keys[0],
+		Fee: raw.Meta.Fee, SignatureFee: signatureFee * uint64(len(decoded.Signatures)), Changes: make(map[solana.PublicKey]int64),
 	}
-	for i := range with.Meta.PreBalances {
-		if change := int64(with.Meta.PostBalances[i]) - int64(with.Meta.PreBalances[i]); change != 0 { //nolint:gosec // far below 2^63 lamports exist
+	for i := range raw.Meta.PreBalances {
+		if change := int64(raw.Meta.PostBalances[i]) - int64(raw.Meta.PreBalances[i]); change != 0 { //nolint:gosec // far below 2^63 lamports exist
 			tx.Changes[keys[i]] = change
 		}
 	}
-	if tx.Tokens, err = c.tokens(keys, with.Meta); err != nil {
+	if tx.Tokens, err = c.tokens(keys, raw.Meta); err != nil {
 		return nil, err
 	}
 	for _, ix := range decoded.Message.Instructions {
@@ -108,8 +108,8 @@ func (c *Chain) transaction(slot uint64, with *rpc.TransactionWithMeta) (*verify
 	return tx, nil
 }
 
-// instruction records a call of the pool program. A call that the program refuses
-// does not parse and is left out, or its transaction failed.
+// instruction records a call of the pool program. It leaves out calls that do not parse:
+// the program refuses them.
 func (c *Chain) instruction(tx *verify.Transaction, accounts []solana.PublicKey, data []byte) {
 	profile := c.Pool.Profile
 	orders, tags := &profile.Accounts, &profile.Tags
@@ -140,7 +140,7 @@ func (c *Chain) instruction(tx *verify.Transaction, accounts []solana.PublicKey,
 	}
 }
 
-// accountOf is the account at a role's position; zero when the list is shorter.
+// accountOf returns the account at a role's position; zero when the list is too short.
 func accountOf(order []shieldpool.AccountRole, role shieldpool.Role, accounts []solana.PublicKey) solana.PublicKey {
 	at := slices.IndexFunc(order, func(r shieldpool.AccountRole) bool { return r.Role == role })
 	if at < 0 || at >= len(accounts) {
@@ -157,12 +157,12 @@ func (c *Chain) tokens(keys []solana.PublicKey, meta *rpc.TransactionMeta) (map[
 		for _, b := range balances {
 			amount, err := strconv.ParseInt(b.UiTokenAmount.Amount, 10, 64)
 			if err != nil {
-				return nil, fmt.Errorf("a token balance is no number: %w", err)
+				return nil, fmt.Errorf("a token balance is not a number: %w", err)
 			}
 			key := keys[b.AccountIndex]
 			changes[key] += sign * amount
 			if b.Mint == solana.WrappedSol {
-				c.wraps[key] = true
+				c.wrappedSOL[key] = true
 			}
 		}
 	}
@@ -196,11 +196,11 @@ func (c *Chain) RootHistory(ctx context.Context, level rpc.CommitmentType) (*ver
 	if err != nil {
 		return nil, err
 	}
-	ring := &verify.RootHistory{At: at, Slot: slot, Roots: make(map[[32]byte]struct{}, len(tree.History))}
+	history := &verify.RootHistory{At: at, Slot: slot, Roots: make(map[[32]byte]struct{}, len(tree.History))}
 	for _, root := range tree.History {
-		ring.Roots[root] = struct{}{}
+		history.Roots[root] = struct{}{}
 	}
-	return ring, nil
+	return history, nil
 }
 
 // Root reads the tree's newest root at a commitment level.

@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// All that the drill knows of the relay's schema is here.
+// These statements read the relay's tables; package arena has a few more.
 const (
 	openSQL = `SELECT count(*) FILTER (WHERE state IN ('pending', 'processing')),
 		count(*) FILTER (WHERE state = 'completed' AND NOT finalized) FROM submissions
@@ -49,7 +49,7 @@ func Open(ctx context.Context, conn *pgx.Conn) (working, unfinalized int, err er
 	return working, unfinalized, err
 }
 
-// Swaps lists the first legs of all swaps.
+// Swaps lists the ids of all swaps' first legs.
 func Swaps(ctx context.Context, conn *pgx.Conn) (ids []uuid.UUID, err error) {
 	rows, err := conn.Query(ctx, swapsSQL)
 	if err != nil {
@@ -58,7 +58,7 @@ func Swaps(ctx context.Context, conn *pgx.Conn) (ids []uuid.UUID, err error) {
 	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 }
 
-// LedgerOpening is a payer's balance before its first transaction, according to the
+// LedgerOpening returns a payer's balance before its first transaction, according to the
 // ledger; 0 when the ledger does not know the payer.
 func LedgerOpening(ctx context.Context, conn *pgx.Conn, payer solana.PublicKey) (lamports uint64, err error) {
 	err = conn.QueryRow(ctx, ledgerOpeningSQL, payer.Bytes()).Scan(&lamports)
@@ -108,7 +108,7 @@ func scanEntry(row pgx.CollectableRow) (e verify.Entry, err error) {
 	return e, err
 }
 
-// scanMove reads the moves that relay sweep signed.
+// scanMove scans a move that the command relay sweep signed.
 func scanMove(row pgx.CollectableRow) (a verify.Attempt, err error) {
 	var signature, payer []byte
 	var recipients [][]byte
@@ -117,7 +117,7 @@ func scanMove(row pgx.CollectableRow) (a verify.Attempt, err error) {
 	a.Signature, a.Payer = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer)
 	a.Purpose, a.Moves = verify.PurposeMove, make(map[solana.PublicKey]uint64)
 	for i, recipient := range recipients {
-		a.Moves[solana.PublicKeyFromBytes(recipient)] += uint64(lamports[i]) //nolint:gosec // the schema has them above zero
+		a.Moves[solana.PublicKeyFromBytes(recipient)] += uint64(lamports[i]) //nolint:gosec // the schema allows no negative amount
 	}
 	return a, err
 }

@@ -13,8 +13,8 @@ import (
 )
 
 // SwapStatus asks the relay at a base URL for a swap, as its client does.
-func SwapStatus(ctx context.Context, with *http.Client, url string, id uuid.UUID) verify.SwapStatus {
-	client, err := openapi.NewClientWithResponses(url, openapi.WithHTTPClient(with))
+func SwapStatus(ctx context.Context, httpClient *http.Client, url string, id uuid.UUID) verify.SwapStatus {
+	client, err := openapi.NewClientWithResponses(url, openapi.WithHTTPClient(httpClient))
 	if err != nil {
 		return verify.SwapStatus{Fault: err.Error()}
 	}
@@ -25,9 +25,9 @@ func SwapStatus(ctx context.Context, with *http.Client, url string, id uuid.UUID
 	case answer.JSON200 == nil:
 		return verify.SwapStatus{Fault: fmt.Sprintf("the relay answered %s", http.StatusText(answer.StatusCode()))}
 	}
-	said := &answer.JSON200.Data
+	data := &answer.JSON200.Data
 	return verify.SwapStatus{
-		Status: string(said.Status), Phase: string(ptr.Deref(said.SwapPhase, "")), Code: ptr.Deref(said.ErrorCode, ""), Finalized: said.Finalized,
-		Signature: ptr.Deref(said.SolanaSignature, ""), Execution: ptr.Deref(said.SwapSignature, ""), Refund: ptr.Deref(said.RefundSignature, ""),
+		Status: string(data.Status), Phase: string(ptr.Deref(data.SwapPhase, "")), Code: ptr.Deref(data.ErrorCode, ""), Finalized: data.Finalized,
+		Signature: ptr.Deref(data.SolanaSignature, ""), Execution: ptr.Deref(data.SwapSignature, ""), Refund: ptr.Deref(data.RefundSignature, ""),
 	}
 }

@@ -86,7 +86,7 @@ func (r *Report) figures(o *arena.Outcome) {
 		}
 	}
 	slices.Sort(waits)
-	swaps := swapsOf(o)
+	swaps := newSwapFigures(o)
 	failed := 0
 	for _, count := range codes {
 		failed += count
@@ -99,9 +99,9 @@ func (r *Report) figures(o *arena.Outcome) {
 		add("failed with "+code, float64(codes[code]), "")
 	}
 	swaps.counts(add)
-	ours, again := undone(o.Evidence)
-	add("landings undone by forks", float64(ours), "")
-	add("of these landed again", float64(again), "")
+	undone, landedAgain := countUndone(o.Evidence)
+	add("landings undone by forks", float64(undone), "")
+	add("of these landed again", float64(landedAgain), "")
 	add("not final when the wait ended", float64(o.Unfinished), "")
 	add("attempts signed", float64(len(o.Evidence.Attempts)), "")
 	swaps.attempts(add)
@@ -110,9 +110,9 @@ func (r *Report) figures(o *arena.Outcome) {
 	for _, code := range slices.Sorted(maps.Keys(refusals)) {
 		add("refused with "+code, float64(refusals[code]), "answers")
 	}
-	add("without an answer", float64(o.Clients.Silent), "requests")
+	add("requests without an answer", float64(o.Clients.Silent), "")
 	add("database connections cut", float64(o.CutConnections), "")
-	add("relays that ended without database", float64(o.Orphaned), "")
+	add("relays that ended without database", float64(o.EndedWithoutDatabase), "")
 	if len(waits) > 0 {
 		add("accepted to completed, median", waits[len(waits)/2].Seconds(), "s")
 		add("accepted to completed, 95 %", waits[len(waits)*95/100].Seconds(), "s")
@@ -123,7 +123,7 @@ func (r *Report) figures(o *arena.Outcome) {
 		add("router answers: "+fault, float64(o.Router[fault]), "")
 	}
 	hostility(o, add)
-	add("load to quiet", o.QuietDuration.Seconds(), "s")
+	add("wait for final outcomes", o.QuietDuration.Seconds(), "s")
 	add("whole drill", o.Duration.Seconds(), "s")
 }
 
@@ -141,20 +141,20 @@ func hostility(o *arena.Outcome, add func(name string, value float64, unit strin
 	}
 }
 
-// undone counts the fleet's transactions that forks undid, and how many of them
+// countUndone counts the relays' transactions that forks undid, and how many of them
 // landed again.
-func undone(e *verify.Evidence) (ours, again int) {
+func countUndone(e *verify.Evidence) (undone, landedAgain int) {
 	for _, a := range e.Attempts {
 		if e.Undone[a.Signature] {
-			ours++
+			undone++
 		}
 	}
 	for i := range e.Transactions {
 		if tx := &e.Transactions[i]; e.Undone[tx.Signature] && slices.ContainsFunc(e.Payers, func(p verify.Payer) bool { return p.Key == tx.Payer }) {
-			again++
+			landedAgain++
 		}
 	}
-	return ours, again
+	return undone, landedAgain
 }
 
 // refusals counts the answers to submissions that were refused before they were

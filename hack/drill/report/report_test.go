@@ -20,7 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// outcome is of a drill in which one submission was lost.
+// outcome returns the outcome of a drill that lost one submission.
 func outcome() *arena.Outcome {
 	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	return &arena.Outcome{
@@ -55,7 +55,7 @@ func outcome() *arena.Outcome {
 	}
 }
 
-func TestAReportNamesFailuresAndPlaces(t *testing.T) {
+func TestReportNamesFaultsAndFiles(t *testing.T) {
 	t.Parallel()
 	r := report.Make(5, time.Minute, outcome())
 	if r.Passed() {
@@ -99,7 +99,7 @@ func TestAReportNamesFailuresAndPlaces(t *testing.T) {
 		t.Errorf("the JSON report has seed %d and figures %v", written.Seed, figures)
 	}
 	for name, want := range map[string]float64{
-		"swaps executed": 1, "swaps refunded": 1, "of those refunded in reach of the usual price": 1, "swaps that strangers ended": 1, "these waited at last for swap_price": 1, "of these to execute": 2, "of these to refund": 1,
+		"swaps executed": 1, "swaps refunded": 1, "swaps refunded though the usual price sufficed": 1, "swaps that strangers ended": 1, "of these, last waited for swap_price": 1, "of these, purpose execute": 2, "of these, purpose refund": 1,
 		"accepted to tokens, longest": 5, "accepted to refund, longest": 90, "longest past a swap's timeout": 12, "router answers: short_output": 3,
 	} {
 		if figures[name] != want {
@@ -107,7 +107,7 @@ func TestAReportNamesFailuresAndPlaces(t *testing.T) {
 		}
 	}
 	if len(written.Checks) != len(verify.Checks())+1 {
-		t.Errorf("the JSON report has %d checks, want those of the accountant and the exits", len(written.Checks))
+		t.Errorf("the JSON report has %d checks, want %d", len(written.Checks), len(verify.Checks())+1)
 	}
 	picture, err := os.ReadFile(filepath.Join(folder, "drill-5.svg"))
 	if err != nil || !strings.Contains(string(picture), "CHECKS FAILED") {
@@ -115,7 +115,7 @@ func TestAReportNamesFailuresAndPlaces(t *testing.T) {
 	}
 }
 
-func TestMuchEvidenceIsCutInPrintAndWholeInJSON(t *testing.T) {
+func TestPrintTruncatesFaultsButJSONHasAll(t *testing.T) {
 	t.Parallel()
 	o := outcome()
 	for i := range byte(30) {
@@ -125,7 +125,7 @@ func TestMuchEvidenceIsCutInPrintAndWholeInJSON(t *testing.T) {
 	var text strings.Builder
 	r.Print(&text)
 	if !strings.Contains(text.String(), "more, in the JSON report") {
-		t.Error("the report does not say how much evidence it leaves out")
+		t.Error("the report does not say how many faults it leaves out")
 	}
 	raw, err := json.Marshal(r)
 	if err != nil {

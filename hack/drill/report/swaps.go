@@ -15,9 +15,9 @@ import (
 )
 
 type swapFigures struct {
-	// executed and refunded are the times from the first leg's acceptance to the
-	// end, sorted; reachable counts the refunded swaps that could have been executed
-	// at the market's usual price.
+	// executed and refunded are the times from the first leg's acceptance to the swap's
+	// end, sorted. reachable counts the refunded swaps that could have been executed at
+	// the market's usual price.
 	executed, refunded []time.Duration
 	reachable          int
 	// waited counts, for the reachable swaps, the reasons for waiting in the last
@@ -27,11 +27,11 @@ type swapFigures struct {
 	strangers int
 	// signed counts the attempts of second legs by purpose.
 	signed map[string]int
-	// latest is the largest number of slots past its timeout at which a swap ended.
-	latest uint64
+	// maxDelay is the largest number of slots between a swap's timeout and its end.
+	maxDelay uint64
 }
 
-func swapsOf(o *arena.Outcome) *swapFigures {
+func newSwapFigures(o *arena.Outcome) *swapFigures {
 	e, f := o.Evidence, &swapFigures{signed: make(map[string]int), waited: make(map[string]int)}
 	waits := lastWaits(e)
 	net := func(s *verify.Submission) uint64 {
@@ -44,7 +44,7 @@ func swapsOf(o *arena.Outcome) *swapFigures {
 		}
 	}
 	ends := make(map[uuid.UUID]*verify.Execution, len(e.Executions))
-	slots, ours := make(map[string]uint64, len(e.Transactions)), make(map[string]bool, len(e.Attempts))
+	slots, fromRelays := make(map[string]uint64, len(e.Transactions)), make(map[string]bool, len(e.Attempts))
 	for i := range e.Executions {
 		ends[e.Executions[i].Swap] = &e.Executions[i]
 	}
@@ -52,7 +52,7 @@ func swapsOf(o *arena.Outcome) *swapFigures {
 		slots[e.Transactions[i].Signature.String()] = e.Transactions[i].Slot
 	}
 	for i := range e.Attempts {
-		ours[e.Attempts[i].Signature.String()] = true
+		fromRelays[e.Attempts[i].Signature.String()] = true
 	}
 	for i := range e.Submissions {
 		s := &e.Submissions[i]
@@ -60,7 +60,7 @@ func swapsOf(o *arena.Outcome) *swapFigures {
 		if last == nil || last.State != "completed" {
 			continue
 		}
-		if !ours[last.Signature.String()] {
+		if !fromRelays[last.Signature.String()] {
 			f.strangers++
 		}
 		wait := last.CompletedAt.Sub(s.CreatedAt)
@@ -75,7 +75,7 @@ func swapsOf(o *arena.Outcome) *swapFigures {
 			}
 		}
 		if slot := slots[last.Signature.String()]; last.Timeout > 0 && slot > last.Timeout {
-			f.latest = max(f.latest, slot-last.Timeout)
+			f.maxDelay = max(f.maxDelay, slot-last.Timeout)
 		}
 	}
 	slices.Sort(f.executed)
@@ -100,27 +100,27 @@ func (f *swapFigures) counts(add adder) {
 	add("swaps executed", float64(len(f.executed)), "")
 	add("swaps refunded", float64(len(f.refunded)), "")
 	add("swaps that strangers ended", float64(f.strangers), "")
-	add("of those refunded in reach of the usual price", float64(f.reachable), "")
+	add("swaps refunded though the usual price sufficed", float64(f.reachable), "")
 	for _, reason := range slices.Sorted(maps.Keys(f.waited)) {
-		add("these waited at last for "+cmp.Or(reason, "nothing told"), float64(f.waited[reason]), "")
+		add("of these, last waited for "+cmp.Or(reason, "no stated reason"), float64(f.waited[reason]), "")
 	}
 }
 
 func (f *swapFigures) attempts(add adder) {
 	for _, purpose := range slices.Sorted(maps.Keys(f.signed)) {
-		add("of these to "+purpose, float64(f.signed[purpose]), "")
+		add("of these, purpose "+purpose, float64(f.signed[purpose]), "")
 	}
 }
 
 func (f *swapFigures) times(add adder) {
-	took := map[string][]time.Duration{"accepted to tokens": f.executed, "accepted to refund": f.refunded}
-	for _, name := range slices.Sorted(maps.Keys(took)) {
-		if waits := took[name]; len(waits) > 0 {
+	waitsByName := map[string][]time.Duration{"accepted to tokens": f.executed, "accepted to refund": f.refunded}
+	for _, name := range slices.Sorted(maps.Keys(waitsByName)) {
+		if waits := waitsByName[name]; len(waits) > 0 {
 			add(name+", median", waits[len(waits)/2].Seconds(), "s")
 			add(name+", longest", waits[len(waits)-1].Seconds(), "s")
 		}
 	}
 	if len(f.refunded) > 0 {
-		add("longest past a swap's timeout", float64(f.latest), "slots")
+		add("longest past a swap's timeout", float64(f.maxDelay), "slots")
 	}
 }

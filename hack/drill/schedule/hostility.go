@@ -13,8 +13,8 @@ const (
 	lastLieFrom, lastLieTo = 0.8, 0.95
 )
 
-// hostility draws the events of a hostile endpoint and hostile clients. It draws
-// separately, so that the other events of a seed are the same without them.
+// hostility draws the events of a hostile endpoint and hostile clients. It uses random
+// generators of its own, so that the other events of a seed are the same without them.
 func (m *maker) hostility() (events []Event) {
 	if len(m.Lies) > 0 {
 		m.rand, m.deck = rand.New(rand.NewPCG(m.Seed, 0x6c696573)), nil //nolint:gosec // a schedule has to be repeatable
@@ -33,18 +33,18 @@ func (m *maker) hostility() (events []Event) {
 func (m *maker) lies() (events []Event) {
 	m.liar = m.rand.IntN(m.Endpoints)
 	first, all := time.Duration(calm*float64(m.Duration)), m.Duration
-	staying := func(at time.Duration) Event {
+	lasting := func(at time.Duration) Event {
 		return Event{At: at, For: all - at, Kind: Lie, Target: m.liar, Fault: m.Lasting[m.rand.IntN(len(m.Lasting))], Lasts: true}
 	}
 	switch n := m.rand.IntN(4); {
 	case n == 0 && len(m.Lasting) > 0:
-		return []Event{staying(first)}
+		return []Event{lasting(first)}
 	case n == 1 && len(m.Lasting) > 0:
 		last := time.Duration((lastLieFrom + m.rand.Float64()*(lastLieTo-lastLieFrom)) * float64(all))
 		m.Duration = last // the other lies have ended by then
 		events = m.events(m.lieDeck, lieGap)
 		m.Duration = all
-		return append(events, staying(last))
+		return append(events, lasting(last))
 	default:
 		return m.events(m.lieDeck, lieGap)
 	}

@@ -12,7 +12,7 @@ import (
 // Kind is a kind of event.
 type Kind string
 
-// The kinds.
+// The kinds of events.
 const (
 	// KillRelay ends a relay by SIGKILL and starts it again after the event.
 	KillRelay Kind = "kill relay"
@@ -21,7 +21,7 @@ const (
 	StopRelay Kind = "stop relay"
 	// StopPostgres shuts the database down cleanly for the event's time.
 	StopPostgres Kind = "stop Postgres"
-	// CrashPostgres shuts it down at once, without flushing.
+	// CrashPostgres shuts the database down at once, without flushing.
 	CrashPostgres Kind = "crash Postgres"
 	// CutConnections ends every connection to the database.
 	CutConnections Kind = "cut connections"
@@ -101,7 +101,7 @@ type Options struct {
 	Seed uint64
 	// Duration is how long load and faults last.
 	Duration time.Duration
-	// Relays and Endpoints are their numbers.
+	// Relays and Endpoints are the numbers of relays and RPC endpoints.
 	Relays, Endpoints int
 	// Faults are the names of the faults that endpoints can have. Hard are those that make
 	// an endpoint nearly useless. They affect all endpoints at once only now and then,
@@ -115,9 +115,9 @@ type Options struct {
 	RouterFaults []string
 	// Strangers are the names of the actions of strangers on swaps.
 	Strangers []string
-	// Lies are the names of a hostile endpoint's lies: with any, one of the endpoints
-	// is hostile. Lasting are the lies that it may tell for the whole drill. Attacks
-	// are the names of the attacks of hostile clients.
+	// Lies are the names of a hostile endpoint's lies; without any, no endpoint is hostile.
+	// Lasting are the lies that it may tell for the whole drill. Attacks are the names of
+	// the attacks of hostile clients.
 	Lies, Lasting, Attacks []string
 	// MaxForked bounds the blocks that a fork undoes.
 	MaxForked int
@@ -355,11 +355,11 @@ func (m *maker) target(e *Event, name string, count int) bool {
 
 // reserve reserves one target, unless another event has it.
 func (m *maker) reserve(e *Event, name string, target int) bool {
-	place := fmt.Sprint(name, target)
-	if m.until[place] > e.At {
+	key := fmt.Sprint(name, target)
+	if m.until[key] > e.At {
 		return false
 	}
-	m.until[place] = e.At + e.For + recoveryTime
+	m.until[key] = e.At + e.For + recoveryTime
 	e.Target = target
 	return true
 }

@@ -26,7 +26,7 @@ func hostile(o schedule.Options) schedule.Options {
 	return o
 }
 
-func TestTheSeedDecides(t *testing.T) {
+func TestSameSeedGivesSameSchedule(t *testing.T) {
 	t.Parallel()
 	first, again, other := schedule.Make(options(1)), schedule.Make(options(1)), schedule.Make(options(2))
 	if diff := cmp.Diff(first, again); diff != "" {
@@ -37,7 +37,7 @@ func TestTheSeedDecides(t *testing.T) {
 	}
 }
 
-func TestEveryScheduleKeepsItsPromises(t *testing.T) {
+func TestSchedulesHaveAllEventsWithoutOverlap(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
 		o := options(seed)
@@ -61,7 +61,7 @@ func TestEveryScheduleKeepsItsPromises(t *testing.T) {
 				t.Errorf("seed %d: no relay is up at %s", seed, e.At)
 			}
 			if overlaps(events, i) {
-				t.Errorf("seed %d: event %s happens to what is down already", seed, e)
+				t.Errorf("seed %d: the target of event %s is already in use", seed, e)
 			}
 		}
 		if o.Duration < time.Minute {
@@ -79,7 +79,7 @@ func TestEveryScheduleKeepsItsPromises(t *testing.T) {
 		}
 		for _, name := range o.Strangers {
 			if !kinds[string(schedule.Meddle)+name] {
-				t.Errorf("seed %d: no stranger %s in %s", seed, name, o.Duration)
+				t.Errorf("seed %d: no action %q of strangers in %s", seed, name, o.Duration)
 			}
 		}
 		if !kinds[string(schedule.MovePrice)] {
@@ -87,7 +87,7 @@ func TestEveryScheduleKeepsItsPromises(t *testing.T) {
 		}
 		for _, name := range o.Attacks {
 			if !kinds[string(schedule.Attack)+name] {
-				t.Errorf("seed %d: no attack %s in %s", seed, name, o.Duration)
+				t.Errorf("seed %d: no attack %q in %s", seed, name, o.Duration)
 			}
 		}
 		for _, fault := range o.Faults {
@@ -101,7 +101,7 @@ func TestEveryScheduleKeepsItsPromises(t *testing.T) {
 // Total outages happen, but most of the time an endpoint is good.
 func TestAnEndpointIsGoodMostOfTheTime(t *testing.T) {
 	t.Parallel()
-	var dark, all time.Duration
+	var allBad, all time.Duration
 	for seed := range uint64(100) {
 		o := options(seed)
 		events := schedule.Make(o)
@@ -114,18 +114,18 @@ func TestAnEndpointIsGoodMostOfTheTime(t *testing.T) {
 			}
 			all += 100 * time.Millisecond
 			if len(hard) == o.Endpoints {
-				dark += 100 * time.Millisecond
+				allBad += 100 * time.Millisecond
 			}
 		}
 	}
-	if share := dark.Seconds() / all.Seconds(); share < 0.005 || share > 0.2 {
+	if share := allBad.Seconds() / all.Seconds(); share < 0.005 || share > 0.2 {
 		t.Errorf("no endpoint is good in %.1f %% of the time, want from 0.5 to 20", 100*share)
 	}
 }
 
 // The events that do not concern market and router are the same with swaps and without, so that
 // old seeds keep their schedules.
-func TestSwapsLeaveTheRestOfAScheduleAsItIs(t *testing.T) {
+func TestSwapsDoNotChangeOtherEvents(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		o := options(seed)
@@ -139,7 +139,7 @@ func TestSwapsLeaveTheRestOfAScheduleAsItIs(t *testing.T) {
 	}
 }
 
-func TestHostilityLeavesTheRestOfAScheduleAsItIs(t *testing.T) {
+func TestHostilityDoesNotChangeOtherEvents(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
 		with := slices.DeleteFunc(schedule.Make(hostile(options(seed))), func(e schedule.Event) bool {
@@ -155,7 +155,7 @@ func TestHostilityLeavesTheRestOfAScheduleAsItIs(t *testing.T) {
 // the load has ended.
 func TestOneEndpointLies(t *testing.T) {
 	t.Parallel()
-	whole, stays, told := 0, 0, map[string]int{}
+	whole, lasting, count := 0, 0, map[string]int{}
 	const seeds = 200
 	for seed := range uint64(seeds) {
 		o := hostile(options(seed))
@@ -163,40 +163,40 @@ func TestOneEndpointLies(t *testing.T) {
 		liar, over := -1, time.Duration(0)
 		events := slices.DeleteFunc(schedule.Make(o), func(e schedule.Event) bool { return e.Kind != schedule.Lie })
 		for i, e := range events {
-			told[e.Fault]++
+			count[e.Fault]++
 			if liar >= 0 && e.Target != liar || e.Target >= o.Endpoints {
 				t.Errorf("seed %d: endpoint %d lies beside endpoint %d", seed, e.Target+1, liar+1)
 			}
 			liar = e.Target
 			if e.At < over {
-				t.Errorf("seed %d: lie %s before the last one is over", seed, e)
+				t.Errorf("seed %d: lie %s starts before the previous one ends", seed, e)
 			}
 			over = e.At + e.For
 			if e.Lasts && !slices.Contains(o.Lasting, e.Fault) {
-				t.Errorf("seed %d: lie %s stays, which may not", seed, e)
+				t.Errorf("seed %d: lie %s lasts until the end, which is not allowed", seed, e)
 			}
 			if e.Lasts && (i != len(events)-1 || over != o.Duration) {
-				t.Errorf("seed %d: lie %s stays, and is number %d of %d", seed, e, i+1, len(events))
+				t.Errorf("seed %d: lie %s lasts until the end, but is number %d of %d", seed, e, i+1, len(events))
 			}
 		}
 		if last := events[len(events)-1]; last.Lasts {
-			stays++
+			lasting++
 			if len(events) == 1 {
 				whole++
 			}
 		}
 	}
-	if whole < seeds/8 || stays < seeds/3 || stays > 2*seeds/3 {
-		t.Errorf("of %d schedules %d have one lie for the whole of it, and %d one that stays; want about a quarter and a half", seeds, whole, stays)
+	if whole < seeds/8 || lasting < seeds/3 || lasting > 2*seeds/3 {
+		t.Errorf("of %d schedules %d have one lie for the whole time, and %d a lie that lasts until the end; want about a quarter and a half", seeds, whole, lasting)
 	}
 	for _, name := range hostile(options(0)).Lies {
-		if told[name] < seeds/2 {
-			t.Errorf("the lie %q is told %d times in %d schedules, want more", name, told[name], seeds)
+		if count[name] < seeds/2 {
+			t.Errorf("the lie %q occurs %d times in %d schedules, want more", name, count[name], seeds)
 		}
 	}
 }
 
-func TestRouterAndPriceAreGoodAtTimes(t *testing.T) {
+func TestRouterAndPriceAreNormalPartOfTheTime(t *testing.T) {
 	t.Parallel()
 	var bad, moved, all int
 	for seed := range uint64(100) {
@@ -217,7 +217,7 @@ func TestRouterAndPriceAreGoodAtTimes(t *testing.T) {
 			}
 		}
 	}
-	for what, n := range map[string]int{"the router fails": bad, "the price is away": moved} {
+	for what, n := range map[string]int{"the router fails": bad, "the price is changed": moved} {
 		if share := float64(n) / float64(all); share < 0.15 || share > 0.75 {
 			t.Errorf("%s in %.0f %% of the time, want from 15 to 75", what, 100*share)
 		}
@@ -250,7 +250,7 @@ func overlaps(events []schedule.Event, i int) bool {
 	})
 }
 
-func TestEventsDescribeThemselves(t *testing.T) {
+func TestEventString(t *testing.T) {
 	t.Parallel()
 	tests := map[string]schedule.Event{
 		"   3.2 s  kill relay 2, for 1.5 s":                                     {At: 3200 * time.Millisecond, For: 1500 * time.Millisecond, Kind: schedule.KillRelay, Target: 1},

@@ -12,15 +12,15 @@ import (
 
 // The picture's dimensions, in pixels.
 const (
-	width       = 1280.0
-	left, right = 92.0, 30.0
-	top         = 74.0
-	panelGap    = 44.0
-	rowHeight   = 17.0
-	laneGap     = 5.0
-	leastBand   = 3.0
-	labelFor    = 5.3 // width of a letter of a band's label
-	shade       = "#f6e3c5"
+	width        = 1280.0
+	left, right  = 92.0, 30.0
+	top          = 74.0
+	panelGap     = 44.0
+	rowHeight    = 17.0
+	laneGap      = 5.0
+	minBandWidth = 3.0
+	letterWidth  = 5.3 // of a band's label
+	shade        = "#f6e3c5"
 )
 
 type drawing struct {
@@ -82,15 +82,15 @@ func total(t *Timeline) time.Duration {
 // outages shades the times in which the database did not answer, because the curves have
 // gaps there.
 func (c *drawing) outages(t *Timeline, bottom float64) {
-	begun := -1
+	start := -1
 	for i := range t.Samples {
 		switch known := t.Samples[i].Known; {
-		case !known && begun < 0:
-			begun = max(i-1, 0)
-		case begun >= 0 && (known || i == len(t.Samples)-1):
-			from := c.At(c.Times[begun])
+		case !known && start < 0:
+			start = max(i-1, 0)
+		case start >= 0 && (known || i == len(t.Samples)-1):
+			from := c.At(c.Times[start])
 			c.Rect(plot.Box{X: from, Y: top, W: c.At(c.Times[i]) - from, H: bottom - top}, plot.Fill(shade))
-			begun = -1
+			start = -1
 		}
 	}
 	c.Rect(plot.Box{X: width - right - 190, Y: top - 14, W: 18, H: 9}, plot.Fill(shade))
@@ -144,7 +144,7 @@ func panels(t *Timeline) []panel {
 // rateOver is the time over which a rate is computed.
 const rateOver = 2 * time.Second
 
-// rate is how fast a count grew over the two seconds before the last sample.
+// rate returns how fast a count grew over the two seconds before the last sample.
 func rate(samples []Sample, count func(Sample) int, known func(Sample) bool) float64 {
 	last := samples[len(samples)-1]
 	for _, s := range samples {
@@ -206,7 +206,7 @@ func (c *drawing) lane(l lane, y float64) {
 // band draws a band with its label in it or next to it, if there is room.
 func (c *drawing) band(b Band, y, room float64) {
 	from, to := c.At(b.From.Seconds()), c.At(b.To.Seconds())
-	wide, label := max(to-from, leastBand), labelFor*float64(len([]rune(b.Label)))+6
+	wide, label := max(to-from, minBandWidth), letterWidth*float64(len([]rune(b.Label)))+6
 	c.Add(`<g><title>%s</title>`, plot.Escape(fmt.Sprintf("%s: %s, %.1f s to %.1f s", b.Lane, b.Label, b.From.Seconds(), b.To.Seconds())))
 	c.Rect(plot.Box{X: from, Y: y + 1, W: wide, H: rowHeight - 3}, plot.Fill(colourOf(b.Label))+` rx="2" fill-opacity="0.75"`)
 	switch {

@@ -40,10 +40,10 @@ func drill() *timeline.Timeline {
 	}
 	for i := range 52 {
 		at := time.Duration(i) * 500 * time.Millisecond
-		begun := min(2*i, 80)
-		s := timeline.Sample{At: at, Started: begun, Known: true, Accepted: begun / 2, Completed: begun / 3, Failed: i / 20, Between: max(0, 9-i/5), Executed: i / 6, Refunded: i / 15}
+		started := min(2*i, 80)
+		s := timeline.Sample{At: at, Started: started, Known: true, Accepted: started / 2, Completed: started / 3, Failed: i / 20, Between: max(0, 9-i/5), Executed: i / 6, Refunded: i / 15}
 		if at >= 11*time.Second && at < 13*time.Second {
-			s = timeline.Sample{At: at, Started: begun}
+			s = timeline.Sample{At: at, Started: started}
 		}
 		t.Samples = append(t.Samples, s)
 	}
@@ -66,7 +66,7 @@ func TestPicture(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("picture (-golden +now; go generate writes it anew, look at it then):\n%s", diff)
+		t.Errorf("picture (-golden +now); go generate rewrites it; look at the result:\n%s", diff)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestPicturesAreWellFormed(t *testing.T) {
 	t.Parallel()
 	tests := map[string]*timeline.Timeline{
 		"a drill":                    drill(),
-		"nothing at all":             {},
+		"an empty timeline":          {},
 		"samples without a database": {Title: "x", Load: time.Second, Samples: []timeline.Sample{{}, {At: time.Second, Started: 3}}},
 	}
 	for name, tc := range tests {
@@ -90,7 +90,7 @@ func TestPicturesAreWellFormed(t *testing.T) {
 func check(t *testing.T, picture []byte) {
 	t.Helper()
 	if bytes.Contains(picture, []byte("NaN")) || bytes.Contains(picture, []byte("Inf")) {
-		t.Error("the picture holds a number that is none")
+		t.Error("the picture contains NaN or Inf")
 	}
 	var width, height float64
 	for decoder := xml.NewDecoder(bytes.NewReader(picture)); ; {
@@ -111,7 +111,7 @@ func check(t *testing.T, picture []byte) {
 				width, height = number(t, box[2]), number(t, box[3])
 			}
 			limit := map[string]float64{"x": width, "x1": width, "x2": width, "y": height, "y1": height, "y2": height}[a.Name.Local]
-			if v := limit; v > 0 && (number(t, a.Value) < 0 || number(t, a.Value) > v) {
+			if limit > 0 && (number(t, a.Value) < 0 || number(t, a.Value) > limit) {
 				t.Errorf("%s %s=%s lies outside of %gx%g", start.Name.Local, a.Name.Local, a.Value, width, height)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 // outcomeIsTrue checks invariant 4 from the outcome: the database records the
 // outcome that the chain has.
 func outcomeIsTrue(e *Evidence, r *Result) {
-	x := indexed(e)
+	x := newIndex(e)
 	attempts := make(map[uuid.UUID][]solana.Signature)
 	for i := range e.Attempts {
 		attempts[e.Attempts[i].Submission] = append(attempts[e.Attempts[i].Submission], e.Attempts[i].Signature)
@@ -43,7 +43,7 @@ func (x *index) completed(s *Submission, r *Result) {
 	case tx.Failed:
 		r.fault("request %s is completed with %s, which failed on the chain in slot %d", s.ID, s.Signature, tx.Slot)
 	case attempt == nil || attempt.Submission != s.ID:
-		r.fault("request %s is completed with %s, which is no attempt of it", s.ID, s.Signature)
+		r.fault("request %s is completed with %s, which is not an attempt of this request", s.ID, s.Signature)
 	}
 	if len(tx.Calls) != 1 {
 		r.fault("request %s: transaction %s calls the pool %d times, expected once", s.ID, s.Signature, len(tx.Calls))
@@ -74,12 +74,12 @@ func (x *index) failed(s *Submission, attempts []solana.Signature, spenders map[
 			// The loop above checks attempts that the database knows; this transaction
 			// belongs to none.
 			if tx.Calls[0].Inputs == s.Inputs && x.payers[tx.Payer] && x.attempts[tx.Signature] == nil {
-				r.fault("request %s failed with %s, but transaction %s, of our payer and with its public inputs, landed in slot %d", s.ID, s.Code, tx.Signature, tx.Slot)
+				r.fault("request %s failed with %s, but transaction %s, of a relay's payer and with its public inputs, landed in slot %d", s.ID, s.Code, tx.Signature, tx.Slot)
 			}
 		}
 	}
 	if s.Code == "nullifier_spent" && !spent {
-		r.fault("request %s failed with nullifier_spent, but nothing on the finalized chain spends a nullifier of it", s.ID)
+		r.fault("request %s failed with nullifier_spent, but no finalized transaction spends one of its nullifiers", s.ID)
 	}
 }
 
@@ -104,7 +104,7 @@ func spendersOf(e *Evidence) map[[32]byte][]*Transaction {
 
 // oneSpend checks invariant 2, and that a submission lands once.
 func oneSpend(e *Evidence, r *Result) {
-	x := indexed(e)
+	x := newIndex(e)
 	for _, txs := range spendersOf(e) {
 		r.Examined++
 		if len(txs) > 1 {
@@ -115,7 +115,7 @@ func oneSpend(e *Evidence, r *Result) {
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
 		attempt := x.attempts[tx.Signature]
-		// Accounts that somebody closed are created again, and a move has no submission.
+		// A move has no submission.
 		if attempt == nil || tx.Failed || attempt.Purpose == PurposeMove {
 			continue
 		}
@@ -142,7 +142,7 @@ func recipientsPaid(e *Evidence, r *Result) {
 			due[s.Recipient] += int64(net) //nolint:gosec // far below 2^63 lamports exist
 		}
 	}
-	x := indexed(e)
+	x := newIndex(e)
 	paid := make(map[solana.PublicKey]int64)
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
@@ -157,7 +157,7 @@ func recipientsPaid(e *Evidence, r *Result) {
 		if tx.Failed || x.payers[tx.Payer] {
 			continue
 		}
-		// The wallet itself sent this withdrawal to the chain.
+		// A client's own wallet sent this withdrawal to the chain.
 		for k := range tx.Calls {
 			if call := &tx.Calls[k]; call.Inputs.PublicAmount < 0 && call.Swap == nil {
 				net, _ := e.Fees.Net(call.Inputs.Gross())
@@ -182,9 +182,9 @@ func requestOf(e *Evidence, recipient solana.PublicKey) uuid.UUID {
 	return uuid.Nil
 }
 
-// nothingUnknownSigned checks invariant 3, write before send, against the chain.
-func nothingUnknownSigned(e *Evidence, r *Result) {
-	x := indexed(e)
+// onlyKnownSigned checks invariant 3, write before send, against the chain.
+func onlyKnownSigned(e *Evidence, r *Result) {
+	x := newIndex(e)
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
 		if !x.payers[tx.Payer] {
@@ -204,11 +204,11 @@ func clock(t time.Time) string {
 	return fmt.Sprintf("%s UTC", t.UTC().Format("15:04:05.000"))
 }
 
-// earlierAttemptsDied checks invariant 4 as far as it can be observed afterwards: when an attempt was
+// earlierAttemptsExpired checks invariant 4 as far as it can be observed afterwards: when an attempt was
 // committed, no earlier attempt of its submission could still land. It uses the chain's
 // heights, because a blockhash's height in the database may be wrong.
-func earlierAttemptsDied(e *Evidence, r *Result) {
-	x := indexed(e)
+func earlierAttemptsExpired(e *Evidence, r *Result) {
+	x := newIndex(e)
 	attempts := make(map[uuid.UUID][]*Attempt)
 	for i := range e.Attempts {
 		if a := &e.Attempts[i]; a.Purpose == purposeTransact {
@@ -220,22 +220,22 @@ func earlierAttemptsDied(e *Evidence, r *Result) {
 		for i, later := range all {
 			for _, earlier := range all[:i] {
 				r.Examined++
-				seen := finalizedAfter(e, later.CreatedAt)
-				made, known := e.Heights[earlier.Blockhash]
+				finalized := finalizedAfter(e, later.CreatedAt)
+				height, known := e.Heights[earlier.Blockhash]
 				switch tx := x.landed[earlier.Signature]; {
-				case seen == nil || !known: // an abandoned fork's blockhash, or no observation
+				case finalized == nil || !known: // an abandoned fork's blockhash, or no observation
 					r.Undecided++
-				case tx != nil && tx.Failed && tx.Slot <= seen.Slot:
-				case seen.Height < made+blockhashLife:
-					r.fault("request %s: attempt %s was committed at %s, when finality was at height %d, and attempt %s could land until height %d", submission, later.Signature, clock(later.CreatedAt), seen.Height, earlier.Signature, made+blockhashLife)
+				case tx != nil && tx.Failed && tx.Slot <= finalized.Slot:
+				case finalized.Height < height+blockhashLife:
+					r.fault("request %s: attempt %s was committed at %s, when finality was at height %d, and attempt %s could land until height %d", submission, later.Signature, clock(later.CreatedAt), finalized.Height, earlier.Signature, height+blockhashLife)
 				}
 			}
 		}
 	}
 }
 
-// finalizedAfter returns the first observation of finality after then: at then, at most
-// this height was finalized.
+// finalizedAfter returns the first observation of finality after then. It bounds the height
+// that was finalized at that time.
 func finalizedAfter(e *Evidence, then time.Time) *Finality {
 	i, _ := slices.BinarySearchFunc(e.Finality, then, func(f Finality, then time.Time) int { return f.At.Compare(then) })
 	if i == len(e.Finality) {
@@ -253,15 +253,15 @@ type Finality struct {
 // Heights are the block heights of blockhashes.
 type Heights map[solana.Hash]uint64
 
-// blockhashLife is how many blocks after its own a blockhash is valid.
+// blockhashLife is for how many blocks a blockhash is valid.
 const blockhashLife = 150
 
 // pinIsTrue compares the encoding of A that the relays have pinned with the program's.
 func pinIsTrue(e *Evidence, r *Result) {
-	for _, sign := range e.Pins {
+	for _, encoding := range e.Pins {
 		r.Examined++
-		if sign != e.ProofAEncoding {
-			r.fault("the database records that the program accepts proofs whose A is %s; it accepts those whose A is %s", sign, e.ProofAEncoding)
+		if encoding != e.ProofAEncoding {
+			r.fault("the database records that the program accepts proofs whose A is %s; the program accepts proofs whose A is %s", encoding, e.ProofAEncoding)
 		}
 	}
 }

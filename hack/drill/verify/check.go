@@ -55,33 +55,33 @@ func Checks() []Check {
 		{"outcome-is-true", "completed: landed without error with exactly its public inputs and recipient; failed: nothing of it landed", true, outcomeIsTrue},
 		{"one-spend", "at most one landed transaction per nullifier", true, oneSpend},
 		{"recipients-paid-once", "each recipient got exactly its share, once", true, recipientsPaid},
-		{"swap-ends-once", "every swap that landed ended once: tokens at the recipient's account, its minimum or more, or all that its state held at the recipient's wallet, to the lamport", true, swapsEndOnce},
+		{"swap-ends-once", "every landed swap ended once: the recipient's token account got the minimum or more, or the recipient's wallet got every lamport of the swap's state", true, swapsEndOnce},
 		{"swap-outcome-is-true", "each swap's end on the chain is the one in the database and in /status", true, swapOutcomeIsTrue},
 		{"swap-ends-in-time", "no swap is refunded before its timeout, and none stays open for longer than lost executions and refunds take to expire", true, swapsEndInTime},
-		{"swaps-leave-nothing", "no swap state is left, no wrapped SOL but the market's, and the market got what the executed swaps held, to the lamport", true, noLamportsLeft},
-		{"payers-pay-fees-and-rent", "each transaction cost its payer the fee and the rent of accounts that it created, less that of accounts that it closed, and no lamport more", true, payersPayRent},
+		{"swaps-leave-nothing", "swaps leave no state and no wrapped SOL behind, and the market got every lamport of the executed swaps", true, noLamportsLeft},
+		{"payers-pay-fees-and-rent", "each transaction cost its payer the fee and the rent of accounts that it created, minus the rent of accounts that it closed, and no lamport more", true, payersPayRent},
 		{"stale-root-is-true", "each root_not_found is true: the root was not in the root history at that time", false, staleRootsAreTrue},
-		{"nothing-unknown-signed", "no transaction of our fee payers is on the chain that the database does not know", true, nothingUnknownSigned},
+		{"nothing-unknown-signed", "the database knows every transaction of the relays' fee payers on the chain", true, onlyKnownSigned},
 		{"lamports-accounted", "payers' opening + funding − closing equals what the blocks' transactions cost them", true, lamportsAccounted},
 		{"ledger-is-true", "the relays' own ledger has each landed transaction of a payer once, with its true cost", true, ledgerIsTrue},
-		{"honest-clients-served", "every honest client has its outcome, and no proof of theirs is refused except for its root or a spent or reserved note", true, honestClientsServed},
+		{"honest-clients-served", "every honest client has an outcome, and its proofs are refused only for their root or for a spent or reserved note", true, honestClientsServed},
 		{"attacks-fail", "no forged proof is accepted, and no client's request breaks a relay", false, attacksFail},
 		{"pin-is-true", "the relays' pinned encoding of A is the one that the program accepts", true, pinIsTrue},
-		{"expires-before-the-next", "an attempt is committed when no earlier one of its submission can land any more", false, earlierAttemptsDied},
+		{"expires-before-the-next", "an attempt is committed only when no earlier attempt of its submission can land any more", false, earlierAttemptsExpired},
 		{"no-request-content-shown", "no proof, nullifier, commitment, recipient or note in any log line or metric", true, noContentLeaked},
 	}
 }
 
 type index struct {
 	submissions map[uuid.UUID]*Submission
-	// executions are by the swap's first leg.
+	// executions has the ids of the swaps' first legs as keys.
 	executions map[uuid.UUID]*Execution
 	attempts   map[solana.Signature]*Attempt
 	landed     map[solana.Signature]*Transaction
 	payers     map[solana.PublicKey]bool
 }
 
-func indexed(e *Evidence) *index {
+func newIndex(e *Evidence) *index {
 	x := &index{
 		submissions: byKey(e.Submissions, func(s *Submission) uuid.UUID { return s.ID }),
 		executions:  byKey(e.Executions, func(s *Execution) uuid.UUID { return s.Swap }),

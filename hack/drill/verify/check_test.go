@@ -46,7 +46,7 @@ func inputs(n byte, amount int64) shieldpool.PublicInputs {
 	}
 }
 
-func ring(second float64, roots ...byte) verify.RootHistory {
+func rootHistory(second float64, roots ...byte) verify.RootHistory {
 	r := verify.RootHistory{At: at(second), Roots: make(map[[32]byte]struct{})}
 	for _, n := range roots {
 		r.Roots[root(n)] = struct{}{}
@@ -54,13 +54,13 @@ func ring(second float64, roots ...byte) verify.RootHistory {
 	return r
 }
 
-// sound is a small drill without faults: submission 1, a withdrawal, completed; submission 2, a
+// sound returns the evidence of a small drill without faults: submission 1, a withdrawal, completed; submission 2, a
 // transfer, failed with root_not_found after an attempt that failed on the chain; submission 3, a
 // withdrawal whose note another transaction spent meanwhile; a refusal for a stale root, and a
 // repeat.
 func sound() *verify.Evidence { return withHostility(withSwaps(plain())) }
 
-// plain is the drill without its swaps.
+// plain returns the evidence of the drill without its swaps.
 func plain() *verify.Evidence {
 	accepted := func(n byte, second float64) load.Answer {
 		return load.Answer{Call: load.CallTransact, Status: 202, RequestID: id(n), State: "pending", Sent: at(second), At: at(second + 0.1)}
@@ -111,7 +111,7 @@ func plain() *verify.Evidence {
 				Changes: map[solana.PublicKey]int64{other: 0},
 			},
 		},
-		RootHistories: []verify.RootHistory{ring(0, 1), ring(4, 1, 2), ring(7, 2, 3), ring(8, 3)},
+		RootHistories: []verify.RootHistory{rootHistory(0, 1), rootHistory(4, 1, 2), rootHistory(7, 2, 3), rootHistory(8, 3)},
 		Payers:        []verify.Payer{{Key: payer, Opening: 1_000_000_000, LedgerOpening: 600_000_000, Funded: 7, Closing: 1_000_000_007 - 2*fee - rent}},
 		Entries: []verify.Entry{
 			{Signature: signature(1), Payer: payer, Kind: "withdrawal", Fee: 5000, Priority: fee - 5000, Rent: rent},
@@ -142,18 +142,17 @@ func TestSoundEvidencePassesEveryCheck(t *testing.T) {
 	}
 }
 
-// doctored is a fault that the test adds to sound evidence.
-type doctored struct {
-	doctor func(*verify.Evidence)
+// injectedFault is a fault that a test adds to sound evidence.
+type injectedFault struct {
+	inject func(*verify.Evidence)
 	// check has to report it, with want in one of its faults.
 	check, want string
 }
 
-// Checks that cannot find anything are worthless: each fault added to sound evidence is reported,
-// by the check that it belongs to.
+// Each fault added to sound evidence is reported by its check, and each check has such a fault.
 func TestEveryFaultIsFound(t *testing.T) {
 	t.Parallel()
-	tests := map[string]doctored{
+	tests := map[string]injectedFault{
 		"an accepted submission is not in the database": {
 			func(e *verify.Evidence) { e.Submissions = e.Submissions[1:] },
 			"accepted-is-final", "accepted request " + id(1).String(),
@@ -186,7 +185,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 			},
 			"answers-are-true", "failed with root_not_found; the database says completed",
 		},
-		"a client was told of another reason for the failure": {
+		"a client was told a wrong reason for a failure": {
 			func(e *verify.Evidence) { e.Records[1].Requests[0].Answers[1].Code = "nullifier_spent" },
 			"answers-are-true", "failed with nullifier_spent",
 		},
@@ -226,7 +225,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		},
 		"a completed submission has somebody else's transaction": {
 			func(e *verify.Evidence) { e.Attempts[0].Submission = id(2) },
-			"outcome-is-true", "is no attempt of it",
+			"outcome-is-true", "is not an attempt of this request",
 		},
 		"a completed submission landed with other public inputs": {
 			func(e *verify.Evidence) { e.Transactions[0].Calls[0].Inputs.Commitments[0] = root(9) },
@@ -248,11 +247,11 @@ func TestEveryFaultIsFound(t *testing.T) {
 			func(e *verify.Evidence) {
 				e.Transactions[1].Failed, e.Transactions[1].Signature = false, signature(5)
 			},
-			"outcome-is-true", "of our payer and with its public inputs",
+			"outcome-is-true", "of a relay's payer and with its public inputs",
 		},
 		"nullifier_spent for a note that nobody spent": {
 			func(e *verify.Evidence) { e.Transactions = e.Transactions[:2] },
-			"outcome-is-true", "nothing on the finalized chain spends",
+			"outcome-is-true", "no finalized transaction spends",
 		},
 		"two transactions spend one nullifier": {
 			func(e *verify.Evidence) {
@@ -292,7 +291,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 			func(e *verify.Evidence) { e.Submissions[1].CompletedAt = at(6) },
 			"stale-root-is-true", "when the root history held its root",
 		},
-		"a transaction of ours is unknown to the database": {
+		"a transaction of a relay's payer is unknown to the database": {
 			func(e *verify.Evidence) { e.Attempts = e.Attempts[:1] },
 			"nothing-unknown-signed", signature(2).String(),
 		},
@@ -336,7 +335,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := sound()
-			tc.doctor(e)
+			tc.inject(e)
 			r := results(e)[tc.check]
 			if r.Passed() || !slices.ContainsFunc(r.Faults, func(f string) bool { return strings.Contains(f, tc.want) }) {
 				t.Errorf("%s has faults %q, want one with %q", tc.check, r.Faults, tc.want)
@@ -345,7 +344,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 	}
 	for _, c := range verify.Checks() {
 		if !seen[c.Name] {
-			t.Errorf("no doctored evidence for check %s", c.Name)
+			t.Errorf("no test case for check %s", c.Name)
 		}
 	}
 }
@@ -354,7 +353,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 func TestChecksHaveNoFalseAlarms(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(*verify.Evidence){
-		"a client saw a success that a fork rolled back, and then a failure": func(e *verify.Evidence) {
+		"a client saw a success that a fork undid, and then a failure": func(e *verify.Evidence) {
 			e.Records[1].Requests[0].Answers = append(e.Records[1].Requests[0].Answers,
 				load.Answer{Call: load.CallStatus, Status: 200, RequestID: id(2), State: "completed", Signature: signature(2).String(), At: at(3)})
 			e.Undone = map[solana.Signature]bool{signature(2): true}
@@ -392,10 +391,10 @@ func TestChecksHaveNoFalseAlarms(t *testing.T) {
 	}
 }
 
-func TestAStaleRootIsUndecidedWithoutNearRings(t *testing.T) {
+func TestStaleRootIsUndecidedWithoutRecentHistory(t *testing.T) {
 	t.Parallel()
 	e := sound()
-	e.RootHistories = []verify.RootHistory{ring(0, 1), ring(60, 1)}
+	e.RootHistories = []verify.RootHistory{rootHistory(0, 1), rootHistory(60, 1)}
 	e.Records[3].Requests[0].Answers[0].Sent = at(30)
 	e.Records[3].Requests[0].Answers[0].At = at(31)
 	if r := results(e)["stale-root-is-true"]; r.Undecided != 1 {
@@ -403,11 +402,11 @@ func TestAStaleRootIsUndecidedWithoutNearRings(t *testing.T) {
 	}
 }
 
-func TestMostChecksFailOnNoEvidence(t *testing.T) {
+func TestMostChecksFailWithoutEvidence(t *testing.T) {
 	t.Parallel()
 	for name, r := range results(&verify.Evidence{}) {
 		if want := slices.Contains([]string{"stale-root-is-true", "attacks-fail", "expires-before-the-next"}, name); r.Passed() != want {
-			t.Errorf("%s on no evidence: passed %t, want %t", name, r.Passed(), want)
+			t.Errorf("%s without evidence: passed %t, want %t", name, r.Passed(), want)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func (s *Submission) final() bool {
 // acceptedIsFinal checks invariant 1, accepted is durable. It includes rows whose clients
 // got no answer.
 func acceptedIsFinal(e *Evidence, r *Result) {
-	x := indexed(e)
+	x := newIndex(e)
 	counted := make(map[uuid.UUID]bool)
 	Each(e.Records, func(record *load.Record, _ *load.Request, a *load.Answer) {
 		if a.Call == load.CallStatus && a.Status == http.StatusNotFound {
@@ -48,7 +48,7 @@ func acceptedIsFinal(e *Evidence, r *Result) {
 // answersMatch compares the answers that cannot change any more with the database: a failure,
 // a finalized success, and a success that no fork undid.
 func answersMatch(e *Evidence, r *Result) {
-	x := indexed(e)
+	x := newIndex(e)
 	undone := make(map[string]bool, len(e.Undone))
 	for signature := range e.Undone {
 		undone[signature.String()] = true
@@ -76,35 +76,35 @@ func answersMatch(e *Evidence, r *Result) {
 
 // swapAnswersMatch is answersMatch for a swap, whose two legs may each be undone.
 func (x *index) swapAnswersMatch(record *load.Record, s *Submission, a *load.Answer, undone map[string]bool, r *Result) {
-	var phase, end string
+	var phase, signature string
 	if row := x.executions[s.ID]; row != nil && row.State == "completed" {
-		phase, end = row.Phase, row.Signature.String()
+		phase, signature = row.Phase, row.Signature.String()
 	}
-	said, by := "", ""
+	saidPhase, saidSignature := "", ""
 	switch {
 	case a.Executed():
-		said, by = "executed", a.SwapSignature
+		saidPhase, saidSignature = "executed", a.SwapSignature
 	case a.Refunded():
-		said, by = "refunded", a.RefundSignature
+		saidPhase, saidSignature = "refunded", a.RefundSignature
 	}
-	void := !a.Finalized && (undone[a.Signature] || undone[by])
+	rolledBack := !a.Finalized && (undone[a.Signature] || undone[saidSignature])
 	switch {
 	case a.Failed() && (s.State != "failed" || s.Code != a.Code):
 		r.fault("spend %d: relay %d said at %s that swap %s failed with %s; the database says %s %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, a.Code, s.State, s.Code)
-	case a.Signature != "" && s.Signature.String() != a.Signature && !void:
+	case a.Signature != "" && s.Signature.String() != a.Signature && !rolledBack:
 		r.fault("spend %d: relay %d said at %s that the first leg of swap %s is %s, which no fork undid; the database says %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, a.Signature, s.Signature)
-	case said != "" && (phase != said || end != by) && !void:
-		r.fault("spend %d: relay %d said at %s that swap %s is %s by %s, final %t, which no fork undid; the database says %s by %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, said, by, a.Finalized, phase, end)
-	case a.Finalized && said == "":
+	case saidPhase != "" && (phase != saidPhase || signature != saidSignature) && !rolledBack:
+		r.fault("spend %d: relay %d said at %s that swap %s is %s by %s, final %t, which no fork undid; the database says %s by %s", record.Number, a.Relay+1, clock(a.At), a.RequestID, saidPhase, saidSignature, a.Finalized, phase, signature)
+	case a.Finalized && saidPhase == "":
 		r.fault("spend %d: relay %d said at %s that swap %s is final without saying how it ended", record.Number, a.Relay+1, clock(a.At), a.RequestID)
 	}
 }
 
-// repeatsAnswered checks that a repeated request is answered with the earlier submission while
-// that is live or completed: of several rows with the same inputs, all but one failed.
+// repeatsAnswered checks that a repeated request is answered with the earlier submission
+// unless that one failed: of the rows with the same inputs, at most one has not failed.
 func repeatsAnswered(e *Evidence, r *Result) {
 	type content struct{ inputs, recipient string }
-	x, alive := indexed(e), make(map[content]uuid.UUID)
+	x, alive := newIndex(e), make(map[content]uuid.UUID)
 	for i := range e.Submissions {
 		s := &e.Submissions[i]
 		r.Examined++
@@ -125,7 +125,7 @@ func repeatsAnswered(e *Evidence, r *Result) {
 			}
 			s := x.submissions[earlier.RequestID]
 			if s != nil && (s.State != "failed" || s.CompletedAt.After(a.At)) {
-				r.fault("spend %d: relay %d answered a repeat of request %s at %s with another one, %s, though the first had not failed", record.Number, a.Relay+1, earlier.RequestID, clock(a.At), a.RequestID)
+				r.fault("spend %d: relay %d answered a repeat of request %s at %s with a new request %s, though the first had not failed", record.Number, a.Relay+1, earlier.RequestID, clock(a.At), a.RequestID)
 			}
 		}
 	})

@@ -15,19 +15,19 @@ import (
 
 // Evidence is everything that the drill gathers once nothing changes any more.
 type Evidence struct {
-	// Fees are the pool's, from which a recipient's share follows.
+	// Fees are the pool's fees, which determine a recipient's share.
 	Fees shieldpool.Fees
-	// SwapTimeout is the number of slots after its creation from which a swap's state can
+	// SwapTimeout is the number of slots after its creation when a swap's state can first
 	// be refunded. SwapGrace is the number of slots after that within which it must be
 	// closed.
 	SwapTimeout, SwapGrace uint64
 	// Records are the clients' journal.
 	Records []load.Record
-	// Submissions and Attempts are the database's rows.
+	// Submissions, Executions and Attempts are the database's rows.
 	Submissions []Submission
 	Executions  []Execution
 	Attempts    []Attempt
-	// Transactions are those transactions of the finalized chain that call the pool or that
+	// Transactions are the transactions of the finalized chain that call the pool or that
 	// a fee payer paid for, in the chain's order.
 	Transactions []Transaction
 	// Undone are the transactions that forks undid, whether or not they landed again.
@@ -45,11 +45,11 @@ type Evidence struct {
 	RootHistories []RootHistory
 	// Payers are the relays' fee payers.
 	Payers []Payer
-	// Entries are the relays' own ledger. LedgerFault is the discrepancy that relay ledger
+	// Entries are the relays' own ledger. LedgerFault is the discrepancy that the command relay ledger
 	// reports; empty when everything is accounted for.
 	Entries     []Entry
 	LedgerFault string
-	// Heights are those of the finalized chain's blocks, and Finality the finalized
+	// Heights are the heights of the finalized chain's blocks, and Finality the finalized
 	// slots and heights while clients were at work, by time.
 	Heights  Heights
 	Finality []Finality
@@ -65,7 +65,7 @@ type Evidence struct {
 	Scanned int64
 }
 
-// HostileAnswer is how a relay answered what a hostile client sent.
+// HostileAnswer is a relay's answer to a request of a hostile client.
 type HostileAnswer struct {
 	Attack string
 	Status int
@@ -81,8 +81,8 @@ type Submission struct {
 	// Code is empty unless State is failed.
 	Code                  string
 	Finalized, RolledBack bool
-	// Signature is zero until the submission is completed; of a swap it is the
-	// first leg's.
+	// Signature is zero until the submission is completed. For a swap it is the first
+	// leg's signature.
 	Signature solana.Signature
 	Inputs    shieldpool.PublicInputs
 	// Recipient is zero for transfers, and the wallet of a swap.
@@ -105,9 +105,9 @@ type Execution struct {
 	// change it.
 	Phase            string
 	Ended, Finalized bool
-	// Signature is that of the transaction that ended the swap; zero before.
+	// Signature is the signature of the transaction that ended the swap; zero before.
 	Signature solana.Signature
-	// Timeout is the slot from which on the swap can be refunded.
+	// Timeout is the first slot in which the swap can be refunded.
 	Timeout uint64
 	// CreatedAt and CompletedAt are as a Submission's.
 	CreatedAt, CompletedAt time.Time
@@ -120,7 +120,7 @@ type SwapStatus struct {
 	Status, Phase string
 	Code          string
 	Finalized     bool
-	// Signature is the first leg's, Execution and Refund are the second's, in base58.
+	// Signature is the first leg's signature in base58; Execution or Refund is the second's.
 	Signature, Execution, Refund string
 }
 
@@ -151,20 +151,21 @@ type Attempt struct {
 	// Purpose is transact, execute, refund, or move: a move is signed by relay
 	// sweep and has no submission.
 	Purpose string
-	// Moves are the lamports that a move takes to each other payer; nil for other purposes.
+	// Moves are the lamports that a move brings to each other payer; nil for other purposes.
 	Moves map[solana.PublicKey]uint64
 }
 
-// Transaction is one that landed on the chain, successfully or not.
+// Transaction is a transaction that landed on the chain, successfully or not.
 type Transaction struct {
 	Signature solana.Signature
 	Slot      uint64
 	Failed    bool
 	// Payer is the fee payer: the first signer.
 	Payer solana.PublicKey
-	// Fee is in lamports, SignatureFee the part of it that is the network's fixed one.
+	// Fee is in lamports. SignatureFee is its fixed part, which depends on the number of
+	// signatures.
 	Fee, SignatureFee uint64
-	// Calls are its calls of the pool's Transact and TransactSwap; Ends are those of
+	// Calls are its calls of the pool's Transact and TransactSwap. Ends are its calls of
 	// ExecuteSwap and CloseSwapState.
 	Calls []PoolCall
 	Ends  []SwapEnd
@@ -188,9 +189,9 @@ type PoolCall struct {
 // SwapEnd is one ExecuteSwap or CloseSwapState.
 type SwapEnd struct {
 	How shieldpool.SwapEnding
-	// State is the swap's, WSOL its account of wrapped SOL, which a refund names
-	// when the lamports are wrapped, and Output its account of the output mint,
-	// which only an execution names.
+	// State is the swap's state. WSOL is its account of wrapped SOL, which a refund names
+	// only if the lamports are wrapped. Output is its account of the output mint, which
+	// only an execution names.
 	State, WSOL, Output solana.PublicKey
 	// Recipient is the token account that an execution pays, or the wallet that a
 	// refund pays.
@@ -209,7 +210,7 @@ type RootHistory struct {
 type Payer struct {
 	Key solana.PublicKey
 	// Opening is the balance before the first relay started, Closing the finalized
-	// one at the end, and Funded the income between. LedgerOpening is the balance
+	// balance at the end, and Funded the income in between. LedgerOpening is the balance
 	// before the ledger's first transaction, according to the relays' ledger.
 	Opening, Funded, Closing, LedgerOpening uint64
 }

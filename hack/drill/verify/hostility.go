@@ -21,7 +21,7 @@ func honestClientsServed(e *Evidence, r *Result) {
 	for i := range e.Records {
 		r.Examined++
 		if record := &e.Records[i]; !record.Ended {
-			r.fault("spend %d has no outcome when patience ends; its last answer was %s", record.Number, lastAnswer(record))
+			r.fault("spend %d has no outcome at the end of the wait; its last answer was %s", record.Number, lastAnswer(record))
 		}
 	}
 	Each(e.Records, func(record *load.Record, q *load.Request, a *load.Answer) {
@@ -35,13 +35,13 @@ func honestClientsServed(e *Evidence, r *Result) {
 			switch {
 			case taken(func(n [32]byte) bool { return len(spenders[n]) > 0 }):
 			case len(e.Undone) > 0 && !a.Failed():
-				r.Undecided++ // the transaction that spent it may be on an abandoned fork
+				r.Undecided++ // the transaction that spent the note may be on an abandoned fork
 			default:
-				r.fault("spend %d: relay %d answered nullifier_spent at %s, and nothing on the finalized chain spends a nullifier of it", record.Number, a.Relay+1, clock(a.At))
+				r.fault("spend %d: relay %d answered nullifier_spent at %s, but no finalized transaction spends one of its nullifiers", record.Number, a.Relay+1, clock(a.At))
 			}
 		case "nullifier_reserved":
 			if !taken(func(n [32]byte) bool { return reserved[n] }) {
-				r.fault("spend %d: relay %d answered nullifier_reserved at %s, and no submission has a nullifier of it", record.Number, a.Relay+1, clock(a.At))
+				r.fault("spend %d: relay %d answered nullifier_reserved at %s, but no submission has one of its nullifiers", record.Number, a.Relay+1, clock(a.At))
 			}
 		default:
 			r.fault("spend %d: relay %d answered an honest proof with %d %s at %s", record.Number, a.Relay+1, a.Status, a.Code, clock(a.At))

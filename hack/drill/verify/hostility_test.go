@@ -7,7 +7,7 @@ import (
 	"github.com/relaypool/relaypool/hack/load"
 )
 
-// withHostility adds the answers to hostile clients, the relays' learnt encoding of proofs, and
+// withHostility adds the answers to hostile clients, the relays' pinned encoding of proof A, and
 // an attempt of submission 1 that expired before the next one.
 func withHostility(e *verify.Evidence) *verify.Evidence {
 	for i := range e.Records {
@@ -29,11 +29,11 @@ func withHostility(e *verify.Evidence) *verify.Evidence {
 }
 
 // hostileFaults are the faults that lies and hostile clients could cause.
-func hostileFaults() map[string]doctored {
-	const served, dies = "honest-clients-served", "expires-before-the-next"
+func hostileFaults() map[string]injectedFault {
+	const served, expires = "honest-clients-served", "expires-before-the-next"
 	first := func(e *verify.Evidence) *load.Answer { return &e.Records[3].Requests[0].Answers[0] }
-	return map[string]doctored{
-		"a client was turned away until its patience ended": {
+	return map[string]injectedFault{
+		"a client got no outcome until the wait ended": {
 			func(e *verify.Evidence) {
 				e.Records[3].Ended = false
 				*first(e) = load.Answer{Call: load.CallTransact, Status: 503, Code: "pool_busy"}
@@ -44,15 +44,15 @@ func hostileFaults() map[string]doctored {
 			func(e *verify.Evidence) { first(e).Code = "proof_invalid" },
 			served, "answered an honest proof with 400 proof_invalid",
 		},
-		"a note was said to be spent that nobody spent": {
+		"nullifier_spent was answered for an unspent note": {
 			func(e *verify.Evidence) { first(e).Code = "nullifier_spent" },
-			served, "nothing on the finalized chain spends",
+			served, "no finalized transaction spends",
 		},
-		"a note was said to be taken that nobody took": {
+		"nullifier_reserved was answered for a note that is not reserved": {
 			func(e *verify.Evidence) { first(e).Code = "nullifier_reserved" },
-			served, "no submission has a nullifier of it",
+			served, "no submission has one of its nullifiers",
 		},
-		"a forged proof was taken": {
+		"a forged proof was accepted": {
 			func(e *verify.Evidence) { e.HostileAnswers[verify.HostileAnswer{Attack: "forges", Status: 202}] = 1 },
 			"attacks-fail", "accepted 1 forged proofs",
 		},
@@ -62,20 +62,20 @@ func hostileFaults() map[string]doctored {
 			},
 			"attacks-fail", "4 requests of the attack \"long fields\" with 500 internal",
 		},
-		"the relays have learnt the wrong sign": {
+		"the relays pinned the wrong encoding of proof A": {
 			func(e *verify.Evidence) { e.Pins = append(e.Pins, "negated") },
 			"pin-is-true", "accepts proofs whose A is negated",
 		},
 		"an attempt was committed while an earlier one could land": {
 			func(e *verify.Evidence) { e.Heights[solana.Hash{7}] = 101 },
-			dies, "when finality was at height 250",
+			expires, "when finality was at height 250",
 		},
 		"an attempt was committed before an earlier one's failure was final": {
 			func(e *verify.Evidence) {
 				e.Heights[solana.Hash{7}] = 101
 				e.Transactions = append(e.Transactions, verify.Transaction{Signature: signature(40), Slot: 262, Failed: true, Payer: payer})
 			},
-			dies, "could land until height 251",
+			expires, "could land until height 251",
 		},
 	}
 }
@@ -87,17 +87,17 @@ func noHostileFaults() map[string]func(*verify.Evidence) {
 			e.Heights[solana.Hash{7}] = 101
 			e.Transactions = append(e.Transactions, verify.Transaction{Signature: signature(40), Slot: 261, Failed: true, Payer: other})
 		},
-		"an attempt of which nobody knows the blockhash": func(e *verify.Evidence) { delete(e.Heights, solana.Hash{7}) },
+		"the height of an attempt's blockhash is unknown": func(e *verify.Evidence) { delete(e.Heights, solana.Hash{7}) },
 		"a relay was busy for a while": func(e *verify.Evidence) {
 			q := &e.Records[3].Requests[0]
 			q.Answers = append([]load.Answer{{Call: load.CallTransact, Status: 503, Code: "chain_unavailable"}}, q.Answers...)
 		},
-		"a note was taken by another submission": func(e *verify.Evidence) {
+		"a note was reserved by another submission": func(e *verify.Evidence) {
 			q := &e.Records[3].Requests[0]
 			q.Inputs.Nullifiers[0] = e.Submissions[0].Inputs.Nullifiers[0]
 			q.Answers[0].Code = "nullifier_reserved"
 		},
-		"a note was spent on a fork that died": func(e *verify.Evidence) {
+		"a note was spent on an abandoned fork": func(e *verify.Evidence) {
 			e.Records[3].Requests[0].Answers[0].Code = "nullifier_spent"
 			e.Undone = map[solana.Signature]bool{signature(9): true}
 		},

@@ -9,14 +9,12 @@ import (
 // lamportsAccounted computes each payer's balance from the blocks and compares it
 // with the real one.
 func lamportsAccounted(e *Evidence, r *Result) {
-	x := indexed(e)
+	x := newIndex(e)
 	changes := make(map[solana.PublicKey]int64)
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
 		if !x.payers[tx.Payer] {
-			// Users' money does not pass through the relay. A change that somebody else's
-			// transaction makes to a payer counts as funding, and the funding is known.
-			continue
+			continue // Funded has the changes by other people's transactions
 		}
 		r.Examined++
 		// Only a move may change another payer; payersPayRent checks that.
@@ -35,8 +33,8 @@ func lamportsAccounted(e *Evidence, r *Result) {
 // ledgerIsTrue compares the relays' ledger with the blocks, line by line and in
 // total.
 func ledgerIsTrue(e *Evidence, r *Result) {
-	x := indexed(e)
-	// The ledger has a line of a move for each payer that it touched.
+	x := newIndex(e)
+	// The ledger has one line of a move for each payer whose balance the move changed.
 	type line struct {
 		signature solana.Signature
 		payer     solana.PublicKey
@@ -81,7 +79,7 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 		}
 		for _, p := range e.Payers {
 			if p.Key != tx.Payer && tx.Changes[p.Key] != 0 && entries[line{tx.Signature, p.Key}] == nil {
-				r.fault("the ledger does not have what %s, slot %d, did to payer %s", tx.Signature, tx.Slot, p.Key)
+				r.fault("the ledger does not have the change that %s, slot %d, made to payer %s", tx.Signature, tx.Slot, p.Key)
 			}
 		}
 		entry := entries[line{tx.Signature, tx.Payer}]
@@ -89,11 +87,11 @@ func ledgerIsTrue(e *Evidence, r *Result) {
 			r.fault("the ledger does not have %s of payer %s, slot %d", tx.Signature, tx.Payer, tx.Slot)
 			continue
 		}
-		entry.check(tx, r)
+		entry.compare(tx, r)
 	}
 }
 
-func (entry *Entry) check(tx *Transaction, r *Result) {
+func (entry *Entry) compare(tx *Transaction, r *Result) {
 	fee, signature := int64(tx.Fee), int64(tx.SignatureFee) //nolint:gosec // fees are small
 	spent := -tx.Changes[tx.Payer]
 	// An execution returns the rent, together with lamports that others sent to the closed
@@ -106,14 +104,14 @@ func (entry *Entry) check(tx *Transaction, r *Result) {
 }
 
 // payersPayRent checks each transaction's cost by the purpose that the database
-// records: no answer of a router may make a payer lose lamports beyond that.
+// records: no answer of a router may make a payer lose more lamports.
 func payersPayRent(e *Evidence, r *Result) {
-	x, swaps := indexed(e), swapsOf(e)
+	x, swaps := newIndex(e), swapsOf(e)
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
 		attempt := x.attempts[tx.Signature]
 		if attempt == nil || !x.payers[tx.Payer] {
-			continue // nothingUnknownSigned reports transactions of the relays without an attempt
+			continue // onlyKnownSigned reports transactions of the relays without an attempt
 		}
 		r.Examined++
 		spent := -tx.Changes[tx.Payer] - int64(tx.Fee) //nolint:gosec // fees are small
@@ -122,7 +120,7 @@ func payersPayRent(e *Evidence, r *Result) {
 			continue
 		}
 		if want, ok := tx.rent(attempt.Purpose, swaps); !ok || spent != want {
-			r.fault("transaction %s, to %s, took %d lamports of rent from its payer, expected %d", tx.Signature, attempt.Purpose, spent, want)
+			r.fault("transaction %s, purpose %s, took %d lamports of rent from its payer, expected %d", tx.Signature, attempt.Purpose, spent, want)
 		}
 		for _, p := range e.Payers {
 			if other := tx.Changes[p.Key]; p.Key != tx.Payer && other != 0 {
@@ -143,14 +141,14 @@ func (tx *Transaction) checkMove(attempt *Attempt, payers []Payer, spent int64, 
 		}
 		want += due
 		if p.Key != tx.Payer && got != due {
-			r.fault("transaction %s, to move, brought payer %s %d lamports, expected %d", tx.Signature, p.Key, got, due)
+			r.fault("transaction %s, purpose move, brought payer %s %d lamports, expected %d", tx.Signature, p.Key, got, due)
 		}
 	}
 	if spent != want {
-		r.fault("transaction %s, to move, took %d lamports from payer %s, expected %d", tx.Signature, spent, tx.Payer, want)
+		r.fault("transaction %s, purpose move, took %d lamports from payer %s, expected %d", tx.Signature, spent, tx.Payer, want)
 	}
 	if len(tx.Calls)+len(tx.Ends) > 0 {
-		r.fault("transaction %s, to move, calls the pool", tx.Signature)
+		r.fault("transaction %s, purpose move, calls the pool", tx.Signature)
 	}
 }
 
@@ -173,11 +171,11 @@ func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (l
 		}
 		return lamports, true
 	case purpose == "execute" && len(tx.Ends) == 1 && tx.Ends[0].How == shieldpool.Executed:
-		begun := swaps[tx.Ends[0].State]
-		if begun == nil {
+		swapped := swaps[tx.Ends[0].State]
+		if swapped == nil {
 			return 0, false
 		}
-		return tx.executionRent(&tx.Ends[0], begun.leg.Changes[tx.Ends[0].State]-stateRent)
+		return tx.executionRent(&tx.Ends[0], swapped.leg.Changes[tx.Ends[0].State]-stateRent)
 	case purpose == "refund" && len(tx.Ends) == 1 && tx.Ends[0].How == shieldpool.Refunded:
 		return 0, true
 	}
@@ -189,7 +187,7 @@ func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (l
 // it. It may create the recipient's account. The net lamports that are swapped may have
 // been wrapped before.
 func (tx *Transaction) executionRent(s *SwapEnd, net int64) (lamports int64, ok bool) {
-	made, wrapped, output := tx.Changes[s.Recipient], tx.Changes[s.State]+tx.Changes[s.WSOL]+net+stateRent, tx.Changes[s.Output]
-	lamports = made + wrapped + output - stateRent
-	return lamports, (made == 0 || made == tokenRent) && (wrapped == 0 || wrapped == -tokenRent) && (output == 0 || output == -tokenRent)
+	created, wrapped, output := tx.Changes[s.Recipient], tx.Changes[s.State]+tx.Changes[s.WSOL]+net+stateRent, tx.Changes[s.Output]
+	lamports = created + wrapped + output - stateRent
+	return lamports, (created == 0 || created == tokenRent) && (wrapped == 0 || wrapped == -tokenRent) && (output == 0 || output == -tokenRent)
 }

@@ -67,25 +67,25 @@ const maxHistoryGap = 5 * time.Second
 const maxNextHistory = 500 * time.Millisecond
 
 // rootMissing reports whether the root was missing from the root history at some moment from
-// first to last. It may have left the history between the observations around last, so a
-// root that the next ones lack was missing too.
+// first to last. Histories observed shortly after last count too: the root may have been
+// evicted before last.
 func (e *Evidence) rootMissing(root [32]byte, first, last time.Time) answer {
-	// The history observed last before that time was still the current one.
+	// The last history observed before first was still the current one then.
 	from := max(sort.Search(len(e.RootHistories), func(i int) bool { return e.RootHistories[i].At.After(first) })-1, 0)
-	seen := false
-	for _, ring := range e.RootHistories[from:] {
-		if ring.At.Sub(last) > maxNextHistory {
+	observed := false
+	for _, history := range e.RootHistories[from:] {
+		if history.At.Sub(last) > maxNextHistory {
 			break
 		}
-		if first.Sub(ring.At) > maxHistoryGap {
+		if first.Sub(history.At) > maxHistoryGap {
 			continue
 		}
-		seen = seen || !ring.At.After(last)
-		if _, there := ring.Roots[root]; !there {
+		observed = observed || !history.At.After(last)
+		if _, present := history.Roots[root]; !present {
 			return yes
 		}
 	}
-	if !seen {
+	if !observed {
 		return unknown
 	}
 	return no

@@ -70,7 +70,7 @@ func swapsOf(e *Evidence) map[solana.PublicKey]*swap {
 // swapsEndOnce checks the promise to the user: either the tokens or the lamports,
 // completely, and never both.
 func swapsEndOnce(e *Evidence, r *Result) {
-	wallets := make(map[solana.PublicKey]solana.PublicKey) // by the token account
+	wallets := make(map[solana.PublicKey]solana.PublicKey) // by token account
 	for i := range e.Submissions {
 		if s := &e.Submissions[i]; s.Swap != nil {
 			wallets[s.Swap.RecipientATA] = s.Recipient
@@ -97,13 +97,13 @@ func swapsEndOnce(e *Evidence, r *Result) {
 			continue
 		}
 		wallet := wallets[s.call.Swap.RecipientATA]
-		s.paid(name, wallet, lamports[wallet], tokens[s.call.Swap.RecipientATA], r)
+		s.checkPayment(name, wallet, lamports[wallet], tokens[s.call.Swap.RecipientATA], r)
 	}
 }
 
-// paid compares the wallet's lamports and its account's tokens, summed over all
+// checkPayment compares the wallet's lamports and its account's tokens, summed over all
 // transactions, with the swap's end.
-func (s *swap) paid(name string, wallet solana.PublicKey, lamports, tokens int64, r *Result) {
+func (s *swap) checkPayment(name string, wallet solana.PublicKey, lamports, tokens int64, r *Result) {
 	last := s.ends[0]
 	switch last.How {
 	case shieldpool.Executed:
@@ -122,11 +122,11 @@ func (s *swap) paid(name string, wallet solana.PublicKey, lamports, tokens int64
 		if last.Recipient != wallet {
 			r.fault("%s was refunded to another wallet", name)
 		}
-		if least := s.leg.Changes[last.State]; held < least {
-			r.fault("%s held %d lamports, and %d were refunded", name, least, held)
+		if paidIn := s.leg.Changes[last.State]; held < paidIn {
+			r.fault("%s held %d lamports, and %d were refunded", name, paidIn, held)
 		}
 		if lamports != held || tokens != 0 {
-			r.fault("%s gave back %d lamports, but the recipient has %d and %d tokens", name, held, lamports, tokens)
+			r.fault("%s refunded %d lamports, but the recipient has %d and %d tokens", name, held, lamports, tokens)
 		}
 	}
 }
@@ -134,10 +134,10 @@ func (s *swap) paid(name string, wallet solana.PublicKey, lamports, tokens int64
 // swapOutcomeIsTrue compares the second legs' rows, and the answers that clients
 // can read, with the chain.
 func swapOutcomeIsTrue(e *Evidence, r *Result) {
-	x := indexed(e)
-	ends := make(map[solana.Signature]*swap)
+	x := newIndex(e)
+	swaps := make(map[solana.Signature]*swap)
 	for _, s := range swapsOf(e) {
-		ends[s.leg.Signature] = s
+		swaps[s.leg.Signature] = s
 	}
 	for i := range e.Submissions {
 		s := &e.Submissions[i]
@@ -145,15 +145,15 @@ func swapOutcomeIsTrue(e *Evidence, r *Result) {
 			continue
 		}
 		r.Examined++
-		row, on := x.executions[s.ID], ends[s.Signature]
+		row, onChain := x.executions[s.ID], swaps[s.Signature]
 		switch {
 		case s.State != "completed" && row != nil && row.State != "failed":
 			r.fault("request %s is %s, and its execution %s is %s", s.ID, s.State, row.ID, row.State)
 		case s.State == "completed" && row == nil:
 			r.fault("request %s is completed and has no execution", s.ID)
-		case s.State == "completed" && on != nil && len(on.ends) == 1:
-			row.check(&on.ends[0], r)
-			lastAnswerMatches(e, s, &on.ends[0], r)
+		case s.State == "completed" && onChain != nil && len(onChain.ends) == 1:
+			row.compare(&onChain.ends[0], r)
+			lastAnswerMatches(e, s, &onChain.ends[0], r)
 		}
 	}
 	for i := range e.Executions {
@@ -163,17 +163,17 @@ func swapOutcomeIsTrue(e *Evidence, r *Result) {
 	}
 }
 
-// check compares a second leg's row with the transaction that ended the swap.
-func (s *Execution) check(on *end, r *Result) {
-	if s.State != "completed" || s.Phase != string(on.How) || s.Signature != on.tx.Signature || !s.Ended {
-		r.fault("request %s was %s by %s; its execution is %s, phase %s, ended %t, by %s", s.Swap, on.How, on.tx.Signature, s.State, s.Phase, s.Ended, s.Signature)
+// compare compares a second leg's row with the transaction that ended the swap.
+func (s *Execution) compare(onChain *end, r *Result) {
+	if s.State != "completed" || s.Phase != string(onChain.How) || s.Signature != onChain.tx.Signature || !s.Ended {
+		r.fault("request %s was %s by %s; its execution is %s, phase %s, ended %t, by %s", s.Swap, onChain.How, onChain.tx.Signature, s.State, s.Phase, s.Ended, s.Signature)
 	}
 }
 
 // lastAnswerMatches compares the last answer of /status with the chain.
-func lastAnswerMatches(e *Evidence, s *Submission, on *end, r *Result) {
-	want := SwapStatus{Status: "completed", Phase: string(on.How), Finalized: true, Signature: s.Signature.String(), Execution: on.tx.Signature.String()}
-	if on.How == shieldpool.Refunded {
+func lastAnswerMatches(e *Evidence, s *Submission, onChain *end, r *Result) {
+	want := SwapStatus{Status: "completed", Phase: string(onChain.How), Finalized: true, Signature: s.Signature.String(), Execution: onChain.tx.Signature.String()}
+	if onChain.How == shieldpool.Refunded {
 		want.Status, want.Code, want.Execution, want.Refund = "failed", "swap_refunded", "", want.Execution
 	}
 	if got, asked := e.SwapAnswers[s.ID]; !asked || got != want {
@@ -198,8 +198,8 @@ func swapsEndInTime(e *Evidence, r *Result) {
 	}
 }
 
-// noLamportsLeft checks that swaps leave no lamports behind, and that the market got all that
-// they held: a missing lamport went to an account outside the evidence.
+// noLamportsLeft checks that swaps leave no lamports behind, and that the market got all of
+// their lamports: a missing lamport went to an account outside the evidence.
 func noLamportsLeft(e *Evidence, r *Result) {
 	r.Examined = e.Searched
 	for _, l := range e.LeftAccounts {

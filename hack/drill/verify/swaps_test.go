@@ -115,12 +115,12 @@ func answer(e *verify.Evidence, number int) *load.Answer {
 }
 
 // swapFaults are the possible faults of swaps.
-func swapFaults() map[string]doctored {
-	const once, outcome, inTime, left, rents, told, paid = "swap-ends-once", "swap-outcome-is-true", "swap-ends-in-time", "swaps-leave-nothing",
+func swapFaults() map[string]injectedFault {
+	const once, outcome, inTime, left, rents, answers, paid = "swap-ends-once", "swap-outcome-is-true", "swap-ends-in-time", "swaps-leave-nothing",
 		"payers-pay-fees-and-rent", "answers-are-true", "recipients-paid-once"
 	executed := func(e *verify.Evidence) *verify.Transaction { return transaction(e, 22) }
 	refunded := func(e *verify.Evidence) *verify.Transaction { return transaction(e, 24) }
-	return map[string]doctored{
+	return map[string]injectedFault{
 		"a swap has no end": {
 			func(e *verify.Evidence) { executed(e).Ends = nil }, once, "ended 0 times",
 		},
@@ -147,7 +147,7 @@ func swapFaults() map[string]doctored {
 		"a refunded swap paid tokens too": {
 			func(e *verify.Evidence) { executed(e).Tokens[saverATA] = 1 }, once, "and 1 tokens",
 		},
-		"a swap began with a lamport less": {
+		"a swap's state got a lamport too little": {
 			func(e *verify.Evidence) { transaction(e, 10).Changes[buyerState]-- }, once, "into its state, expected",
 		},
 		"a refund kept a lamport": {
@@ -159,10 +159,10 @@ func swapFaults() map[string]doctored {
 		"a refund went to another wallet": {
 			func(e *verify.Evidence) { refunded(e).Ends[0].Recipient = other }, once, "refunded to another wallet",
 		},
-		"a swap was refunded and the wallet did not get it": {
+		"a refund did not reach the wallet": {
 			func(e *verify.Evidence) { delete(refunded(e).Changes, saver) }, paid, "got 0 lamports",
 		},
-		"a swap that failed paid tokens' worth of lamports": {
+		"an executed swap paid lamports too": {
 			func(e *verify.Evidence) { executed(e).Changes[buyer] = 9 }, paid, "got 9 lamports, expected 0",
 		},
 		"a swap landed with other terms": {
@@ -171,7 +171,7 @@ func swapFaults() map[string]doctored {
 		"a swap landed as a withdrawal": {
 			func(e *verify.Evidence) { transaction(e, 10).Calls[0].Swap = nil }, "outcome-is-true", "other terms of a swap",
 		},
-		"a swap landed and nobody carries it on": {
+		"a landed swap has no execution": {
 			func(e *verify.Evidence) { e.Executions = e.Executions[1:] }, outcome, "has no execution",
 		},
 		"a swap was executed, and the database says refunded": {
@@ -183,56 +183,56 @@ func swapFaults() map[string]doctored {
 		"a swap was executed by another transaction than the database says": {
 			func(e *verify.Evidence) { e.Executions[0].Signature = signature(24) }, outcome, "was executed by",
 		},
-		"a execution failed whose swap was executed": {
+		"an execution failed although its swap was executed": {
 			func(e *verify.Evidence) { e.Executions[0].State = "failed" }, outcome, "its execution is failed",
 		},
-		"a swap failed whose execution goes on": {
+		"a swap failed although its execution completed": {
 			func(e *verify.Evidence) { e.Submissions[3].State = "failed" }, outcome, "is failed, and its execution",
 		},
-		"a execution of nothing": {
+		"an execution has no swap": {
 			func(e *verify.Evidence) { e.Executions[0].Swap = id(99) }, outcome, "which the database does not have",
 		},
 		"/status says something else": {
 			func(e *verify.Evidence) {
-				said := e.SwapAnswers[id(11)]
-				said.Refund, said.Execution = "", said.Refund
-				e.SwapAnswers[id(11)] = said
+				status := e.SwapAnswers[id(11)]
+				status.Refund, status.Execution = "", status.Refund
+				e.SwapAnswers[id(11)] = status
 			}, outcome, "/status says",
 		},
 		"/status does not answer for a swap": {
 			func(e *verify.Evidence) { delete(e.SwapAnswers, id(10)) }, outcome, "/status says",
 		},
-		"a execution never became final": {
+		"an execution never became final": {
 			func(e *verify.Evidence) { e.Executions[0].Finalized = false }, "accepted-is-final", "the execution of request",
 		},
-		"a client was told of a refund of what was executed": {
+		"a client was told that an executed swap was refunded": {
 			func(e *verify.Evidence) {
 				a := answer(e, 10)
 				a.State, a.Code, a.Phase, a.Finalized = "failed", "swap_refunded", "refunded", false
-			}, told, "is refunded by",
+			}, answers, "is refunded by",
 		},
 		"a client was told of another execution": {
-			func(e *verify.Evidence) { answer(e, 10).SwapSignature = signature(99).String() }, told, "is executed by",
+			func(e *verify.Evidence) { answer(e, 10).SwapSignature = signature(99).String() }, answers, "is executed by",
 		},
 		"a client was told of a final execution that a fork undid": {
 			func(e *verify.Evidence) {
 				answer(e, 10).SwapSignature = signature(99).String()
 				e.Undone = map[solana.Signature]bool{signature(99): true}
-			}, told, "is executed by",
+			}, answers, "is executed by",
 		},
 		"a client was told of another first leg": {
-			func(e *verify.Evidence) { answer(e, 11).Signature = signature(99).String() }, told, "the first leg of swap",
+			func(e *verify.Evidence) { answer(e, 11).Signature = signature(99).String() }, answers, "the first leg of swap",
 		},
-		"a client was told that a swap failed, which was refunded": {
-			func(e *verify.Evidence) { answer(e, 11).Code = "root_not_found" }, told, "failed with root_not_found",
+		"a client was told a wrong code for a refunded swap": {
+			func(e *verify.Evidence) { answer(e, 11).Code = "root_not_found" }, answers, "failed with root_not_found",
 		},
-		"a client was told that a swap is final, and not how": {
-			func(e *verify.Evidence) { answer(e, 10).Phase = "quoted" }, told, "without saying how it ended",
+		"a client was told that a swap is final, but not how it ended": {
+			func(e *verify.Evidence) { answer(e, 10).Phase = "quoted" }, answers, "without saying how it ended",
 		},
 		"a swap was refunded before its timeout": {
 			func(e *verify.Evidence) { refunded(e).Slot = 31 + timeout - 1 }, inTime, "before its timeout",
 		},
-		"a swap stayed in its state": {
+		"a swap was refunded long after its timeout": {
 			func(e *verify.Evidence) { refunded(e).Slot = 31 + timeout + grace + 1 }, inTime, "51 slots past its timeout",
 		},
 		"a swap was executed long after its timeout": {
@@ -247,13 +247,13 @@ func swapFaults() map[string]doctored {
 			func(e *verify.Evidence) { e.Vault.Closing-- }, left, "the market got 94699999 lamports, and the executed swaps held 94700000",
 		},
 		"a router took a lamport from the payer": {
-			func(e *verify.Evidence) { executed(e).Changes[payer]-- }, rents, "to execute, took",
+			func(e *verify.Evidence) { executed(e).Changes[payer]-- }, rents, "purpose execute, took",
 		},
 		"an execution kept a part of an account's rent": {
-			func(e *verify.Evidence) { executed(e).Changes[buyerOutput]++ }, rents, "to execute, took",
+			func(e *verify.Evidence) { executed(e).Changes[buyerOutput]++ }, rents, "purpose execute, took",
 		},
 		"a refund paid the payer": {
-			func(e *verify.Evidence) { refunded(e).Changes[payer] += stateRent }, rents, "to refund, took",
+			func(e *verify.Evidence) { refunded(e).Changes[payer] += stateRent }, rents, "purpose refund, took",
 		},
 		"a failed execution cost rent": {
 			func(e *verify.Evidence) { transaction(e, 23).Changes[payer]-- }, rents, "took 1 lamports of rent from its payer, expected 0",
@@ -264,13 +264,13 @@ func swapFaults() map[string]doctored {
 				executed(e).Changes[other] = 5
 			}, rents, "changed payer " + other.String() + " by 5 lamports",
 		},
-		"accounts were made that a swap does not need": {
-			func(e *verify.Evidence) { executed(e).Changes[buyerOutput] = 7 }, rents, "to execute, took",
+		"an execution paid lamports to an account": {
+			func(e *verify.Evidence) { executed(e).Changes[buyerOutput] = 7 }, rents, "purpose execute, took",
 		},
 		"a transaction does something else than its attempt says": {
-			func(e *verify.Evidence) { refunded(e).Ends = nil }, rents, "to refund, took",
+			func(e *verify.Evidence) { refunded(e).Ends = nil }, rents, "purpose refund, took",
 		},
-		"a swap was both executed and refunded by us": {
+		"the relays executed and refunded the same swap": {
 			func(e *verify.Evidence) {
 				transaction(e, 23).Failed = false
 			}, "one-spend", "landed twice",
@@ -278,15 +278,15 @@ func swapFaults() map[string]doctored {
 	}
 }
 
-// executionTook changes the rent that the execution took from its payer.
-func executionTook(e *verify.Evidence, lamports int64) {
-	const was = tokenRent - stateRent
+// setExecutionRent changes the rent that the execution took from its payer.
+func setExecutionRent(e *verify.Evidence, lamports int64) {
+	const before = tokenRent - stateRent
 	transaction(e, 22).Changes[payer] = -fee - lamports
-	e.Payers[0].Closing -= uint64(lamports - was)
+	e.Payers[0].Closing -= uint64(lamports - before)
 	e.Entries[slices.IndexFunc(e.Entries, func(entry verify.Entry) bool { return entry.Signature == signature(22) })].Rent = lamports
 }
 
-// noSwapFaults are events that may happen to swaps.
+// noSwapFaults are correct events of swaps that look like faults.
 func noSwapFaults() map[string]func(*verify.Evidence) {
 	return map[string]func(*verify.Evidence){
 		"a client saw an execution that a fork undid, and then the refund": func(e *verify.Evidence) {
@@ -300,12 +300,12 @@ func noSwapFaults() map[string]func(*verify.Evidence) {
 			tx := transaction(e, 22)
 			delete(tx.Changes, buyerATA)
 			tx.Changes[buyerWSOL], tx.Changes[buyerOutput] = -tokenRent, -tokenRent
-			executionTook(e, -stateRent-2*tokenRent)
+			setExecutionRent(e, -stateRent-2*tokenRent)
 		},
 		"a stranger wrapped the lamports before the execution": func(e *verify.Evidence) {
 			tx := transaction(e, 22)
 			tx.Changes[buyerState], tx.Changes[buyerWSOL] = -stateRent, -net-tokenRent
-			executionTook(e, -stateRent)
+			setExecutionRent(e, -stateRent)
 		},
 		"a stranger executed a swap": func(e *verify.Evidence) {
 			tx := transaction(e, 22)

@@ -11,7 +11,7 @@ var successor = solana.PublicKey{7}
 // movedLamports is the amount that a rotation's sweep moves to the successor.
 const movedLamports = 300_000_000
 
-// withMove adds a key's rotation: one move from the payer to a new one.
+// withMove adds a key rotation: one move from the payer to its successor, and a failed one.
 func withMove(e *verify.Evidence) {
 	e.Payers = append(e.Payers, verify.Payer{Key: successor, Closing: movedLamports})
 	e.Payers[0].Closing -= movedLamports + 5000
@@ -35,41 +35,41 @@ func withMove(e *verify.Evidence) {
 }
 
 // moveFaults are the possible faults of a rotation's moves.
-func moveFaults() map[string]doctored {
+func moveFaults() map[string]injectedFault {
 	const rents, lamports, ledger = "payers-pay-fees-and-rent", "lamports-accounted", "ledger-is-true"
-	with := func(change func(*verify.Evidence)) func(*verify.Evidence) {
+	afterMove := func(change func(*verify.Evidence)) func(*verify.Evidence) {
 		return func(e *verify.Evidence) { withMove(e); change(e) }
 	}
 	move := func(e *verify.Evidence) *verify.Transaction { return transaction(e, 50) }
-	return map[string]doctored{
-		"a move brought a lamport less than was written down": {
-			with(func(e *verify.Evidence) { move(e).Changes[successor]-- }), rents, "brought payer " + successor.String(),
+	return map[string]injectedFault{
+		"a move brought a lamport less than was recorded": {
+			afterMove(func(e *verify.Evidence) { move(e).Changes[successor]-- }), rents, "brought payer " + successor.String(),
 		},
 		"a move took a lamport more than it brought": {
-			with(func(e *verify.Evidence) { move(e).Changes[payer]-- }), rents, "to move, took",
+			afterMove(func(e *verify.Evidence) { move(e).Changes[payer]-- }), rents, "purpose move, took",
 		},
 		"a failed move brought lamports": {
-			with(func(e *verify.Evidence) { transaction(e, 51).Changes[successor] = 5 }), rents, "brought payer " + successor.String(),
+			afterMove(func(e *verify.Evidence) { transaction(e, 51).Changes[successor] = 5 }), rents, "brought payer " + successor.String(),
 		},
 		"a move withdrew from the pool too": {
-			with(func(e *verify.Evidence) { move(e).Calls = e.Transactions[0].Calls }), rents, "to move, calls the pool",
+			afterMove(func(e *verify.Evidence) { move(e).Calls = e.Transactions[0].Calls }), rents, "purpose move, calls the pool",
 		},
 		"the successor lost a lamport": {
-			with(func(e *verify.Evidence) { e.Payers[len(e.Payers)-1].Closing-- }), lamports, "payer " + successor.String() + " holds",
+			afterMove(func(e *verify.Evidence) { e.Payers[len(e.Payers)-1].Closing-- }), lamports, "payer " + successor.String() + " holds",
 		},
 		"the ledger does not know what the successor got": {
-			with(func(e *verify.Evidence) {
+			afterMove(func(e *verify.Evidence) {
 				e.Entries = append(e.Entries[:len(e.Entries)-2], e.Entries[len(e.Entries)-1])
-			}), ledger, "did to payer " + successor.String(),
+			}), ledger, "made to payer " + successor.String(),
 		},
 		"the ledger says that the successor got more": {
-			with(func(e *verify.Evidence) { e.Entries[len(e.Entries)-2].Moved-- }), ledger, "brought payer " + successor.String(),
+			afterMove(func(e *verify.Evidence) { e.Entries[len(e.Entries)-2].Moved-- }), ledger, "brought payer " + successor.String(),
 		},
 		"the ledger says that a move took less": {
-			with(func(e *verify.Evidence) { e.Entries[len(e.Entries)-3].Moved-- }), ledger, "the ledger says of " + signature(50).String(),
+			afterMove(func(e *verify.Evidence) { e.Entries[len(e.Entries)-3].Moved-- }), ledger, "the ledger says of " + signature(50).String(),
 		},
-		"a move was signed that the database does not know": {
-			with(func(e *verify.Evidence) { e.Attempts = e.Attempts[:len(e.Attempts)-2] }), "nothing-unknown-signed", signature(50).String(),
+		"a move is unknown to the database": {
+			afterMove(func(e *verify.Evidence) { e.Attempts = e.Attempts[:len(e.Attempts)-2] }), "nothing-unknown-signed", signature(50).String(),
 		},
 	}
 }
