@@ -34,7 +34,7 @@ const (
 	minFinal = 30
 	// answerWithin bounds a request to a fleet.
 	answerWithin = 20 * time.Second
-	// swapGrace is how many slots after its timeout a swap must be closed: two lost
+	// swapGrace is within how many slots after its timeout a swap must be closed: two lost
 	// transactions have to expire first, while pods come and go.
 	swapGrace = 2*(150+32) + 200
 )
@@ -82,7 +82,7 @@ func results(e *verify.Evidence, only ...string) (all []verify.Result) {
 	return all
 }
 
-// verdict is an error that names the claims that do not hold.
+// verdict returns an error that names the claims that do not hold.
 func verdict(results []verify.Result) error {
 	var errs []error
 	for i := range results {
@@ -141,18 +141,18 @@ func (f *fleet) gather(t *testing.T, records []load.Record) *verify.Evidence {
 	keys, _ := f.payers(t)
 	ok(t, f.stage.withDatabase(f.ctx, f.name, func(conn *pgx.Conn) error {
 		err := gather.Rows(f.ctx, conn, e)
-		ids, unlisted := gather.Swaps(f.ctx, conn)
+		ids, listErr := gather.Swaps(f.ctx, conn)
 		bounded := *f.stage.HTTP
 		bounded.Timeout = time.Minute
 		for _, id := range ids {
 			e.SwapAnswers[id] = gather.SwapStatus(f.ctx, &bounded, f.stage.fleetURL(f.name), id)
 		}
 		for _, key := range keys {
-			opening, unread := gather.LedgerOpening(f.ctx, conn, key)
+			opening, readErr := gather.LedgerOpening(f.ctx, conn, key)
 			e.Payers = append(e.Payers, verify.Payer{Key: key, Funded: f.stage.sent[key], LedgerOpening: opening})
-			err = errors.Join(err, unread)
+			err = errors.Join(err, readErr)
 		}
-		return errors.Join(err, unlisted)
+		return errors.Join(err, listErr)
 	}))
 	reader := gather.NewChain(f.stage.RPC, f.stage.Pool)
 	for _, key := range keys {
@@ -196,7 +196,7 @@ func searchLeaks(e *verify.Evidence, set *canary.Set, source string, text io.Rea
 	return err
 }
 
-// awaitMetrics waits until every pod of a fleet has returned its metrics, because one may
+// awaitMetrics waits until every pod of a fleet has returned its metrics, because a pod may
 // have just been added.
 func (f *fleet) awaitMetrics(t *testing.T) {
 	t.Helper()
@@ -207,8 +207,8 @@ func (f *fleet) awaitMetrics(t *testing.T) {
 func (f *fleet) keepMetrics(ctx context.Context) error {
 	pods, err := f.pods(ctx)
 	for i := range pods {
-		page, unread := f.readMetrics(ctx, &pods[i])
-		if err = errors.Join(err, unread); unread == nil {
+		page, readErr := f.readMetrics(ctx, &pods[i])
+		if err = errors.Join(err, readErr); readErr == nil {
 			f.pages[fmt.Sprintf("metrics of %s after %d restarts", pods[i].Name, restarts(&pods[i]))] = page
 		}
 	}

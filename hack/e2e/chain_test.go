@@ -35,9 +35,9 @@ type chain struct {
 	sent map[solana.PublicKey]uint64
 }
 
-func newChain(t *testing.T, url string, with *http.Client) *chain {
+func newChain(t *testing.T, url string, httpClient *http.Client) *chain {
 	// The timeout ends calls, regardless of the connection.
-	bounded := *with
+	bounded := *httpClient
 	bounded.Timeout = 30 * time.Second
 	c := &chain{
 		RPC:     rpc.NewWithCustomRPCClient(jsonrpc.NewClientWithOpts(url, &jsonrpc.RPCClientOpts{HTTPClient: &bounded})),
@@ -65,7 +65,7 @@ func (s *suite) airdrop(t *testing.T, to solana.PublicKey, lamports uint64) {
 		}
 		switch status := answer.Value[0]; {
 		case status == nil:
-			return errors.New("the chain does not know it")
+			return errors.New("the chain does not know the airdrop")
 		case status.Err != nil || status.ConfirmationStatus != rpc.ConfirmationStatusFinalized:
 			return fmt.Errorf("it is %s, with error %v", status.ConfirmationStatus, status.Err)
 		}

@@ -30,7 +30,7 @@ func (s *suite) clear(t *testing.T) {
 	s.deleteNamespace(t, operatorNamespace)
 	others := s.listPools(t)
 	if len(others) > 0 {
-		t.Logf("left the definition: somebody has %d RelayPools", len(others))
+		t.Logf("kept the resource's definition: other namespaces have %d RelayPools", len(others))
 		return
 	}
 	s.deleteObject(t, definition(), time.Minute)
@@ -69,13 +69,13 @@ func (s *suite) deletePools(t *testing.T) {
 		left := &v1alpha1.RelayPoolList{}
 		err := s.kube.List(ctx, left, client.InNamespace(namespace))
 		if err == nil && len(left.Items) > 0 {
-			return fmt.Errorf("%d are there", len(left.Items))
+			return fmt.Errorf("%d still exist", len(left.Items))
 		}
 		return err
 	})
 }
 
-// definition is the name of the resource's definition.
+// definition returns an object with the name of the resource's definition.
 func definition() *unstructured.Unstructured {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})

@@ -32,27 +32,27 @@ func (s *suite) clients(t *testing.T) {
 	pods := s.fleet.awaitPods(t, "serves", nil)
 	payers, _ := s.fleet.payers(t)
 	if len(pods) != 1 || len(payers) != 1 {
-		t.Fatalf("the tour is of one relay with one payer, and there are %d and %d", len(pods), len(payers))
+		t.Fatalf("the tour needs one relay with one payer, but there are %d and %d", len(pods), len(payers))
 	}
 	path := filepath.Join(folder, "tour.txt")
 	file, err := os.Create(path)
 	ok(t, err)
 	defer func() { ok(t, file.Close()) }()
-	sent := &recorder{next: s.stage.HTTP.Transport}
+	recorded := &recorder{next: s.stage.HTTP.Transport}
 	err = tour.Run(s.ctx, tour.Options{
 		RelayURL: s.stage.fleetURL(fleetName), OperationsURL: operationsURL(&pods[0]), ChainURL: s.stage.rpcURL(),
 		RouterURL: s.stage.routerURL(), AdminURL: s.stage.adminURL(), OutputMint: localnet.OutputMint(),
-		HTTP: &http.Client{Transport: sent}, Profile: s.stage.Profile, FeePayer: payers[0], Prover: prover,
+		HTTP: &http.Client{Transport: recorded}, Profile: s.stage.Profile, FeePayer: payers[0], Prover: prover,
 		Print: terminal.New(file, terminal.Style{}), Random: rand.Reader, Now: time.Now,
 	})
-	s.others = append(s.others, sent.records()...)
+	s.others = append(s.others, recorded.records()...)
 	if err != nil {
 		t.Fatalf("%v; %s has the steps before it", err, path)
 	}
-	if len(sent.records()) == 0 {
-		t.Fatal("none of the tour's requests was recorded: nothing of them could be searched for in logs")
+	if len(recorded.records()) == 0 {
+		t.Fatal("none of the tour's requests was recorded: logs cannot be searched for their content")
 	}
-	s.log(t, "2 withdrawals, 1 transfer, 1 swap executed and 1 refunded, 4 refusals, each figure checked; %s has them, and %d requests are kept to be searched for", path, len(sent.records()))
+	s.log(t, "2 withdrawals, 1 transfer, 1 swap executed and 1 refunded, 4 refusals, each figure checked; they are in %s; %d requests are recorded for the search in logs", path, len(recorded.records()))
 }
 
 // recorder passes requests on and records the submissions in them, for a client without a

@@ -39,7 +39,7 @@ import (
 func requirements(kubeconfig, loadImage string) error {
 	switch {
 	case kubeconfig == "":
-		return errors.New("KUBECONFIG is not set: name the file that leads to a cluster; nothing is guessed, because everything of relaypool is deleted from it")
+		return errors.New("KUBECONFIG is not set: name the file of the cluster to test; there is no default, because everything of relaypool is deleted from the cluster")
 	case loadImage == "":
 		return errors.New("LOAD_IMAGE is not set: give the command that makes an image archive known to the cluster's nodes, such as 'kind load image-archive'")
 	}
@@ -53,7 +53,7 @@ func connect(ctx context.Context, t *testing.T, kubeconfig, loadImage string) *s
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	ok(t, err)
 	config.QPS = -1                           // the API server's priority and fairness suffice
-	config.WarningHandler = rest.NoWarnings{} // the warnings concern details of our own pods
+	config.WarningHandler = rest.NoWarnings{} // the warnings concern details of the suite's own pods
 	ok(t, v1alpha1.AddToScheme(clientgoscheme.Scheme))
 	s.kube, err = client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
 	ok(t, err)
@@ -74,7 +74,7 @@ func connect(ctx context.Context, t *testing.T, kubeconfig, loadImage string) *s
 	return s
 }
 
-// podProxy is the API server's way to pods.
+// podProxy reaches pods through the API server.
 type podProxy struct {
 	host      string
 	transport http.RoundTripper
@@ -99,8 +99,8 @@ func (s *suite) makeNamespace(name, standard string) error {
 	}})
 }
 
-// ownNamespace returns a namespace of an earlier run or of this one, and nil if there is
-// none. One without our label ends the test, because nothing in it may be touched.
+// ownNamespace returns a namespace of this run or an earlier one, and nil if there is
+// none. A namespace without the suite's label ends the test: nothing in it may be touched.
 func (s *suite) ownNamespace(t *testing.T, name string) *corev1.Namespace {
 	t.Helper()
 	found := &corev1.Namespace{}
@@ -110,12 +110,12 @@ func (s *suite) ownNamespace(t *testing.T, name string) *corev1.Namespace {
 	}
 	ok(t, err)
 	if found.Labels[owned] == "" {
-		t.Fatalf("namespace %s is there without the label %s: this suite may not delete it; remove it, or test another cluster", name, owned)
+		t.Fatalf("namespace %s exists without the label %s: this suite may not delete it; remove it, or test another cluster", name, owned)
 	}
 	return found
 }
 
-// deleteNamespace deletes a namespace of ours and waits until it is gone.
+// deleteNamespace deletes a namespace of the suite and waits until it is gone.
 func (s *suite) deleteNamespace(t *testing.T, name string) {
 	t.Helper()
 	if found := s.ownNamespace(t, name); found != nil {
@@ -130,7 +130,7 @@ func (s *suite) deleteObject(t *testing.T, object client.Object, within time.Dur
 	s.await(t, fmt.Sprintf("%T %s is gone", object, object.GetName()), within, func(ctx context.Context) error {
 		err := s.kube.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if err == nil {
-			return errors.New("it is there")
+			return errors.New("it still exists")
 		}
 		return client.IgnoreNotFound(err)
 	})
@@ -169,8 +169,8 @@ func (s *suite) diagnose(t *testing.T) {
 	} {
 		for _, in := range []string{namespace, operatorNamespace} {
 			err := s.kube.List(ctx, list, client.InNamespace(in))
-			text, unencoded := yaml.Marshal(list)
-			if err := errors.Join(err, unencoded, os.WriteFile(filepath.Join(to, in+"-"+name+".yaml"), text, 0o600)); err != nil {
+			text, encodeErr := yaml.Marshal(list)
+			if err := errors.Join(err, encodeErr, os.WriteFile(filepath.Join(to, in+"-"+name+".yaml"), text, 0o600)); err != nil {
 				t.Errorf("keep %s of %s: %v", name, in, err)
 			}
 		}

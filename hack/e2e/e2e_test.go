@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	only  = flag.String("only", "", "`scenarios` to run, with commas between them, besides those that they need: "+names())
+	only  = flag.String("only", "", "`scenarios` to run, separated by commas, in addition to the required ones: "+names())
 	helm  = flag.String("helm", "helm", "helm `program`")
 	seed  = flag.Uint64("seed", 1, "`number` that decides what clients do")
 	keep  = flag.Bool("keep", false, "leave everything on the cluster after a failure")
@@ -22,7 +22,7 @@ var (
 
 // TestE2E runs the scenarios in their order and ends at the first failure.
 func TestE2E(t *testing.T) {
-	t.Chdir(filepath.Join("..", "..")) // a user's paths are relative to it
+	t.Chdir(filepath.Join("..", "..")) // the repository's root, as for a user
 	ctx, stop := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	chosen, err := choose(*only)
@@ -33,7 +33,7 @@ func TestE2E(t *testing.T) {
 	s.clear(t)
 	s.watch(t)
 	defer func() {
-		s.ctx = context.WithoutCancel(ctx) // an interrupted run is cleared away, too
+		s.ctx = context.WithoutCancel(ctx) // clear the cluster after an interrupted run, too
 		if s.traffic != nil {
 			s.traffic.abandon()
 		}

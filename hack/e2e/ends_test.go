@@ -21,7 +21,7 @@ import (
 // for ten seconds.
 const leaseLost = "leader election lost"
 
-// ends checks that no relay and no operator has ended without a reason since the
+// ends checks that no relay and no operator has ended without an accepted reason since the
 // installation: every container that this suite did not kill was asked to end, and ended
 // by itself, with 0, within its pod's grace period.
 func (s *suite) ends(t *testing.T) {
@@ -31,7 +31,7 @@ func (s *suite) ends(t *testing.T) {
 			err := s.kube.List(ctx, list, client.InNamespace(in))
 			for i := range list.Items {
 				if list.Items[i].DeletionTimestamp != nil {
-					return fmt.Errorf("%s is", list.Items[i].Name)
+					return fmt.Errorf("%s is ending", list.Items[i].Name)
 				}
 			}
 			return err
@@ -39,8 +39,8 @@ func (s *suite) ends(t *testing.T) {
 	}
 	for container, w := range map[string]*podWatch{relayContainer: s.fleets, operatorContainer: s.operators} {
 		victims := make(map[string]bool)
-		for id, of := range s.victims {
-			if of == container {
+		for id, name := range s.victims {
+			if name == container {
 				victims[id] = true
 			}
 		}
@@ -56,8 +56,8 @@ func (s *suite) ends(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		s.log(t, "container %s: %d were told to end and did, the slowest after %.0f s; %d were killed by this suite; %d ended as Jobs do; %d gave way when it could not renew the Lease",
-			container, tally.Asked, tally.Slowest.Seconds(), tally.Killed, tally.Finished, tally.LostLease)
+		s.log(t, "container %s: %d ended on request, the slowest after %.0f s; %d were killed by this suite; %d ended as Jobs do; %d ended because they could not renew the Lease",
+			container, tally.Stopped, tally.Slowest.Seconds(), tally.Killed, tally.Finished, tally.LostLease)
 	}
 }
 

@@ -39,7 +39,7 @@ func (f *fleet) get(ctx context.Context) (*v1alpha1.RelayPool, error) {
 	return pool, f.kube.Get(ctx, f.key(), pool)
 }
 
-// change edits the spec, and repeats it after a conflict.
+// change edits the spec, and retries after a conflict.
 func (f *fleet) change(t *testing.T, edit func(*v1alpha1.RelayPoolSpec)) {
 	t.Helper()
 	ok(t, retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -52,9 +52,9 @@ func (f *fleet) change(t *testing.T, edit func(*v1alpha1.RelayPoolSpec)) {
 	}))
 }
 
-// condition waits until a condition has a status and, unless empty, a reason, for the
+// awaitCondition waits until a condition has a status and, unless empty, a reason, for the
 // current spec, and returns its message.
-func (f *fleet) condition(t *testing.T, kind string, status metav1.ConditionStatus, reason string) (message string) {
+func (f *fleet) awaitCondition(t *testing.T, kind string, status metav1.ConditionStatus, reason string) (message string) {
 	t.Helper()
 	f.await(t, fmt.Sprintf("RelayPool %s is %s=%s %s", f.name, kind, status, reason), 5*time.Minute, func(ctx context.Context) error {
 		pool, err := f.get(ctx)
@@ -120,7 +120,7 @@ func (f *fleet) awaitPods(t *testing.T, what string, check func(*corev1.Pod) err
 	return pods
 }
 
-// payers gives all keys of the fleet, or those in a state, and the names of their Secrets.
+// payers returns all keys of the fleet, or the keys in a state, and the names of their Secrets.
 func (f *fleet) payers(t *testing.T, states ...v1alpha1.FeePayerState) (keys []solana.PublicKey, secrets []string) {
 	t.Helper()
 	pool, err := f.get(f.ctx)

@@ -19,8 +19,8 @@ const (
 	// firstFunds are the funds of the fleet's payer: enough for tens of thousands of
 	// transactions.
 	firstFunds = 200 * solana.LAMPORTS_PER_SOL
-	// maxReplicas is the size to which a backlog grows the fleet: one pod for a number of
-	// waiting submissions.
+	// maxReplicas is the size to which a backlog grows the fleet, by one pod for each
+	// submissionsPerReplica waiting submissions.
 	maxReplicas, submissionsPerReplica = 3, 24
 )
 
@@ -35,9 +35,9 @@ func (s *suite) hold(t *testing.T) {
 	s.makeDatabase(t, fleetName)
 	s.fleet = &fleet{s, fleetName}
 	ok(t, s.kube.Create(s.ctx, s.relayPool(fleetName, maxReplicas, submissionsPerReplica)))
-	s.log(t, "PoolInitialised=False AccountMissing: %s", s.fleet.condition(t, v1alpha1.ConditionPoolInitialised, metav1.ConditionFalse, v1alpha1.ReasonAccountMissing))
-	s.fleet.condition(t, v1alpha1.ConditionReady, metav1.ConditionFalse, "")
-	ok(t, never(s.ctx, "a pod starts before the pool is there", 6*time.Second, func(ctx context.Context) (string, error) {
+	s.log(t, "PoolInitialised=False AccountMissing: %s", s.fleet.awaitCondition(t, v1alpha1.ConditionPoolInitialised, metav1.ConditionFalse, v1alpha1.ReasonAccountMissing))
+	s.fleet.awaitCondition(t, v1alpha1.ConditionReady, metav1.ConditionFalse, "")
+	ok(t, checkNever(s.ctx, "a pod starts before the pool exists", 6*time.Second, func(ctx context.Context) (string, error) {
 		pods, err := s.fleet.pods(ctx)
 		if len(pods) > 0 {
 			return fmt.Sprintf("there are %d", len(pods)), nil
@@ -51,13 +51,13 @@ func (s *suite) hold(t *testing.T) {
 	s.airdrop(t, authority.PublicKey(), authorityLamports)
 	sent := time.Now()
 	s.initialise(t, authority)
-	s.log(t, "the pool's Initialize is sent")
-	s.fleet.condition(t, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	s.log(t, "the pool's Initialize transaction is sent")
+	s.fleet.awaitCondition(t, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	pods := s.fleet.awaitPods(t, "serves", nil)
 	s.log(t, "the RelayPool is Ready, with %d pod", len(pods))
 	s.figure("Initialize sent to Ready", "%.1f s", time.Since(sent).Seconds())
-	s.figure("helm install to Ready, less the set-up of Postgres and chain", "%.1f s", (time.Since(s.installed) - settingUp).Seconds())
-	s.fleet.condition(t, v1alpha1.ConditionAutoscalingActive, metav1.ConditionTrue, v1alpha1.ReasonScaling)
+	s.figure("helm install to Ready, without the set-up of Postgres and chain", "%.1f s", (time.Since(s.installed) - settingUp).Seconds())
+	s.fleet.awaitCondition(t, v1alpha1.ConditionAutoscalingActive, metav1.ConditionTrue, v1alpha1.ReasonScaling)
 	s.log(t, "AutoscalingActive is True: the autoscaler reads the backlog")
 	s.airdrop(t, s.stage.Pool.Address, poolLamports)
 }
@@ -65,7 +65,7 @@ func (s *suite) hold(t *testing.T) {
 // fund sends lamports to the address in the condition, and waits until the condition is true.
 func (f *fleet) fund(t *testing.T, lamports uint64) {
 	t.Helper()
-	message := f.condition(t, v1alpha1.ConditionFeePayersFunded, metav1.ConditionFalse, v1alpha1.ReasonUnderfunded)
+	message := f.awaitCondition(t, v1alpha1.ConditionFeePayersFunded, metav1.ConditionFalse, v1alpha1.ReasonUnderfunded)
 	keys, _ := f.payers(t, v1alpha1.PayerActive)
 	for _, key := range keys {
 		if !strings.Contains(message, key.String()) {
@@ -74,5 +74,5 @@ func (f *fleet) fund(t *testing.T, lamports uint64) {
 		f.airdrop(t, key, lamports)
 	}
 	f.log(t, "funded %d payer as the condition says", len(keys))
-	f.condition(t, v1alpha1.ConditionFeePayersFunded, metav1.ConditionTrue, "")
+	f.awaitCondition(t, v1alpha1.ConditionFeePayersFunded, metav1.ConditionTrue, "")
 }

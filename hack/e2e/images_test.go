@@ -20,7 +20,7 @@ type images struct{ operator, relay, nextRelay, postgres, chain, gate string }
 // nextFolder is the folder of the next release's archive.
 const nextFolder = "bin/images/next"
 
-// makeArguments are the arguments of each make that builds images: for this machine's
+// makeArguments returns the arguments of each make that builds images: for this machine's
 // architecture, which the suite's own images always have, and for a cluster on this
 // machine. They replace our own ARGS, which the environment would pass on.
 func makeArguments() [][]string {

@@ -50,17 +50,17 @@ func (s *suite) install(t *testing.T) {
 	s.log(t, "the external metrics API is served")
 }
 
-// leading is the leading operator.
-type leading struct {
+// leadingOperator is the operator that holds the Lease.
+type leadingOperator struct {
 	pod *corev1.Pod
 	// identity is the Lease's holder; since is when it acquired the Lease, by its node's clock.
 	identity string
 	since    time.Time
 }
 
-// leader waits until a living operator holds the Lease under an identity that is not among the
-// given ones.
-func (s *suite) leader(t *testing.T, not ...string) (leader leading) {
+// leader waits until a living operator holds the Lease. Leases of the excluded identities do
+// not count.
+func (s *suite) leader(t *testing.T, excluded ...string) (leader leadingOperator) {
 	t.Helper()
 	s.await(t, "an operator leads", 2*time.Minute, func(ctx context.Context) error {
 		lease := &coordinationv1.Lease{}
@@ -71,22 +71,22 @@ func (s *suite) leader(t *testing.T, not ...string) (leader leading) {
 		if holder == nil || *holder == "" || since == nil {
 			return errors.New("nobody holds the Lease")
 		}
-		if slices.Contains(not, *holder) {
+		if slices.Contains(excluded, *holder) {
 			return errors.New("the previous leader still holds the Lease")
 		}
 		pods, err := s.listPods(ctx, operatorNamespace, operatorLabels())
 		// The identity is the pod's name and a random part.
 		i := slices.IndexFunc(pods, func(pod corev1.Pod) bool { return strings.HasPrefix(*holder, pod.Name) })
 		if err != nil || i < 0 {
-			return errors.Join(err, errors.New("the Lease's holder is no living pod"))
+			return errors.Join(err, errors.New("the Lease's holder is not a living pod"))
 		}
-		leader = leading{pod: &pods[i], identity: *holder, since: since.Time}
+		leader = leadingOperator{pod: &pods[i], identity: *holder, since: since.Time}
 		return nil
 	})
 	return leader
 }
 
-// metricsServed is an error until the aggregated API of external metrics is available.
+// metricsServed returns an error until the aggregated API of external metrics is available.
 func (s *suite) metricsServed(ctx context.Context) error {
 	service := &unstructured.Unstructured{}
 	service.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"})

@@ -25,7 +25,7 @@ func (s *suite) kill(t *testing.T, victim *corev1.Pod, container string, w *podW
 		ok(t, err)
 	}
 	s.victims[id] = container
-	said, err := s.runToEnd(&corev1.Pod{
+	output, err := s.runToEnd(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "kill-" + victim.Name, Namespace: nodeNamespace},
 		Spec: corev1.PodSpec{
 			NodeName: victim.Spec.NodeName, HostPID: true, RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false),
@@ -37,7 +37,7 @@ func (s *suite) kill(t *testing.T, victim *corev1.Pod, container string, w *podW
 		},
 	})
 	ok(t, err)
-	s.log(t, "%s: %s", victim.Name, said)
+	s.log(t, "%s: %s", victim.Name, output)
 	end := s.endOf(t, w, container, id)
 	if end.Code != 137 {
 		t.Fatalf("the killed container %s of pod %s ended with %d, expected 137, which is SIGKILL", container, victim.Name, end.Code)
@@ -45,62 +45,62 @@ func (s *suite) kill(t *testing.T, victim *corev1.Pod, container string, w *podW
 	return end
 }
 
-// killPod kills a relay, like a kernel that is out of memory.
+// killPod kills a relay, as a kernel without free memory does.
 func (s *suite) killPod(t *testing.T) {
 	s.startTraffic(t, calmRate)
 	pods := s.fleet.awaitPods(t, "serves", nil)
 	victim := s.busiest(t, pods)
-	served := s.startServing(t, whenOneGoes(len(pods), failedShareKilled))
+	checkService := s.startService(t, boundsWhenOneEnds(len(pods), failedShareKilled))
 	leases := s.watchLeases()
 	defer leases.close()
 	leases.restart(t, len(pods))
 	end := s.kill(t, victim, relayContainer, s.fleets)
-	now := &corev1.Pod{}
+	current := &corev1.Pod{}
 	s.await(t, "the killed relay serves again", 4*time.Minute, func(ctx context.Context) error {
-		if err := s.kube.Get(ctx, client.ObjectKeyFromObject(victim), now); err != nil {
+		if err := s.kube.Get(ctx, client.ObjectKeyFromObject(victim), current); err != nil {
 			return err
 		}
-		if n := restarts(now) - restarts(victim); n != 1 {
+		if n := restarts(current) - restarts(victim); n != 1 {
 			return fmt.Errorf("it was restarted %d times, expected once", n)
 		}
-		if !isReady(now) {
+		if !isReady(current) {
 			return errors.New("it is not ready")
 		}
 		return nil
 	})
-	ready := podCondition(now, corev1.PodReady).LastTransitionTime // to the second
+	ready := podCondition(current, corev1.PodReady).LastTransitionTime // in whole seconds
 	s.log(t, "it serves again")
-	s.figure("a killed relay's end to its being ready again", "%.0f s", ready.Sub(end.At).Seconds())
+	s.figure("end of a killed relay to its readiness", "%.0f s", ready.Sub(end.At).Seconds())
 	leases.awaitTakeover(t)
-	served()
+	checkService()
 }
 
-// restarts counts how often a pod's relay was started again.
+// restarts returns how often a pod's relay was restarted.
 func restarts(pod *corev1.Pod) int32 { return containerStatus(pod, relayContainer).RestartCount }
 
 // killOperator kills the leading operator.
 func (s *suite) killOperator(t *testing.T) {
 	s.startTraffic(t, calmRate)
-	served := s.startServing(t, check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare})
+	checkService := s.startService(t, check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare})
 	leader := s.leader(t)
 	before, most, _ := s.fleetPods(t)
 	s.log(t, "%s leads", leader.pod.Name)
 	end := s.kill(t, leader.pod, operatorContainer, s.operators)
 	next := s.leader(t, leader.identity)
 	s.log(t, "%s leads", next.pod.Name)
-	// By the cluster's clocks: ours includes the reading and deleting of the pod that killed.
-	s.figure("a leading operator killed to the next one leading", "%.0f s", next.since.Sub(end.At).Seconds())
+	// Use the cluster's clocks: meanwhile the suite also read and deleted the killing pod.
+	s.figure("kill of the leading operator to the next leader", "%.0f s", next.since.Sub(end.At).Seconds())
 	s.awaitReady(t, operatorNamespace, operatorLabels(), operatorReplicas)
 	s.awaitRepair(t)
 	after, _, least := s.fleetPods(t)
 	ok(t, check.Undisturbed(before, after, most-least))
-	s.log(t, "the fleet's %d pods are the same as before, and none was started again", len(after))
-	served()
+	s.log(t, "the fleet's %d pods are the same as before, and none was restarted", len(after))
+	checkService()
 }
 
 // fleetPods returns the fleet's pods, and the largest and smallest size that the autoscaler
 // wanted while they were listed.
-func (s *suite) fleetPods(t *testing.T) (of []check.Pod, most, least int) {
+func (s *suite) fleetPods(t *testing.T) (list []check.Pod, most, least int) {
 	t.Helper()
 	first, err := s.fleet.deployment(s.ctx)
 	ok(t, err)
@@ -109,9 +109,9 @@ func (s *suite) fleetPods(t *testing.T) (of []check.Pod, most, least int) {
 	last, err := s.fleet.deployment(s.ctx)
 	ok(t, err)
 	for i := range pods {
-		of = append(of, check.Pod{Name: pods[i].Name, UID: string(pods[i].UID), Restarts: restarts(&pods[i])})
+		list = append(list, check.Pod{Name: pods[i].Name, UID: string(pods[i].UID), Restarts: restarts(&pods[i])})
 	}
-	return of, int(max(*first.Spec.Replicas, *last.Spec.Replicas)), int(min(*first.Spec.Replicas, *last.Spec.Replicas))
+	return list, int(max(*first.Spec.Replicas, *last.Spec.Replicas)), int(min(*first.Spec.Replicas, *last.Spec.Replicas))
 }
 
 // awaitRepair changes the fleet's Service by hand and waits until the operator undoes the
@@ -127,9 +127,9 @@ func (s *suite) awaitRepair(t *testing.T) {
 			return err
 		}
 		if service.Labels[label] == "somebody" {
-			return errors.New("it is as somebody left it")
+			return errors.New("the change is still there")
 		}
 		return nil
 	})
-	s.log(t, "what was changed by hand is repaired")
+	s.log(t, "the operator undid a manual change")
 }

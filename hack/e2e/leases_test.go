@@ -22,17 +22,17 @@ import (
 )
 
 const (
-	// minHeld is the number of submissions under way that ensures that a relay still holds
-	// some when the pod that kills it has started. At the calm rate a fleet of three holds
+	// minHeld is the number of submissions that the victim holds at least, so that it still
+	// holds some when the killing pod has started. At the calm rate a fleet of three holds
 	// about forty.
 	minHeld = 5
-	// takenOverWithin is ten times the duration of a takeover by design: 5 s for the lease of
+	// takeoverTimeout is ten times the duration of a takeover by design: 5 s for the lease of
 	// a dead process, and a second until the others check. A takeover by a slower mechanism,
 	// such as a row's own timeout, takes minutes.
-	takenOverWithin = time.Minute
-	// leasesEvery is the interval of reading the leases: those of a dead process stay as
-	// they are for three seconds at least.
-	leasesEvery = 250 * time.Millisecond
+	takeoverTimeout = time.Minute
+	// leasesInterval is the time between two reads of the leases. The leases of a dead
+	// process stay unchanged for three seconds at least.
+	leasesInterval = 250 * time.Millisecond
 
 	leasesSQL = `SELECT w.id, s.id, s.epoch FROM workers w LEFT JOIN submissions s ON s.lease_owner = w.id`
 	// A row without a due time is finished.
@@ -43,32 +43,32 @@ const (
 type leaseWatch struct {
 	s       *suite
 	stop    context.CancelFunc
-	looking sync.WaitGroup
+	reading sync.WaitGroup
 
-	mu   sync.Mutex
-	seen []check.Snapshot
-	err  error // of the last reading
+	mu        sync.Mutex
+	snapshots []check.Snapshot
+	err       error // of the last read
 }
 
 // watchLeases starts to read the leases in the fleet's database, until close.
 func (s *suite) watchLeases() *leaseWatch {
 	ctx, stop := context.WithCancel(s.ctx)
 	w := &leaseWatch{s: s, stop: stop}
-	w.looking.Go(func() {
+	w.reading.Go(func() {
 		for ctx.Err() == nil {
 			// Read with another connection whenever one breaks.
-			err := s.stage.withDatabase(ctx, fleetName, func(conn *pgx.Conn) error { return w.look(ctx, conn) })
+			err := s.stage.withDatabase(ctx, fleetName, func(conn *pgx.Conn) error { return w.takeSnapshots(ctx, conn) })
 			w.mu.Lock()
 			w.err = err
 			w.mu.Unlock()
-			time.Sleep(leasesEvery)
+			time.Sleep(leasesInterval)
 		}
 	})
 	return w
 }
 
-func (w *leaseWatch) look(ctx context.Context, conn *pgx.Conn) error {
-	for ; ctx.Err() == nil; time.Sleep(leasesEvery) {
+func (w *leaseWatch) takeSnapshots(ctx context.Context, conn *pgx.Conn) error {
+	for ; ctx.Err() == nil; time.Sleep(leasesInterval) {
 		rows, err := conn.Query(ctx, leasesSQL)
 		if err != nil {
 			return err
@@ -89,33 +89,33 @@ func (w *leaseWatch) look(ctx context.Context, conn *pgx.Conn) error {
 			return err
 		}
 		w.mu.Lock()
-		w.seen, w.err = append(w.seen, snapshot), nil
+		w.snapshots, w.err = append(w.snapshots, snapshot), nil
 		w.mu.Unlock()
 	}
 	return nil
 }
 
-// close ends the reading.
+// close stops the reading.
 func (w *leaseWatch) close() {
 	w.stop()
-	w.looking.Wait()
+	w.reading.Wait()
 }
 
-// restart discards the snapshots once the newest has as many processes as there are pods, so
-// that a process that is missing later was killed after that.
+// restart discards the older snapshots once the newest has as many processes as there are
+// pods. A process that is missing in a later snapshot was killed after the restart.
 func (w *leaseWatch) restart(t *testing.T, pods int) {
 	t.Helper()
 	w.s.await(t, "the database knows each relay's process, and no other", time.Minute, func(context.Context) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if len(w.seen) == 0 {
-			return errors.Join(errors.New("nothing was seen"), w.err)
+		if len(w.snapshots) == 0 {
+			return errors.Join(errors.New("no snapshot was taken"), w.err)
 		}
-		newest := w.seen[len(w.seen)-1]
+		newest := w.snapshots[len(w.snapshots)-1]
 		if len(newest) != pods {
 			return fmt.Errorf("it knows %d of %d", len(newest), pods)
 		}
-		w.seen = []check.Snapshot{newest}
+		w.snapshots = []check.Snapshot{newest}
 		return nil
 	})
 }
@@ -125,23 +125,23 @@ func (w *leaseWatch) awaitTakeover(t *testing.T) {
 	t.Helper()
 	var dead uuid.UUID
 	var held check.Held
-	w.s.await(t, "the killed relay's leases are over", takenOverWithin, func(context.Context) (err error) {
+	w.s.await(t, "the killed relay's process is gone from the database", takeoverTimeout, func(context.Context) (err error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		dead, held, err = check.DeadProcess(w.seen)
+		dead, held, err = check.DeadProcess(w.snapshots)
 		return errors.Join(err, w.err)
 	})
 	if len(held) == 0 {
-		t.Fatal("the relay held nothing when it was killed: there was nothing to take over, and nothing is shown")
+		t.Fatal("the relay held nothing when it was killed: the takeover was not tested")
 	}
-	w.s.await(t, "what the killed relay held is taken over", takenOverWithin, func(ctx context.Context) error {
+	w.s.await(t, "the killed relay's submissions are taken over", takeoverTimeout, func(ctx context.Context) error {
 		now, err := w.s.submissionRows(ctx, slices.Collect(maps.Keys(held)))
 		if err != nil {
 			return err
 		}
 		return check.TakenOver(dead, held, now)
 	})
-	w.s.log(t, "%d submissions that it held are taken over", len(held))
+	w.s.log(t, "%d submissions of the killed relay are taken over", len(held))
 }
 
 // submissionRows reads the state of submissions.

@@ -27,7 +27,7 @@ func (s *suite) listPods(ctx context.Context, in string, labels map[string]strin
 	return living, err
 }
 
-// podCondition returns a condition of a pod; an empty one when it has none.
+// podCondition returns a condition of a pod; an empty one if there is none.
 func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) corev1.PodCondition {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == kind {
@@ -41,7 +41,7 @@ func isReady(pod *corev1.Pod) bool {
 	return podCondition(pod, corev1.PodReady).Status == corev1.ConditionTrue
 }
 
-// awaitReady waits until so many pods with these labels are ready and there are no others,
+// awaitReady waits until there are exactly count pods with these labels and all are ready,
 // and returns them.
 func (s *suite) awaitReady(t *testing.T, in string, labels map[string]string, count int) (pods []corev1.Pod) {
 	t.Helper()
@@ -87,7 +87,7 @@ func (s *suite) evict(pod *corev1.Pod) error {
 	})
 }
 
-// containerStatus is the status of a pod's container; an empty one when it has none.
+// containerStatus returns the status of a pod's container; an empty one if there is none.
 func containerStatus(pod *corev1.Pod, container string) corev1.ContainerStatus {
 	for _, status := range pod.Status.ContainerStatuses {
 		if status.Name == container {
@@ -113,7 +113,7 @@ func bareID(id string) string {
 	return id
 }
 
-// restrictedPod runs one container as the restricted pod security standard has it.
+// restrictedPod returns a pod of one container that meets the restricted pod security standard.
 func restrictedPod(name, image string, args ...string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: map[string]string{"app": name}},

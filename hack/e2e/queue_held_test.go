@@ -20,10 +20,9 @@ const (
 	dryFunds = 62_000_000
 	// moreFunds are sent once the payer is empty.
 	moreFunds = 50 * solana.LAMPORTS_PER_SOL
-	// burstRate fills the wanted queue, four times limitedSubmissions, in a moment: as a
-	// backlog, the submissions that dryFunds cannot pay for would need more pods.
-	// limitedConcurrency is so small that the queue grows even on a machine that is slow in
-	// everything.
+	// burstRate fills a queue of four times limitedSubmissions in a moment. Without the limit
+	// such a backlog would need more pods. limitedConcurrency is so small that the queue grows
+	// even on a slow machine.
 	burstRate, limitedSubmissions, limitedConcurrency = 60, 4, 1
 	// heldFor is how long the fleet has to keep its size: by default the autoscaler checks
 	// every 15 s, with readings that are made every 10 s.
@@ -35,7 +34,7 @@ type limit struct {
 	reason string
 	// funds are the payer's lamports.
 	funds uint64
-	// set starts the limit while submissions come in, lift ends it.
+	// set starts the limit while clients submit, lift ends it.
 	set, lift func()
 }
 
@@ -71,18 +70,18 @@ func (f *fleet) holdQueue(t *testing.T, pool *v1alpha1.RelayPool, l limit) {
 	pool.Spec.Replicas, pool.Spec.Autoscaling, pool.Spec.Concurrency = new(int32(1)), nil, limitedConcurrency
 	ok(t, f.kube.Create(f.ctx, pool))
 	f.fund(t, l.funds)
-	f.condition(t, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	f.awaitCondition(t, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	clients := f.newTraffic(t, f.name, burstRate, 0, f.seed+1)
 	defer clients.abandon()
 	held := f.awaitHeld(t, l, clients)
 	f.log(t, "%d submissions are held (%s), and none is due", held, l.reason)
 	f.change(t, func(spec *v1alpha1.RelayPoolSpec) { spec.Replicas, spec.Autoscaling = nil, autoscaling })
-	message := f.condition(t, v1alpha1.ConditionAutoscalingActive, metav1.ConditionTrue, v1alpha1.ReasonLimited)
+	message := f.awaitCondition(t, v1alpha1.ConditionAutoscalingActive, metav1.ConditionTrue, v1alpha1.ReasonLimited)
 	if !strings.Contains(message, l.reason) {
 		t.Fatalf("AutoscalingActive does not give the reason %s: %s", l.reason, message)
 	}
 	f.log(t, "AutoscalingActive=True Limited: %s", message)
-	ok(t, never(f.ctx, "a pod is added while the queue is held", heldFor, func(ctx context.Context) (string, error) {
+	ok(t, checkNever(f.ctx, "a pod is added while the queue is held", heldFor, func(ctx context.Context) (string, error) {
 		d, err := f.deployment(ctx)
 		if err == nil && *d.Spec.Replicas != 1 {
 			return fmt.Sprintf("the fleet was grown to %d", *d.Spec.Replicas), nil
@@ -101,7 +100,7 @@ func (f *fleet) holdQueue(t *testing.T, pool *v1alpha1.RelayPool, l limit) {
 // the fleet reports as held.
 func (f *fleet) awaitHeld(t *testing.T, l limit, clients *traffic) (held int64) {
 	t.Helper()
-	f.await(t, "a queue is there", 2*time.Minute, func(context.Context) error {
+	f.await(t, "a queue has formed", 2*time.Minute, func(context.Context) error {
 		if p := clients.progress(); p.Accepted-p.Completed-p.Failed <= 4*limitedSubmissions {
 			return errors.New(clients.String())
 		}
@@ -130,7 +129,7 @@ func (f *fleet) awaitHeld(t *testing.T, l limit, clients *traffic) (held int64) 
 	return held
 }
 
-// accountFor checks that every submission accepted meanwhile has its one true outcome.
+// accountFor checks that every accepted submission has one outcome, which the chain confirms.
 func (f *fleet) accountFor(t *testing.T, clients *traffic) {
 	t.Helper()
 	records := clients.Journal().Records()
@@ -138,7 +137,7 @@ func (f *fleet) accountFor(t *testing.T, clients *traffic) {
 	f.awaitFinal(t)
 	f.awaitMetrics(t)
 	e := f.gather(t, records)
-	// This fleet's clients do not swap, unlike another fleet's: these are the claims about
-	// this fleet alone.
+	// The other claims cannot be checked for this fleet alone: they need swaps, or examine
+	// the swaps of the other fleet.
 	ok(t, verdict(results(e, "accepted-is-final", "answers-are-true", "outcome-is-true", "one-spend", "nothing-unknown-signed", "lamports-accounted")))
 }

@@ -15,7 +15,7 @@ import (
 // relayPool is the RelayPool that a user writes for the stage.
 func (s *suite) relayPool(name string, maxReplicas, submissionsPerReplica int32) *v1alpha1.RelayPool {
 	minimum, target := int64(50_000_000), int64(10_000_000_000)
-	everyone := int32(0)
+	noLimit := int32(0)
 	anywhere := func(port int32) []v1alpha1.Destination {
 		return []v1alpha1.Destination{{CIDR: "0.0.0.0/0", Port: port}}
 	}
@@ -39,8 +39,8 @@ func (s *suite) relayPool(name string, maxReplicas, submissionsPerReplica int32)
 			},
 			Swap:        &v1alpha1.Swap{Router: v1alpha1.Router{URL: s.stage.routerURL(), ProgramID: market.ProgramID.String()}},
 			ViewingKeys: v1alpha1.ViewingKeys{CompliancePublicKey: compliancePublicKey},
-			// All clients come from one address here.
-			API:         v1alpha1.API{RequestsPerMinute: &everyone},
+			// All clients have one address here.
+			API:         v1alpha1.API{RequestsPerMinute: &noLimit},
 			Autoscaling: &v1alpha1.Autoscaling{MinReplicas: 1, MaxReplicas: maxReplicas, SubmissionsPerReplica: submissionsPerReplica},
 			NetworkPolicy: &v1alpha1.NetworkPolicy{
 				OperationsFrom: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": clientsApp}}}},

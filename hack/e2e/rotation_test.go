@@ -16,14 +16,14 @@ import (
 	"github.com/relaypool/relaypool/hack/e2e/check"
 )
 
-// rotatedPayers is the number of keys from the rotation on.
+// rotatedPayers is the number of keys after the rotation.
 const rotatedPayers = 2
 
 // rotation replaces the fleet's keys under load.
 func (s *suite) rotation(t *testing.T) {
 	s.startTraffic(t, calmRate)
 	old, secrets := s.fleet.payers(t, v1alpha1.PayerActive)
-	served := s.startServing(t, check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare})
+	checkService := s.startService(t, check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare})
 	began := time.Now()
 	s.fleet.change(t, func(spec *v1alpha1.RelayPoolSpec) {
 		spec.FeePayers.Generate.Count = rotatedPayers
@@ -45,8 +45,8 @@ func (s *suite) rotation(t *testing.T) {
 		}
 	}
 	s.log(t, "%d key to %d; the old one holds 0 lamports and its Secret stays", len(old), rotatedPayers)
-	s.fleet.condition(t, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
-	served()
+	s.fleet.awaitCondition(t, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	checkService()
 }
 
 // awaitRotation waits for the rotation's end and logs each step. The steps have to come in

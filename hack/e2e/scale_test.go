@@ -16,7 +16,7 @@ import (
 
 const waitingSQL = `SELECT count(*) FROM submissions WHERE state IN ('pending', 'processing') AND hold_reason IS NULL AND lease_owner IS NULL AND due_at <= now()`
 
-// waiting counts the submissions that no process has leased, according to the database.
+// waiting counts the due submissions that no process has leased.
 func (s *suite) waiting(ctx context.Context) (n int, err error) {
 	err = s.stage.withDatabase(ctx, fleetName, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, waitingSQL).Scan(&n) })
 	return n, err
@@ -82,28 +82,28 @@ func (s *suite) scaleDown(t *testing.T) {
 	s.await(t, "the fleet has one pod", 20*time.Minute, func(ctx context.Context) error {
 		d, err := s.fleet.deployment(ctx)
 		if err == nil && (*d.Spec.Replicas != 1 || d.Status.Replicas != 1 || d.Status.ReadyReplicas != 1) {
-			return fmt.Errorf("%d wanted, %d there, %d ready", *d.Spec.Replicas, d.Status.Replicas, d.Status.ReadyReplicas)
+			return fmt.Errorf("%d wanted, %d running, %d ready", *d.Spec.Replicas, d.Status.Replicas, d.Status.ReadyReplicas)
 		}
 		return err
 	})
-	s.fleet.condition(t, v1alpha1.ConditionAutoscalingActive, metav1.ConditionTrue, "")
+	s.fleet.awaitCondition(t, v1alpha1.ConditionAutoscalingActive, metav1.ConditionTrue, "")
 	var sizes []check.Size
-	s.await(t, "every change of the fleet's size was seen", time.Minute, func(context.Context) error {
+	s.await(t, "every change of the fleet's size was observed", time.Minute, func(context.Context) error {
 		sizes = s.sizes.sizes()
 		if len(sizes) == 0 || sizes[len(sizes)-1].Pods != 1 {
-			return errors.New("the change to 1 pod was not")
+			return errors.New("the change to 1 pod was not observed")
 		}
 		return nil
 	})
 	for i := 1; i < len(sizes); i++ {
-		s.log(t, "%s: %d to %d pods, %.0f s after the change before", sizes[i].At.UTC().Format(time.TimeOnly), sizes[i-1].Pods, sizes[i].Pods, sizes[i].At.Sub(sizes[i-1].At).Seconds())
+		s.log(t, "%s: %d to %d pods, %.0f s after the previous change", sizes[i].At.UTC().Format(time.TimeOnly), sizes[i-1].Pods, sizes[i].Pods, sizes[i].At.Sub(sizes[i-1].At).Seconds())
 	}
 	steps, err := check.Shrinking(sizes, pace())
 	ok(t, err)
 	if len(steps) == 0 {
-		s.log(t, "the fleet never had more than one pod: nothing is shown of its pace")
+		s.log(t, "the fleet never had more than one pod: its pace was not tested")
 	} else if !s.quiet.IsZero() {
 		s.figure("backlog worked off to the autoscaler's last step, to 1 pod", "%.0f s", steps[len(steps)-1].At.Sub(s.quiet).Seconds())
 	}
-	s.log(t, "%d steps of one pod, each as late as it has to be; clients went on: %s", len(steps), s.traffic)
+	s.log(t, "%d steps of one pod, none too early; clients meanwhile: %s", len(steps), s.traffic)
 }

@@ -19,7 +19,7 @@ const connectedSQL = `SELECT count(DISTINCT client_addr) FROM pg_stat_activity W
 func (s *suite) secret(t *testing.T) {
 	s.startTraffic(t, calmRate)
 	before := s.fleet.awaitPods(t, "serves", nil)
-	served := s.startServing(t, check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare})
+	checkService := s.startService(t, check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare})
 	const user = "successor"
 	secret := &corev1.Secret{}
 	ok(t, s.kube.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: fleetName + "-database"}, secret))
@@ -33,7 +33,7 @@ func (s *suite) secret(t *testing.T) {
 		}
 		return nil
 	})
-	s.log(t, "%d pods replaced in %.1f s, reading the Secret every %s included", len(pods), time.Since(began).Seconds(), refsInterval)
+	s.log(t, "%d pods replaced in %.1f s; the operator reads the Secret every %s", len(pods), time.Since(began).Seconds(), refsInterval)
 	var connected int
 	ok(t, s.stage.withDatabase(s.ctx, fleetName, func(conn *pgx.Conn) error {
 		return conn.QueryRow(s.ctx, connectedSQL, user).Scan(&connected)
@@ -41,5 +41,5 @@ func (s *suite) secret(t *testing.T) {
 	if connected < len(pods) {
 		t.Fatalf("%d pods are connected as the new user, expected %d", connected, len(pods))
 	}
-	served()
+	checkService()
 }

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// sealed is a pod that admits nobody, and its policy.
+	// sealed is the name of a pod that admits no connections, and of its policy.
 	sealed = "sealed"
 	// enforcedWithin is the time limit for a cluster to enforce a policy. Clusters that
 	// enforce policies need a second or two; a slower one counts as one that does not.
@@ -56,19 +56,19 @@ func (s *suite) security(t *testing.T) {
 	enforced := s.enforcesPolicies(t)
 	s.awaitDial(t, clientsApp, operations)
 	if !enforced {
-		s.log(t, "this cluster does not enforce network policies, that of a pod which admits nobody included: they were not tested")
+		s.log(t, "this cluster does not enforce network policies: they were not tested")
 		return
 	}
-	kept, err := refused(s.ctx, enforcedWithin, s.dialFrom("chain", operations))
+	blocked, err := refused(s.ctx, enforcedWithin, s.dialFrom("chain", operations))
 	ok(t, err)
-	if !kept {
-		t.Fatal("the cluster enforces network policies, and that of the fleet lets a pod in to the operations port that it does not name")
+	if !blocked {
+		t.Fatal("the cluster enforces network policies, but the fleet's policy lets an unnamed pod reach the operations port")
 	}
-	s.log(t, "the network policy keeps strangers off the operations port, and lets in who is named")
+	s.log(t, "the network policy lets only the named pods reach the operations port")
 }
 
-// enforcesPolicies finds out whether the cluster enforces network policies, by a policy that
-// isolates a pod which could be reached before.
+// enforcesPolicies finds out whether the cluster enforces network policies: it isolates a pod
+// that could be reached before.
 func (s *suite) enforcesPolicies(t *testing.T) bool {
 	t.Helper()
 	pod, policy := restrictedPod(sealed, s.images.gate, "serve"), sealedPolicy()
@@ -100,14 +100,14 @@ func (s *suite) awaitDial(t *testing.T, pod, address string) {
 	s.await(t, "the pod "+pod+" reaches "+address, time.Minute, s.dialFrom(pod, address))
 }
 
-// refused tries until a connection is refused or dropped on its way, and returns false if the
-// last one was still made. It is an error if a connection could not be tried.
+// refused tries until a connection is refused or dropped on its way. It returns false if the
+// last connection was still made, and an error if the last one could not be tried.
 func refused(ctx context.Context, within time.Duration, try func(context.Context) error) (bool, error) {
-	over, cancel := context.WithTimeout(ctx, within)
+	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	var last error
-	err := wait.PollUntilContextCancel(over, pollInterval, true, func(context.Context) (bool, error) {
-		last = try(ctx) // without the time limit, because its own error says more
+	err := wait.PollUntilContextCancel(limited, pollInterval, true, func(context.Context) (bool, error) {
+		last = try(ctx) // not limited: the timeout's error would replace the cause
 		return errors.Is(last, gate.ErrUnreachable), nil
 	})
 	if err == nil || ctx.Err() != nil {
@@ -116,7 +116,7 @@ func refused(ctx context.Context, within time.Duration, try func(context.Context
 	return false, last
 }
 
-// sealedPolicy admits nobody to the sealed pod.
+// sealedPolicy admits no connection to the sealed pod.
 func sealedPolicy() *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: sealed, Namespace: namespace},
@@ -131,9 +131,9 @@ func sealedPolicy() *networkingv1.NetworkPolicy {
 func denied(what string, err error, expected func(error) bool) error {
 	switch {
 	case err == nil:
-		return fmt.Errorf("%s was let through, expected a refusal", what)
+		return fmt.Errorf("%s was accepted, expected a refusal", what)
 	case !expected(err):
-		return fmt.Errorf("%s failed, and was not refused as expected: %w", what, err)
+		return fmt.Errorf("%s failed, but not with the expected refusal: %w", what, err)
 	}
 	return nil
 }

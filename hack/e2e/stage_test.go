@@ -30,7 +30,7 @@ import (
 var stageManifest string
 
 const (
-	// verifyingKeyMap is the ConfigMap with the pool's key, which has verifyingKeyName in it.
+	// verifyingKeyMap is the ConfigMap with the pool's verifying key under verifyingKeyName.
 	verifyingKeyMap, verifyingKeyName = "verifying-key", "verification_key.json"
 	// urlKey is the key of a Secret with a URL.
 	urlKey = "url"
@@ -72,7 +72,7 @@ func (s *suite) setUp(t *testing.T) {
 	s.stage.HTTP = (&gate.Dialer{Base: s.stage.clients.Base, Transport: s.stage.clients.Transport}).HTTP(8)
 	s.stage.HTTP.Transport.(*http.Transport).DialContext = s.stage.dial
 	s.stage.chain = newChain(t, s.stage.rpcURL(), s.stage.HTTP)
-	// Services lead to their pods a moment after these are ready.
+	// Services reach their pods a moment after the pods are ready.
 	s.await(t, "Postgres answers", 2*time.Minute, func(ctx context.Context) error {
 		return s.stage.withDatabase(ctx, postgresUser, func(conn *pgx.Conn) error { return conn.Ping(ctx) })
 	})
@@ -85,7 +85,7 @@ func (s *suite) setUp(t *testing.T) {
 	ok(t, err)
 }
 
-// fillStage puts images and the length of the root history into the manifest.
+// fillStage writes images and the length of the root history into the manifest.
 func fillStage(i images) string {
 	return strings.NewReplacer("POSTGRES_IMAGE", i.postgres, "CHAIN_IMAGE", i.chain, "GATE_IMAGE", i.gate, "ROOT_HISTORY", strconv.Itoa(rootHistory)).Replace(stageManifest)
 }
@@ -171,7 +171,7 @@ func (s *suite) makeUser(t *testing.T, database, user string) (url string) {
 	return s.stage.databaseURL(database, user)
 }
 
-// withDatabase lends a connection of the suite's own to a database.
+// withDatabase calls use with a connection of the suite's own to a database.
 func (s *stage) withDatabase(ctx context.Context, name string, use func(*pgx.Conn) error) error {
 	config, err := pgx.ParseConfig(s.databaseURL(name, postgresUser))
 	if err != nil {

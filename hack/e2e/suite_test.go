@@ -18,10 +18,10 @@ import (
 )
 
 const (
-	// operatorNamespace and releaseName are the chart's, as its documentation has them.
+	// operatorNamespace and releaseName are the names in the chart's documentation.
 	operatorNamespace, releaseName = "relaypool-system", "relaypool"
-	// namespace is that of the fleets and of the stage; nodeNamespace that of the pods that may
-	// kill a node's processes.
+	// namespace has the fleets and the stage, nodeNamespace the pods that may kill a node's
+	// processes.
 	namespace, nodeNamespace = "relaypool-e2e", "relaypool-e2e-node"
 	// fleetName is the name of the RelayPool that most scenarios use.
 	fleetName = "demo"
@@ -35,8 +35,8 @@ const (
 type suite struct {
 	// ctx ends with the run, or when it is interrupted.
 	ctx context.Context
-	// kube reads and writes objects, uncached; clientset has what only a typed client
-	// does: logs, evictions, watches. proxy reaches pods through the API server.
+	// kube reads and writes objects, uncached. clientset is for logs, evictions and watches,
+	// which only a typed client has. proxy reaches pods through the API server.
 	kube      client.Client
 	clientset kubernetes.Interface
 	proxy     podProxy
@@ -61,13 +61,13 @@ type suite struct {
 	scenario          string
 	began             time.Time
 	figures           []string
-	// others are the clients' requests outside of the traffic, and pages the metrics of pods that
-	// may be gone, by a name. No content of a request may be in them.
+	// others are requests that did not come from the traffic. pages are the metrics of pods
+	// that may be gone, by a name: no content of a request may be in them.
 	others []load.Record
 	pages  map[string][]byte
 	// victims are the containers that this suite killed: their names by their IDs.
 	victims map[string]string
-	// services are the services to check, of the scenarios that have ended.
+	// services are the services to check again, of the scenarios that have ended.
 	services []service
 	// vault is the market's initial balance, in lamports.
 	vault uint64
@@ -82,7 +82,7 @@ type scenario struct {
 
 func scenarios() []scenario {
 	return []scenario{
-		{"install", "the chart installs on a cluster that has nothing of it", true, (*suite).install},
+		{"install", "the chart installs on a cluster without relaypool", true, (*suite).install},
 		{"hold", "a RelayPool waits for its pool and says so, and is ready once the pool is initialised", true, (*suite).hold},
 		{"security", "pod security is in force, network policies are applied", false, (*suite).security},
 		{"clients", "a wallet deposits, withdraws, transfers and swaps through the Service, to the lamport", false, (*suite).clients},
@@ -90,15 +90,15 @@ func scenarios() []scenario {
 		{"upgrade", "helm upgrade rolls the fleet to the next image under load", false, (*suite).upgrade},
 		{"eviction", "an evicted pod hands over and is replaced, and the disruption budget refuses a second one", false, (*suite).eviction},
 		{"kill-pod", "a relay that is killed is started again, and its work is taken over", false, (*suite).killPod},
-		{"kill-operator", "a leading operator that is killed is followed by another", false, (*suite).killOperator},
+		{"kill-operator", "when the leading operator is killed, another one leads", false, (*suite).killOperator},
 		{"secret", "a changed Secret rolls the pods", false, (*suite).secret},
-		{"rotation", "fee payers are rotated under load, and what is left on the old ones is swept", false, (*suite).rotation},
+		{"rotation", "fee payers are rotated under load, and the lamports left on the old ones are swept", false, (*suite).rotation},
 		{"dry", "no pods are added while an empty fee payer holds the queue, and AutoscalingActive says so", false, (*suite).dry},
 		{"narrow", "no pods are added while a used-up RPC plan holds the queue, and AutoscalingActive says so", false, (*suite).narrow},
 		{"scale-down", "without a backlog the fleet shrinks to its minimum, pod by pod", false, (*suite).scaleDown},
 		{"accounting", "nothing was lost or doubled: clients, database and chain agree to the lamport", true, (*suite).accounting},
-		{"uninstall", "an uninstall leaves keys, RelayPools and running fleets, and a new installation takes them up", false, (*suite).uninstall},
-		{"ends", "every relay and operator that ended was told to and did so in order, or was killed by this suite", true, (*suite).ends},
+		{"uninstall", "an uninstall leaves keys, RelayPools and running fleets, and a new installation manages them again", false, (*suite).uninstall},
+		{"ends", "every relay and operator that ended did so in order after a stop signal, or was killed by this suite", true, (*suite).ends},
 	}
 }
 
@@ -127,16 +127,16 @@ func choose(list string) (func(scenario) bool, error) {
 }
 
 // run runs a scenario. After a failure it stores the state of the cluster.
-func (s *suite) run(t *testing.T, of scenario) {
-	s.scenario, s.began = of.name, time.Now()
-	t.Log(of.claim)
+func (s *suite) run(t *testing.T, sc scenario) {
+	s.scenario, s.began = sc.name, time.Now()
+	t.Log(sc.claim)
 	s.keepPages()
 	defer func() {
 		if t.Failed() {
 			s.diagnose(t)
 		}
 	}()
-	of.run(s, t)
+	sc.run(s, t)
 	ok(t, s.ctx.Err())
 }
 
@@ -159,18 +159,18 @@ func (s *suite) figure(name, format string, args ...any) {
 	s.figures = append(s.figures, fmt.Sprintf("%-70s %s", name, fmt.Sprintf(format, args...)))
 }
 
-// await polls until look returns no error, and fails with the last error at the end of the time:
-// API servers stall, and a missing object may still appear.
-func (s *suite) await(t testing.TB, what string, within time.Duration, look func(context.Context) error) {
+// await polls until probe returns no error, and fails with the last error at the end of the
+// time: API servers stall, and a missing object may still appear.
+func (s *suite) await(t testing.TB, what string, within time.Duration, probe func(context.Context) error) {
 	t.Helper()
-	ok(t, await(s.ctx, what, within, look))
+	ok(t, await(s.ctx, what, within, probe))
 }
 
-func await(ctx context.Context, what string, within time.Duration, look func(context.Context) error) error {
-	last := errors.New("it was not looked at")
+func await(ctx context.Context, what string, within time.Duration, probe func(context.Context) error) error {
+	last := errors.New("there was no probe")
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, within, true, func(ctx context.Context) (bool, error) {
-		err := look(ctx)
-		if err != nil && ctx.Err() == nil { // an interrupted look's error says less than the one before
+		err := probe(ctx)
+		if err != nil && ctx.Err() == nil { // the error of an interrupted probe says less than the previous error
 			last = err
 		}
 		return err == nil, nil
@@ -181,17 +181,17 @@ func await(ctx context.Context, what string, within time.Duration, look func(con
 	return nil
 }
 
-// never polls for a time and fails when look first returns a violation.
-func never(ctx context.Context, what string, during time.Duration, look func(context.Context) (violation string, err error)) error {
-	last := errors.New("it was not looked at")
-	seen := false
+// checkNever polls for a time, and fails when probe returns a violation.
+func checkNever(ctx context.Context, what string, during time.Duration, probe func(context.Context) (violation string, err error)) error {
+	last := errors.New("there was no probe")
+	checked := false
 	err := wait.PollUntilContextTimeout(ctx, pollInterval, during, true, func(ctx context.Context) (bool, error) {
-		violation, err := look(ctx)
+		violation, err := probe(ctx)
 		if violation != "" {
 			return false, errors.New(violation)
 		}
 		if last = err; err == nil {
-			seen = true
+			checked = true
 		}
 		return false, nil
 	})
@@ -200,8 +200,8 @@ func never(ctx context.Context, what string, during time.Duration, look func(con
 		return fmt.Errorf("%s: %w", what, err)
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case !seen:
-		return fmt.Errorf("%s: could not be looked at for %s: %w", what, during, last)
+	case !checked:
+		return fmt.Errorf("%s: could not be checked for %s: %w", what, during, last)
 	}
 	return nil
 }

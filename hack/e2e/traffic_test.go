@@ -21,12 +21,12 @@ const (
 	// swapShare of the spends are swaps.
 	swapShare = 0.15
 
-	// maxAway is the longest time without an accepted submission. At the calm rate one comes
-	// every 0.4 s on average, so that a machine may be forty times slower. A fleet whose pods all
-	// go before others serve takes longer: five seconds until endpoints drop a pod, and the time
-	// of a start.
+	// maxAway is the longest time without an accepted submission. At the calm rate a
+	// submission comes every 0.4 s on average, so a machine may be forty times slower. A
+	// fleet exceeds it if all its pods end before others serve: that takes five seconds until
+	// endpoints drop a pod, and the time of a start.
 	maxAway = 15 * time.Second
-	// maxAwayAlone replaces maxAway for a fleet whose only pod goes: it is the time of a start.
+	// maxAwayAlone replaces maxAway for a fleet whose only pod ends: it is the time of a start.
 	maxAwayAlone = time.Minute
 	// failedShare is the share of calls, status requests included, that may be refused or stay
 	// without an answer while pods come and go one after another. It should be zero, but the
@@ -34,12 +34,12 @@ const (
 	// without a pause, so a fleet that is away for a tenth of the time exceeds
 	// the share.
 	failedShare = 0.1
-	// failedShareKilled is that share while one pod of several is killed: its clients' requests,
-	// until its node's routes drop the pod, which takes longer than on other nodes.
+	// failedShareKilled replaces failedShare while one of several pods is killed: requests to
+	// it fail until its node's routes drop the pod, which takes longer than on other nodes.
 	failedShareKilled = 0.5
 )
 
-// traffic is a crowd of clients that runs during the scenarios.
+// traffic is a number of clients that run during the scenarios.
 type traffic struct {
 	*load.Load
 	// stop ends arrivals, abandon stops clients where they are.
@@ -85,7 +85,7 @@ func (c *traffic) finish(within time.Duration) load.Progress {
 	return c.progress()
 }
 
-// String is the journal's progress in a line.
+// String returns the journal's progress in a line.
 func (c *traffic) String() string {
 	p := c.progress()
 	return fmt.Sprintf("%d spends: %d accepted, %d completed (%d final), %d refunded, %d failed; %d refused for now, %d without an answer",
@@ -99,18 +99,18 @@ type service struct {
 	bounds   check.Bounds
 }
 
-// whenOneGoes are the bounds for a fleet of so many pods while one of them goes; share is the
-// share of calls that may fail if there are others.
-func whenOneGoes(pods int, share float64) check.Bounds {
+// boundsWhenOneEnds returns the bounds for a fleet of so many pods while one of them ends. share
+// is the share of calls that may fail if there are others.
+func boundsWhenOneEnds(pods int, share float64) check.Bounds {
 	if pods == 1 {
 		return check.Bounds{MaxSilence: maxAwayAlone, MaxFailed: 1} // no other pod serves
 	}
 	return check.Bounds{MaxSilence: maxAway, MaxFailed: share}
 }
 
-// startServing starts the time of a service once clients are served, and returns the function
+// startService starts to measure the service once clients are served, and returns the function
 // that ends it and checks the bounds.
-func (s *suite) startServing(t *testing.T, bounds check.Bounds) (stop func()) {
+func (s *suite) startService(t *testing.T, bounds check.Bounds) (stop func()) {
 	t.Helper()
 	s.await(t, "clients are served", 2*time.Minute, func(context.Context) error {
 		if s.traffic.progress().Accepted == 0 {
@@ -118,34 +118,34 @@ func (s *suite) startServing(t *testing.T, bounds check.Bounds) (stop func()) {
 		}
 		return nil
 	})
-	of, before := service{scenario: s.scenario, from: time.Now(), bounds: bounds}, s.traffic.progress()
+	current, before := service{scenario: s.scenario, from: time.Now(), bounds: bounds}, s.traffic.progress()
 	return func() {
 		t.Helper()
-		of.to = time.Now()
-		s.services = append(s.services, of)
-		after, seen := s.traffic.progress(), of.sum(calls(s.traffic.Journal().Records()))
-		s.log(t, "meanwhile %d completed; %s", after.Completed-before.Completed, seen)
-		ok(t, seen.Within(of.bounds))
+		current.to = time.Now()
+		s.services = append(s.services, current)
+		after, observed := s.traffic.progress(), current.sum(calls(s.traffic.Journal().Records()))
+		s.log(t, "meanwhile %d completed; %s", after.Completed-before.Completed, observed)
+		ok(t, observed.Within(current.bounds))
 	}
 }
 
 func (o *service) sum(calls []check.Call) check.Service { return check.Served(calls, o.from, o.to) }
 
-// servedAll checks all services again once the calls have ended that were under way at the end
+// servedAll checks all services again, after the end of the calls that were under way at the end
 // of their scenarios.
 func servedAll(services []service, records []load.Record) error {
 	var errs []error
 	all := calls(records)
 	for i := range services {
-		of := &services[i]
-		if err := of.sum(all).Within(of.bounds); err != nil {
-			errs = append(errs, fmt.Errorf("serve clients throughout the scenario %s: %w", of.scenario, err))
+		one := &services[i]
+		if err := one.sum(all).Within(one.bounds); err != nil {
+			errs = append(errs, fmt.Errorf("serve clients throughout the scenario %s: %w", one.scenario, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// calls are the clients' requests in the journal.
+// calls returns the clients' requests in the journal.
 func calls(records []load.Record) (all []check.Call) {
 	for _, record := range records {
 		for _, request := range record.Requests {

@@ -23,7 +23,7 @@ func (s *suite) uninstall(t *testing.T) {
 	pods := s.fleet.awaitPods(t, "serves", nil)
 	s.runHelm(t, "uninstall")
 	s.log(t, "the chart is uninstalled")
-	s.remains(t, keys, pods)
+	s.checkRemains(t, keys, pods)
 	s.log(t, "definition, RelayPool, %d keys and %d pods are as they were", len(keys), len(pods))
 	clients := s.newTraffic(t, fleetName, calmRate, 0, s.seed+2)
 	defer clients.abandon()
@@ -38,13 +38,13 @@ func (s *suite) uninstall(t *testing.T) {
 	began := time.Now()
 	s.deploy(t, "install")
 	s.awaitRepair(t)
-	s.fleet.condition(t, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
-	s.log(t, "taken up again %.1f s after helm install began", time.Since(began).Seconds())
-	s.remains(t, keys, pods)
+	s.fleet.awaitCondition(t, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	s.log(t, "the fleet is managed again %.1f s after helm install began", time.Since(began).Seconds())
+	s.checkRemains(t, keys, pods)
 	s.log(t, "%d keys, the RelayPool and its definition stayed, and no pod was replaced", len(keys))
 }
 
-// keySecrets are the Secrets of the fleet's payers, retired ones included.
+// keySecrets returns the Secrets of the fleet's payers, retired payers included.
 func (s *suite) keySecrets(t *testing.T) (keys []corev1.Secret) {
 	t.Helper()
 	_, names := s.fleet.payers(t)
@@ -56,8 +56,8 @@ func (s *suite) keySecrets(t *testing.T) (keys []corev1.Secret) {
 	return keys
 }
 
-// remains checks that the uninstallation deleted nothing else.
-func (s *suite) remains(t *testing.T, keys []corev1.Secret, pods []corev1.Pod) {
+// checkRemains checks that the uninstallation deleted nothing else.
+func (s *suite) checkRemains(t *testing.T, keys []corev1.Secret, pods []corev1.Pod) {
 	t.Helper()
 	crd := definition()
 	ok(t, s.kube.Get(s.ctx, client.ObjectKeyFromObject(crd), crd))
@@ -67,14 +67,14 @@ func (s *suite) remains(t *testing.T, keys []corev1.Secret, pods []corev1.Pod) {
 		was, is := &keys[i], &corev1.Secret{}
 		ok(t, s.kube.Get(s.ctx, client.ObjectKeyFromObject(was), is))
 		if was.UID != is.UID || !cmp.Equal(was.Data, is.Data) {
-			t.Fatalf("key %s is another one than before", was.Name)
+			t.Fatalf("the Secret %s was changed or replaced", was.Name)
 		}
 	}
 	for i := range pods {
 		is := &corev1.Pod{}
 		ok(t, s.kube.Get(s.ctx, client.ObjectKeyFromObject(&pods[i]), is))
 		if is.DeletionTimestamp != nil || is.UID != pods[i].UID {
-			t.Fatalf("pod %s was taken away", pods[i].Name)
+			t.Fatalf("pod %s was deleted or replaced", pods[i].Name)
 		}
 	}
 }

@@ -41,7 +41,7 @@ import (
 
 // These tests of the suite itself need no cluster.
 
-// wantError compares an error with a part of its text; empty for none.
+// wantError checks that an error contains a text. An empty text means no error.
 func wantError(t *testing.T, err error, want string) {
 	t.Helper()
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -50,14 +50,14 @@ func wantError(t *testing.T, err error, want string) {
 }
 
 // The default kubeconfig of a user may be for a production cluster.
-func TestNoClusterIsGuessed(t *testing.T) {
+func TestClusterHasNoDefault(t *testing.T) {
 	t.Parallel()
 	wantError(t, requirements("", "true"), "KUBECONFIG is not set")
 	wantError(t, requirements("/tmp/kubeconfig", ""), "LOAD_IMAGE is not set")
 	wantError(t, requirements("/tmp/kubeconfig", "true"), "")
 }
 
-func TestOnlyKnownScenariosAreTaken(t *testing.T) {
+func TestChooseAcceptsOnlyKnownScenarios(t *testing.T) {
 	t.Parallel()
 	_, err := choose(strings.ReplaceAll(names(), " ", ""))
 	wantError(t, err, "")
@@ -69,7 +69,7 @@ func TestOnlyKnownScenariosAreTaken(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, s := range scenarios() {
 		if seen[s.name] || s.claim == "" || s.run == nil {
-			t.Errorf("scenario %q is there twice, or lacks its claim or its function", s.name)
+			t.Errorf("scenario %q is listed twice, or lacks its claim or its function", s.name)
 		}
 		if seen[s.name] = true; chosen(s) {
 			got = append(got, s.name)
@@ -80,8 +80,8 @@ func TestOnlyKnownScenariosAreTaken(t *testing.T) {
 	}
 }
 
-// The images of operator and relay are for amd64 by default, those of the suite for the machine
-// that builds them: on a machine of another architecture the two would not run together.
+// By default the images of operator and relay are for amd64, and the suite's images for the
+// machine that builds them. A cluster of another architecture could not run both.
 func TestEveryImageIsBuiltForThisMachine(t *testing.T) {
 	t.Parallel()
 	for _, arguments := range makeArguments() {
@@ -129,7 +129,7 @@ func TestEveryImageIsLoadedByTheUsersCommand(t *testing.T) {
 	wantError(t, err, "no such cluster")
 }
 
-func TestImagesAreChartValues(t *testing.T) {
+func TestChartImageSplitsReference(t *testing.T) {
 	t.Parallel()
 	for reference, want := range map[string]map[string]any{
 		"ghcr.io/relaypool/relay:0.1.0":                {"registry": "ghcr.io", "repository": "relaypool/relay", "tag": "0.1.0"},
@@ -143,12 +143,12 @@ func TestImagesAreChartValues(t *testing.T) {
 	}
 }
 
-func TestAWaitFailsWithTheLastError(t *testing.T) {
+func TestAwaitReturnsTheLastError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		looks := 0
+		probes := 0
 		wantError(t, await(t.Context(), "it is there", time.Minute, func(context.Context) error {
-			if looks++; looks < 4 {
+			if probes++; probes < 4 {
 				return errors.New("the API server stalls")
 			}
 			return nil
@@ -159,28 +159,28 @@ func TestAWaitFailsWithTheLastError(t *testing.T) {
 	})
 }
 
-func TestForbiddenEventsAreWatchedForTheWholeTime(t *testing.T) {
+func TestCheckNeverProbesForTheWholeTime(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		// wrong is when it happens, failing says that every look fails.
-		wrong   time.Duration
-		failing bool
-		want    string
+		// violated is when the event happens; failing says that every probe fails.
+		violated time.Duration
+		failing  bool
+		want     string
 	}{
-		"it does not happen":   {wrong: time.Hour},
-		"it happens late":      {wrong: 50 * time.Second, want: "a pod is added: there are 2 pods"},
-		"it is not looked at":  {wrong: time.Hour, failing: true, want: "could not be looked at for 1m0s: away"},
-		"it happens afterward": {wrong: 61 * time.Second},
+		"no event":              {violated: time.Hour},
+		"an event near the end": {violated: 50 * time.Second, want: "a pod is added: there are 2 pods"},
+		"no probe succeeds":     {violated: time.Hour, failing: true, want: "could not be checked for 1m0s: away"},
+		"an event afterwards":   {violated: 61 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				wantError(t, never(t.Context(), "a pod is added", time.Minute, func(context.Context) (string, error) {
+				wantError(t, checkNever(t.Context(), "a pod is added", time.Minute, func(context.Context) (string, error) {
 					if tc.failing {
 						return "", errors.New("away")
 					}
-					if time.Since(began) >= tc.wrong {
+					if time.Since(began) >= tc.violated {
 						return "there are 2 pods", nil
 					}
 					return "", nil
@@ -190,7 +190,7 @@ func TestForbiddenEventsAreWatchedForTheWholeTime(t *testing.T) {
 	}
 }
 
-func TestAPodsOwnReasonIsReported(t *testing.T) {
+func TestNotReadyReturnsThePodsReason(t *testing.T) {
 	t.Parallel()
 	for want, status := range map[string]corev1.PodStatus{
 		"ErrImagePull no such image": {ContainerStatuses: []corev1.ContainerStatus{{
@@ -206,7 +206,7 @@ func TestAPodsOwnReasonIsReported(t *testing.T) {
 	}
 }
 
-func TestALogThatBreaksIsReadAgainAndOneThatIsGoneIsReported(t *testing.T) {
+func TestInterruptedLogIsReadAgainAndMissingLogIsReported(t *testing.T) {
 	t.Parallel()
 	var tries atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -232,8 +232,8 @@ func TestALogThatBreaksIsReadAgainAndOneThatIsGoneIsReported(t *testing.T) {
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{
 			Name: relayContainer, ContainerID: "containerd://of-" + name, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
 		}}
-		w.see(t.Context(), pod)
-		w.see(t.Context(), pod)
+		w.observe(t.Context(), pod)
+		w.observe(t.Context(), pod)
 	}
 	w.following.Wait()
 	text, err := os.ReadFile(w.logPath("demo", relayContainer, "of-demo"))
@@ -241,22 +241,22 @@ func TestALogThatBreaksIsReadAgainAndOneThatIsGoneIsReported(t *testing.T) {
 		t.Errorf("log %q after %d tries, error %v; want it whole after two", text, tries.Load(), err)
 	}
 	if err := w.lostLogs(); err == nil || strings.Count(err.Error(), "not kept") != 1 || !strings.Contains(err.Error(), "relay of pod gone was not kept") {
-		t.Errorf("lost %v, want that of the pod that is gone", err)
+		t.Errorf("lost logs: %v; want only the log of pod gone", err)
 	}
 }
 
-func TestTheLastLinesOfALogAreRead(t *testing.T) {
+func TestEndsWithSearchesTheLastLines(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	for name, tc := range map[string]struct {
 		log  string
 		want bool
 	}{
-		"the last line":         {strings.Repeat("Applied Deployment\n", 1000) + "operator: " + leaseLost + "\n", true},
-		"the only line":         {"operator: " + leaseLost, true},
-		"a line of long before": {leaseLost + "\n" + strings.Repeat("Applied Deployment\n", 1000), false},
-		"another reason":        {"panic: runtime error\n", false},
-		"nothing":               {"", false},
+		"the last line":  {strings.Repeat("Applied Deployment\n", 1000) + "operator: " + leaseLost + "\n", true},
+		"the only line":  {"operator: " + leaseLost, true},
+		"an old line":    {leaseLost + "\n" + strings.Repeat("Applied Deployment\n", 1000), false},
+		"another reason": {"panic: runtime error\n", false},
+		"an empty log":   {"", false},
 	} {
 		path := filepath.Join(folder, name+".log")
 		if err := os.WriteFile(path, []byte(tc.log), 0o600); err != nil {
@@ -266,21 +266,21 @@ func TestTheLastLinesOfALogAreRead(t *testing.T) {
 			t.Errorf("%s: %t, error %v; want %t", name, got, err, tc.want)
 		}
 	}
-	// The follower of a container that ended at once may have made none.
+	// A container that ended at once may have no log file.
 	if got, err := endsWith(filepath.Join(folder, "none.log"), leaseLost); err != nil || got {
-		t.Errorf("a log that is not there: %t, error %v", got, err)
+		t.Errorf("a missing log: %t, error %v; want false and no error", got, err)
 	}
 }
 
-func TestTheSuitesPodsAreUnderTheRestrictedStandard(t *testing.T) {
+func TestSuitePodsMeetTheRestrictedStandard(t *testing.T) {
 	t.Parallel()
 	pods := []*corev1.Pod{restrictedPod(sealed, "gate:dev", "serve")}
 	if policy := sealedPolicy(); policy.Spec.PodSelector.MatchLabels["app"] != pods[0].Labels["app"] || len(policy.Spec.Ingress) != 0 {
-		t.Errorf("the policy %+v is not about the sealed pod, or admits somebody", policy.Spec)
+		t.Errorf("the policy %+v does not select the sealed pod, or admits connections", policy.Spec)
 	}
 	text := fillStage(images{postgres: "postgres:dev", chain: "localnet:dev", gate: "gate:dev"})
 	if strings.Contains(text, "_IMAGE") || strings.Contains(text, "ROOT_HISTORY") {
-		t.Errorf("a place in the manifest was not filled:\n%s", text)
+		t.Errorf("a placeholder in the manifest was not replaced:\n%s", text)
 	}
 	for decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
 		pod := &corev1.Pod{}
@@ -310,7 +310,7 @@ func TestTheSuitesPodsAreUnderTheRestrictedStandard(t *testing.T) {
 	}
 }
 
-func TestARefusalDiffersFromAMissingGate(t *testing.T) {
+func TestRefusedDistinguishesRefusalFromUnreachableGate(t *testing.T) {
 	t.Parallel()
 	dropped, away := fmt.Errorf("dial: %w", gate.ErrUnreachable), errors.New("the gate answered 503")
 	for name, tc := range map[string]struct {
@@ -319,12 +319,12 @@ func TestARefusalDiffersFromAMissingGate(t *testing.T) {
 		want    bool
 		wantErr error
 	}{
-		"refused at once":                 {[]error{dropped}, true, nil},
-		"refused once it is enforced":     {[]error{nil, nil, away, nil, dropped}, true, nil},
-		"let in to the last":              {[]error{nil}, false, nil},
-		"let in, after the gate was away": {[]error{away, away, nil}, false, nil},
-		"the gate is away":                {[]error{away}, false, away},
-		"the gate went away":              {[]error{nil, nil, away}, false, away},
+		"refused at once":                        {[]error{dropped}, true, nil},
+		"refused once the policy is enforced":    {[]error{nil, nil, away, nil, dropped}, true, nil},
+		"never refused":                          {[]error{nil}, false, nil},
+		"never refused, after the gate was away": {[]error{away, away, nil}, false, nil},
+		"the gate is away":                       {[]error{away}, false, away},
+		"the gate went away":                     {[]error{nil, nil, away}, false, away},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -342,15 +342,15 @@ func TestARefusalDiffersFromAMissingGate(t *testing.T) {
 	}
 }
 
-func TestAnAcceptedForbiddenRequestIsReported(t *testing.T) {
+func TestDeniedReportsAcceptedRequests(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		err  error
 		want string
 	}{
 		"refused":               {apierrors.NewTooManyRequests("the disruption budget demo needs 2 healthy pods", 10), ""},
-		"let through":           {nil, "a second eviction was let through, expected a refusal"},
-		"failed in another way": {apierrors.NewInternalError(errors.New("etcd is away")), "a second eviction failed, and was not refused as expected: Internal error occurred: etcd is away"},
+		"accepted":              {nil, "a second eviction was accepted, expected a refusal"},
+		"failed in another way": {apierrors.NewInternalError(errors.New("etcd is away")), "a second eviction failed, but not with the expected refusal: Internal error occurred: etcd is away"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -359,7 +359,7 @@ func TestAnAcceptedForbiddenRequestIsReported(t *testing.T) {
 	}
 }
 
-func TestServiceIsCheckedAgainWhenEveryCallHasEnded(t *testing.T) {
+func TestServedAllCountsCallsThatEndLater(t *testing.T) {
 	t.Parallel()
 	at := func(seconds int) time.Time { return time.Date(2026, 11, 21, 12, 0, seconds, 0, time.UTC) }
 	answer := func(sent, came, status int) load.Answer {
@@ -367,17 +367,17 @@ func TestServiceIsCheckedAgainWhenEveryCallHasEnded(t *testing.T) {
 	}
 	services := []service{
 		{scenario: "upgrade", from: at(0), to: at(10), bounds: check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare}},
-		{scenario: "eviction", from: at(10), to: at(12), bounds: whenOneGoes(1, failedShare)},
+		{scenario: "eviction", from: at(10), to: at(12), bounds: boundsWhenOneEnds(1, failedShare)},
 	}
 	records := []load.Record{{Requests: []load.Request{{Answers: []load.Answer{answer(1, 2, 202), answer(3, 4, 202)}}}}}
-	records = append(records, load.Record{Requests: []load.Request{{Answers: []load.Answer{answer(11, 51, 0)}}}}) // a fleet of one pod may
+	records = append(records, load.Record{Requests: []load.Request{{Answers: []load.Answer{answer(11, 51, 0)}}}}) // allowed for a fleet of one pod
 	wantError(t, servedAll(services, records), "")
 	// The failure of this call comes long after the scenario.
 	records[0].Requests[0].Answers = append(records[0].Requests[0].Answers, answer(5, 45, 0))
 	wantError(t, servedAll(services, records), "the scenario upgrade: 0 of 3 calls were refused and 1 stayed without an answer")
 }
 
-func TestClaimsThatDoNotHoldFailARun(t *testing.T) {
+func TestVerdictListsFailedClaims(t *testing.T) {
 	t.Parallel()
 	passed := verify.Result{Name: "one-spend", Examined: 3}
 	wantError(t, verdict([]verify.Result{passed, passed}), "")
@@ -386,7 +386,7 @@ func TestClaimsThatDoNotHoldFailARun(t *testing.T) {
 	wantError(t, err, "answers-are-true does not hold: a; b; c; d; e; and 3 more")
 	wantError(t, err, "swap-ends-once does not hold: there was nothing to examine")
 	if len(many.Faults) != 8 {
-		t.Error("the evidence itself was cut")
+		t.Error("verdict shortened the result's faults")
 	}
 }
 
@@ -420,14 +420,14 @@ func TestRequestContentIsFoundInLogsAndMetrics(t *testing.T) {
 	}
 	slices.Sort(found)
 	if diff := cmp.Diff([]string{"demo-1.log", "dry-1.log", "metrics of demo-2"}, slices.Compact(found)); diff != "" {
-		t.Errorf("places (-want +got):\n%s", diff)
+		t.Errorf("sources (-want +got):\n%s", diff)
 	}
 	if e.Scanned == 0 {
 		t.Error("nothing was scanned")
 	}
 }
 
-// roundTrip is a server as a function.
+// roundTrip is a function as an http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -452,7 +452,7 @@ func TestRequestsOfATourAreRecorded(t *testing.T) {
 		bodies = append(bodies, body)
 	}
 	// Clients also send requests to the chain and the router.
-	bodies = append(bodies, []byte(`{"jsonrpc":"2.0","id":1,"method":"getSlot"}`), []byte(`[]`), []byte("no JSON"))
+	bodies = append(bodies, []byte(`{"jsonrpc":"2.0","id":1,"method":"getSlot"}`), []byte(`[]`), []byte("not JSON"))
 	sent := &recorder{next: roundTrip(func(r *http.Request) (*http.Response, error) {
 		body, err := io.ReadAll(r.Body)
 		received = append(received, body)
@@ -467,7 +467,7 @@ func TestRequestsOfATourAreRecorded(t *testing.T) {
 		_ = answer.Body.Close()
 	}
 	if diff := cmp.Diff(bodies, received); diff != "" {
-		t.Errorf("what was passed on (-want +got):\n%s", diff)
+		t.Errorf("forwarded bodies (-want +got):\n%s", diff)
 	}
 	// The mint and the minimum are not secret.
 	swap.Swap = &load.Swap{Terms: shieldpool.SwapTerms{RecipientATA: key(5)}}
@@ -476,6 +476,6 @@ func TestRequestsOfATourAreRecorded(t *testing.T) {
 		got = append(got, r.Requests...)
 	}
 	if diff := cmp.Diff([]load.Request{transfer, withdrawal, swap}, got); diff != "" {
-		t.Errorf("what was recorded (-want +got):\n%s", diff)
+		t.Errorf("recorded requests (-want +got):\n%s", diff)
 	}
 }

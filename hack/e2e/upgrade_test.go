@@ -11,10 +11,10 @@ import (
 	"github.com/relaypool/relaypool/hack/e2e/check"
 )
 
-// upgrade brings the next release of the relay by the chart.
+// upgrade rolls the fleet to the next release of the relay through the chart.
 func (s *suite) upgrade(t *testing.T) {
 	s.startTraffic(t, calmRate)
-	served := s.startServing(t, check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare})
+	checkService := s.startService(t, check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare})
 	began := time.Now()
 	s.values["relay"] = map[string]any{"image": chartImage(s.images.nextRelay)}
 	s.deploy(t, "upgrade")
@@ -27,5 +27,5 @@ func (s *suite) upgrade(t *testing.T) {
 	})
 	s.log(t, "%d pods run the next image", len(pods))
 	s.figure("helm upgrade to a fleet of the next image, under load", "%.1f s for %d pods", time.Since(began).Seconds(), len(pods))
-	served()
+	checkService()
 }

@@ -36,9 +36,9 @@ func (s *suite) watch(t *testing.T) {
 	ok(t, errors.Join(os.MkdirAll(s.fleets.folder, 0o750), os.MkdirAll(s.operators.folder, 0o750)))
 	inFleets := informers.NewSharedInformerFactoryWithOptions(s.clientset, 0, informers.WithNamespace(namespace))
 	inOperators := informers.NewSharedInformerFactoryWithOptions(s.clientset, 0, informers.WithNamespace(operatorNamespace))
-	handle(t, inFleets.Core().V1().Pods().Informer(), func(pod *corev1.Pod) { s.fleets.see(ctx, pod) })
-	handle(t, inOperators.Core().V1().Pods().Informer(), func(pod *corev1.Pod) { s.operators.see(ctx, pod) })
-	handle(t, inFleets.Apps().V1().Deployments().Informer(), s.sizes.see)
+	handle(t, inFleets.Core().V1().Pods().Informer(), func(pod *corev1.Pod) { s.fleets.observe(ctx, pod) })
+	handle(t, inOperators.Core().V1().Pods().Informer(), func(pod *corev1.Pod) { s.operators.observe(ctx, pod) })
+	handle(t, inFleets.Apps().V1().Deployments().Informer(), s.sizes.observe)
 	inFleets.Start(ctx.Done())
 	inOperators.Start(ctx.Done())
 	s.stopWatch = func() {
@@ -52,22 +52,22 @@ func (s *suite) watch(t *testing.T) {
 
 // handle calls a function for each state of the objects of an informer, the last one
 // included.
-func handle[T any](t *testing.T, informer cache.SharedIndexInformer, see func(T)) {
-	take := func(object any) {
+func handle[T any](t *testing.T, informer cache.SharedIndexInformer, observe func(T)) {
+	handleObject := func(object any) {
 		if gone, is := object.(cache.DeletedFinalStateUnknown); is {
 			object = gone.Obj
 		}
 		if object, is := object.(T); is {
-			see(object)
+			observe(object)
 		}
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: take, UpdateFunc: func(_, object any) { take(object) }, DeleteFunc: take,
+		AddFunc: handleObject, UpdateFunc: func(_, object any) { handleObject(object) }, DeleteFunc: handleObject,
 	})
 	ok(t, err)
 }
 
-// podWatch stores the output of each container of a namespace in a file, also of pods that are
+// podWatch stores the output of each container of a namespace in a file, even for pods that are
 // long gone, and how each container ended.
 type podWatch struct {
 	kube   kubernetes.Interface
@@ -80,8 +80,8 @@ type podWatch struct {
 	lost      []error // logs of relays that are missing or incomplete
 }
 
-// see records the current state of a pod.
-func (w *podWatch) see(ctx context.Context, pod *corev1.Pod) {
+// observe records the current state of a pod.
+func (w *podWatch) observe(ctx context.Context, pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, end := range check.EndsOf(pod) {
@@ -133,7 +133,7 @@ func (w *podWatch) copyLog(ctx context.Context, pod *corev1.Pod, container, path
 	return err
 }
 
-// ends are the ends of a container's name that were observed so far.
+// ends returns the ends observed so far of the containers with a name.
 func (w *podWatch) ends(container string) (ends []check.End) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -145,7 +145,7 @@ func (w *podWatch) ends(container string) (ends []check.End) {
 	return ends
 }
 
-// lostLogs are the errors of relays' logs that could not be followed to their end.
+// lostLogs returns the errors of relays' logs that could not be followed to their end.
 func (w *podWatch) lostLogs() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *suite) endOf(t *testing.T, w *podWatch, container, id string) (end chec
 				return nil
 			}
 		}
-		return errors.New("it was not seen to end")
+		return errors.New("its end was not observed")
 	})
 	return end
 }
@@ -172,7 +172,7 @@ type sizeWatch struct {
 	seen []check.Size
 }
 
-func (w *sizeWatch) see(d *appsv1.Deployment) {
+func (w *sizeWatch) observe(d *appsv1.Deployment) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if d.Name == fleetName {

@@ -20,10 +20,10 @@ type End struct {
 	// Code is the exit code, Reason the kubelet's reason, such as OOMKilled.
 	Code   int32
 	Reason string
-	// At is when the container ended, Asked when its pod was asked to end; zero when it was
-	// not. Grace is the pod's grace period.
-	At, Asked time.Time
-	Grace     time.Duration
+	// At is when the container ended. StopRequested is when its pod was asked to end; zero
+	// if it was not. Grace is the pod's grace period.
+	At, StopRequested time.Time
+	Grace             time.Duration
 	// Finite says that the pod is meant to end by itself, like a Job's.
 	Finite bool
 	// LostLease says that the container ended itself because it could not renew its leader
@@ -48,7 +48,7 @@ func EndsOf(pod *corev1.Pod) (ends []End) {
 				if pod.DeletionGracePeriodSeconds != nil {
 					end.Grace = time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
 				}
-				end.Asked = pod.DeletionTimestamp.Add(-end.Grace) // the timestamp is the end of the grace period
+				end.StopRequested = pod.DeletionTimestamp.Add(-end.Grace) // the timestamp is the end of the grace period
 			}
 			ends = append(ends, end)
 		}
@@ -58,10 +58,10 @@ func EndsOf(pod *corev1.Pod) (ends []End) {
 
 // Tally counts the ends that are explained.
 type Tally struct {
-	// Asked counts ends on request, the slowest of which took Slowest; Killed those by the
-	// suite; Finished the expected ends of finite pods; LostLease those after a lost Lease.
-	Asked, Killed, Finished, LostLease int
-	Slowest                            time.Duration
+	// Stopped counts ends on request; the slowest one took Slowest. Killed counts kills by
+	// the suite, Finished the expected ends of finite pods, LostLease ends after a lost Lease.
+	Stopped, Killed, Finished, LostLease int
+	Slowest                              time.Duration
 }
 
 // Ends explains each end, and returns an error that names those without an explanation.
@@ -81,34 +81,34 @@ func Ends(ends []End, victims map[string]bool) (Tally, error) {
 	}
 	for id := range victims {
 		if !seen[id] {
-			errs = append(errs, fmt.Errorf("container %s was killed by the suite, and its end was not seen", id))
+			errs = append(errs, fmt.Errorf("container %s was killed by the suite, but its end was not observed", id))
 		}
 	}
 	return t, errors.Join(errs...)
 }
 
-// explain counts an explained end; an error says what an unexplained one should have been.
+// explain counts an explained end. For an unexplained end it returns what was expected.
 func (t *Tally) explain(e *End, victim bool) error {
 	switch {
 	case victim && e.Code == killedCode:
 		t.Killed++
 	case victim:
-		return fmt.Errorf("the suite killed it, expected %d", killedCode)
+		return fmt.Errorf("the suite killed it: expected exit code %d", killedCode)
 	case e.LostLease:
 		t.LostLease++
 	case e.Finite && e.Code == 0:
 		t.Finished++
 	case e.Finite:
-		return errors.New("expected 0 of what ends by itself")
-	case e.Asked.IsZero():
+		return errors.New("expected 0, because its pod is meant to end by itself")
+	case e.StopRequested.IsZero():
 		return errors.New("it got no stop signal, and the suite did not kill it")
 	case e.Code != 0:
 		return errors.New("it got a stop signal: expected 0")
-	case e.At.Sub(e.Asked) > e.Grace:
-		return fmt.Errorf("it took %s to end, expected %s at most", e.At.Sub(e.Asked), e.Grace)
+	case e.At.Sub(e.StopRequested) > e.Grace:
+		return fmt.Errorf("it took %s to end, expected %s at most", e.At.Sub(e.StopRequested), e.Grace)
 	default:
-		t.Asked++
-		t.Slowest = max(t.Slowest, e.At.Sub(e.Asked))
+		t.Stopped++
+		t.Slowest = max(t.Slowest, e.At.Sub(e.StopRequested))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// wantError compares an error with a part of its text; empty for none.
+// wantError checks that an error contains a text. An empty text means no error.
 func wantError(t *testing.T, err error, want string) {
 	t.Helper()
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -20,7 +20,7 @@ func wantError(t *testing.T, err error, want string) {
 	}
 }
 
-// after is the time a number of seconds after noon.
+// after returns the time some seconds after noon.
 func after(seconds float64) time.Time {
 	return noon.Add(time.Duration(seconds * float64(time.Second)))
 }
@@ -31,22 +31,22 @@ func TestEveryEndHasToBeExplained(t *testing.T) {
 		end    End
 		victim bool
 		want   Tally
-		// wantErr is a part of the fault; empty for none.
+		// wantErr is a part of the error; empty for no error.
 		wantErr string
 	}{
-		"got a stop signal, and did in time":                  {end: End{Asked: noon, At: after(7)}, want: Tally{Asked: 1, Slowest: 7 * time.Second}},
-		"got a stop signal, and was killed for it":            {end: End{Asked: noon, At: after(60), Code: 137}, wantErr: "got a stop signal: expected 0"},
-		"got a stop signal, and took longer than it is given": {end: End{Asked: noon, At: after(61)}, wantErr: "took 1m1s"},
-		"got a stop signal, and panicked":                     {end: End{Asked: noon, At: after(1), Code: 2}, wantErr: "got a stop signal: expected 0"},
-		"killed by the suite":                                 {end: End{At: noon, Code: 137}, victim: true, want: Tally{Killed: 1}},
-		"killed by the suite, but it ended itself":            {end: End{At: noon, Code: 1}, victim: true, wantErr: "the suite killed it"},
-		"killed by nobody of the suite, as the kernel does that is out of memory": {
+		"got a stop signal, and ended in time":                     {end: End{StopRequested: noon, At: after(7)}, want: Tally{Stopped: 1, Slowest: 7 * time.Second}},
+		"got a stop signal, and was killed later":                  {end: End{StopRequested: noon, At: after(60), Code: 137}, wantErr: "got a stop signal: expected 0"},
+		"got a stop signal, and took longer than its grace period": {end: End{StopRequested: noon, At: after(61)}, wantErr: "took 1m1s"},
+		"got a stop signal, and panicked":                          {end: End{StopRequested: noon, At: after(1), Code: 2}, wantErr: "got a stop signal: expected 0"},
+		"killed by the suite":                                      {end: End{At: noon, Code: 137}, victim: true, want: Tally{Killed: 1}},
+		"killed by the suite, but it ended itself":                 {end: End{At: noon, Code: 1}, victim: true, wantErr: "the suite killed it"},
+		"killed by the kernel, which was out of memory": {
 			end: End{At: noon, Code: 137, Reason: "OOMKilled"}, wantErr: "ended with 137 (OOMKilled) at 12:00:00: it got no stop signal",
 		},
-		"restarted by its liveness probe, and ended in order": {end: End{At: noon}, wantErr: "got no stop signal"},
+		"restarted by its liveness probe, and ended with 0": {end: End{At: noon}, wantErr: "got no stop signal"},
 		"panicked":                        {end: End{At: noon, Code: 2}, wantErr: "got no stop signal"},
 		"a Job's end":                     {end: End{At: noon, Finite: true}, want: Tally{Finished: 1}},
-		"a Job that failed":               {end: End{At: noon, Finite: true, Code: 1}, wantErr: "expected 0 of what ends by itself"},
+		"a Job that failed":               {end: End{At: noon, Finite: true, Code: 1}, wantErr: "its pod is meant to end by itself"},
 		"an operator that lost the Lease": {end: End{At: noon, Code: 1, LostLease: true}, want: Tally{LostLease: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,9 +61,9 @@ func TestEveryEndHasToBeExplained(t *testing.T) {
 	}
 }
 
-func TestAVictimWithoutAnObservedEndIsAFault(t *testing.T) {
+func TestKilledContainerWithoutObservedEndIsReported(t *testing.T) {
 	t.Parallel()
-	if _, err := Ends([]End{{ID: "a", Asked: noon, At: noon}}, map[string]bool{"b": true}); err == nil || !strings.Contains(err.Error(), "container b was killed by the suite") {
+	if _, err := Ends([]End{{ID: "a", StopRequested: noon, At: noon}}, map[string]bool{"b": true}); err == nil || !strings.Contains(err.Error(), "container b was killed by the suite") {
 		t.Errorf("error %v, want one that names b", err)
 	}
 }
@@ -75,7 +75,7 @@ func terminated(id string, code int32) corev1.ContainerState {
 	}}
 }
 
-func TestEndsKnowWhetherTheirPodWasAsked(t *testing.T) {
+func TestEndsOfReportsStopRequests(t *testing.T) {
 	t.Parallel()
 	grace, deleted := int64(60), metav1.NewTime(after(50)) // the end of the grace period, which began 10 s before noon
 	for name, tc := range map[string]struct {
@@ -88,7 +88,7 @@ func TestEndsKnowWhetherTheirPodWasAsked(t *testing.T) {
 				Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways},
 				Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: terminated("1", 0), LastTerminationState: terminated("0", 137)}}},
 			},
-			want: []End{{ID: "1", Asked: after(-10), Grace: time.Minute}, {ID: "0", Code: 137}},
+			want: []End{{ID: "1", StopRequested: after(-10), Grace: time.Minute}, {ID: "0", Code: 137}},
 		},
 		"killed, and started again": {
 			pod: corev1.Pod{
@@ -97,7 +97,7 @@ func TestEndsKnowWhetherTheirPodWasAsked(t *testing.T) {
 			},
 			want: []End{{ID: "2", Code: 137}},
 		},
-		"a Job's": {
+		"a Job's pod": {
 			pod: corev1.Pod{
 				Spec:   corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever},
 				Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: terminated("3", 0)}}},

@@ -13,7 +13,7 @@ type Pod struct {
 }
 
 // Undisturbed checks that the same pods serve as before and that none was restarted.
-// shrunk is the number of pods that the autoscaler removed meanwhile, which may be
+// shrunk is the number of pods that the autoscaler removed meanwhile: so many may be
 // gone.
 func Undisturbed(before, after []Pod, shrunk int) error {
 	var gone []string
@@ -27,7 +27,7 @@ func Undisturbed(before, after []Pod, shrunk int) error {
 		}
 	}
 	if len(gone) > shrunk {
-		return fmt.Errorf("pods %v are gone, and the autoscaler removed %d", gone, shrunk)
+		return fmt.Errorf("pods %v are gone, but the autoscaler removed %d", gone, shrunk)
 	}
 	return nil
 }

@@ -24,22 +24,22 @@ type Row struct {
 	Finished bool
 }
 
-// DeadProcess finds the one process of the first snapshot that is not in the last one, and
-// the submissions that it held in the last snapshot that has it.
-func DeadProcess(seen []Snapshot) (process uuid.UUID, held Held, err error) {
-	if len(seen) == 0 {
-		return process, nil, errors.New("the processes were not seen yet")
+// DeadProcess finds the one process of the first snapshot that is not in the last one. held
+// are its submissions in the last snapshot that has the process.
+func DeadProcess(snapshots []Snapshot) (process uuid.UUID, held Held, err error) {
+	if len(snapshots) == 0 {
+		return process, nil, errors.New("no snapshot was taken yet")
 	}
 	var dead []uuid.UUID
-	for id := range seen[0] {
-		if _, lives := seen[len(seen)-1][id]; !lives {
+	for id := range snapshots[0] {
+		if _, lives := snapshots[len(snapshots)-1][id]; !lives {
 			dead = append(dead, id)
 		}
 	}
 	if len(dead) != 1 {
-		return process, nil, fmt.Errorf("%d of %d processes are gone, expected one", len(dead), len(seen[0]))
+		return process, nil, fmt.Errorf("%d of %d processes are gone, expected one", len(dead), len(snapshots[0]))
 	}
-	for _, snapshot := range slices.Backward(seen) {
+	for _, snapshot := range slices.Backward(snapshots) {
 		if last, lives := snapshot[dead[0]]; lives {
 			held = last
 			break
@@ -48,13 +48,13 @@ func DeadProcess(seen []Snapshot) (process uuid.UUID, held Held, err error) {
 	return dead[0], held, nil
 }
 
-// TakenOver is an error while submissions of a dead process are not all claimed by others.
-// Releasing a dead process' lease raises the epoch by one, and claiming the
-// submission by another.
-func TakenOver(dead uuid.UUID, held Held, now map[uuid.UUID]Row) error {
+// TakenOver returns an error until other processes have claimed all submissions of a dead
+// process. Releasing a dead process' lease raises the epoch by one, and claiming the
+// submission raises it by one more.
+func TakenOver(dead uuid.UUID, held Held, rows map[uuid.UUID]Row) error {
 	waiting := 0
 	for id, epoch := range held {
-		row, known := now[id] // no row is deleted so soon
+		row, known := rows[id] // no row is deleted so soon
 		if !known || !row.Finished && (row.Owner == dead || row.Owner == uuid.Nil && row.Epoch < epoch+2) {
 			waiting++
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Steps checks the observed steps in their order: they have to be steps of the course, go
-// forward, and include the steps that take too long to be missed.
+// Steps checks observed steps: they have to be in the order of course, without unknown
+// steps, and include the steps of long, which take too long to be missed.
 func Steps(seen, course, long []string) error {
 	var errs []error
 	last := -1
@@ -16,7 +16,7 @@ func Steps(seen, course, long []string) error {
 		at := slices.Index(course, step)
 		switch {
 		case at < 0:
-			errs = append(errs, fmt.Errorf("%s is no step of %s", step, strings.Join(course, ", ")))
+			errs = append(errs, fmt.Errorf("unknown step %s: expected one of %s", step, strings.Join(course, ", ")))
 		case at <= last:
 			errs = append(errs, fmt.Errorf("%s came after %s", step, course[last]))
 		}

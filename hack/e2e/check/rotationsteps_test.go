@@ -9,15 +9,15 @@ func TestStepsAreInOrderAndNoLongStepIsSkipped(t *testing.T) {
 	course, long := []string{"Generate", "Fund", "Drain", "Sweep", "Done"}, []string{"Drain", "Sweep", "Done"}
 	for name, tc := range map[string]struct {
 		seen []string
-		// want is a part of the fault; empty for none.
+		// want is a part of the error; empty for no error.
 		want string
 	}{
 		"every step":                        {course, ""},
-		"a short step was over at once":     {[]string{"Fund", "Drain", "Sweep", "Done"}, ""},
+		"a short step was not observed":     {[]string{"Fund", "Drain", "Sweep", "Done"}, ""},
 		"swept without having been drained": {[]string{"Generate", "Fund", "Sweep", "Done"}, "the step Drain was skipped"},
 		"drained after the sweep":           {[]string{"Sweep", "Drain", "Done"}, "Drain came after Sweep"},
 		"the first step came again":         {[]string{"Generate", "Drain", "Generate", "Sweep", "Done"}, "Generate came after Drain"},
-		"an unknown step":                   {[]string{"Drain", "Sweep", "Burn", "Done"}, "Burn is no step of Generate, Fund"},
+		"an unknown step":                   {[]string{"Drain", "Sweep", "Burn", "Done"}, "unknown step Burn: expected one of Generate, Fund"},
 		"no step":                           {nil, "the step Done was skipped"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,10 +39,10 @@ func AppendSize(sizes []Size, d *appsv1.Deployment, now time.Time) []Size {
 
 // Pace limits how fast a fleet may shrink.
 type Pace struct {
-	// Stable is the least time from the last growth to the first step, Interval the least time
-	// between two steps.
+	// Stable is the shortest time from the last growth to the first step, Interval the
+	// shortest time between two steps.
 	Stable, Interval time.Duration
-	// Slack is the tolerance of both: the times are from two clocks, to the second.
+	// Slack is the tolerance of both: the times are from two clocks, in whole seconds.
 	Slack time.Duration
 }
 
@@ -66,11 +66,11 @@ func Shrinking(sizes []Size, pace Pace) (steps []Size, err error) {
 		if is.Pods < was.Pods-1 {
 			errs = append(errs, fmt.Errorf("%s: expected one pod at a time", what))
 		}
-		if calm := is.At.Sub(grew); !grew.IsZero() && calm < pace.Stable-pace.Slack {
-			errs = append(errs, fmt.Errorf("%s, %.0f s after it had grown: expected a calm of %.0f s before", what, calm.Seconds(), pace.Stable.Seconds()))
+		if sinceGrowth := is.At.Sub(grew); !grew.IsZero() && sinceGrowth < pace.Stable-pace.Slack {
+			errs = append(errs, fmt.Errorf("%s, %.0f s after it had grown: expected %.0f s or more", what, sinceGrowth.Seconds(), pace.Stable.Seconds()))
 		}
 		if apart := is.At.Sub(shrank); !shrank.IsZero() && apart < pace.Interval-pace.Slack {
-			errs = append(errs, fmt.Errorf("%s, %.0f s after the step before: expected %.0f s between two", what, apart.Seconds(), pace.Interval.Seconds()))
+			errs = append(errs, fmt.Errorf("%s, %.0f s after the previous step: expected %.0f s or more", what, apart.Seconds(), pace.Interval.Seconds()))
 		}
 		shrank = is.At
 	}

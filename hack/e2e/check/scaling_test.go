@@ -10,26 +10,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestAFleetShrinksSlowlyAndOnlyWhenItIsCalm(t *testing.T) {
+func TestShrinkingTooFastIsReported(t *testing.T) {
 	t.Parallel()
 	pace := Pace{Stable: 5 * time.Minute, Interval: time.Minute, Slack: 10 * time.Second}
 	size := func(seconds float64, pods int32) Size { return Size{At: after(seconds), Pods: pods} }
 	for name, tc := range map[string]struct {
 		sizes []Size
 		steps int
-		// want are parts of the faults, none for none.
+		// want are parts of the error; none for no error.
 		want []string
 	}{
-		"by design":                    {[]Size{size(0, 1), size(10, 3), size(310, 2), size(375, 1)}, 2, nil},
-		"with clocks a little apart":   {[]Size{size(0, 1), size(10, 3), size(305, 2), size(361, 1)}, 2, nil},
-		"and grew again before":        {[]Size{size(0, 1), size(10, 3), size(310, 2), size(330, 3), size(640, 2), size(700, 1)}, 3, nil},
-		"never grew":                   {[]Size{size(0, 1)}, 0, nil},
-		"is not seen at all":           {nil, 0, nil},
-		"all at once":                  {[]Size{size(0, 1), size(10, 3), size(310, 1)}, 1, []string{"from 3 pods to 1 at 12:05:10: expected one pod at a time"}},
-		"all at once, after 10 s":      {[]Size{size(0, 1), size(10, 3), size(20, 1)}, 1, []string{"one pod at a time", "10 s after it had grown"}},
-		"after four minutes":           {[]Size{size(0, 1), size(10, 3), size(250, 2), size(315, 1)}, 2, []string{"240 s after it had grown: expected a calm of 300 s"}},
-		"four a minute":                {[]Size{size(0, 1), size(10, 3), size(310, 2), size(325, 1)}, 2, []string{"15 s after the step before: expected 60 s"}},
-		"too soon after it grew again": {[]Size{size(0, 1), size(10, 3), size(310, 2), size(330, 3), size(400, 2)}, 2, []string{"70 s after it had grown"}},
+		"by design":                       {[]Size{size(0, 1), size(10, 3), size(310, 2), size(375, 1)}, 2, nil},
+		"with slightly different clocks":  {[]Size{size(0, 1), size(10, 3), size(305, 2), size(361, 1)}, 2, nil},
+		"and grew again in between":       {[]Size{size(0, 1), size(10, 3), size(310, 2), size(330, 3), size(640, 2), size(700, 1)}, 3, nil},
+		"never grew":                      {[]Size{size(0, 1)}, 0, nil},
+		"no size was recorded":            {nil, 0, nil},
+		"all at once":                     {[]Size{size(0, 1), size(10, 3), size(310, 1)}, 1, []string{"from 3 pods to 1 at 12:05:10: expected one pod at a time"}},
+		"all at once, 10 s after growing": {[]Size{size(0, 1), size(10, 3), size(20, 1)}, 1, []string{"one pod at a time", "10 s after it had grown"}},
+		"four minutes after growing":      {[]Size{size(0, 1), size(10, 3), size(250, 2), size(315, 1)}, 2, []string{"240 s after it had grown: expected 300 s or more"}},
+		"15 s apart":                      {[]Size{size(0, 1), size(10, 3), size(310, 2), size(325, 1)}, 2, []string{"15 s after the previous step: expected 60 s"}},
+		"too soon after it grew again":    {[]Size{size(0, 1), size(10, 3), size(310, 2), size(330, 3), size(400, 2)}, 2, []string{"70 s after it had grown"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,8 +46,8 @@ func TestAFleetShrinksSlowlyAndOnlyWhenItIsCalm(t *testing.T) {
 	}
 }
 
-// sized is a Deployment; scaledAt is when an autoscaler wrote its size, in seconds
-// after noon, 0 for never.
+// sized returns a Deployment. scaledAt is when an autoscaler wrote its size, in seconds
+// after noon; 0 for never.
 func sized(pods int32, scaledAt float64) *appsv1.Deployment {
 	d := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: &pods}}
 	d.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "operator", Time: &metav1.Time{Time: after(3600)}}}
@@ -63,7 +63,7 @@ func TestEachSizeIsRecordedOnceAndWithItsTime(t *testing.T) {
 	for _, d := range []*appsv1.Deployment{sized(1, 0), sized(3, 10), sized(3, 10), sized(2, 320), sized(5, 320)} {
 		got = AppendSize(got, d, noon)
 	}
-	want := []Size{{noon, 1}, {after(10), 3}, {after(320), 2}, {noon, 5}} // the last one by hand, hence by our clock
+	want := []Size{{noon, 1}, {after(10), 3}, {after(320), 2}, {noon, 5}} // the last change was made by hand, so its time is now
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("sizes (-want +got):\n%s", diff)
 	}

@@ -27,8 +27,8 @@ type Service struct {
 	Longest time.Duration
 }
 
-// Served sums up the answers to clients between two times, in any order of the calls. A
-// call counts if it was sent between them, an acceptance if it came between
+// Served sums up the service between two times; the calls may be in any order. It counts
+// the calls that were sent between them, and the acceptances that were received between
 // them.
 func Served(calls []Call, from, to time.Time) (s Service) {
 	accepted := []time.Time{from, to}
@@ -65,7 +65,7 @@ func longest(times []time.Time) (most time.Duration) {
 
 // String summarises the service.
 func (s Service) String() string {
-	return fmt.Sprintf("%d of %d calls refused for now, %d without an answer; %d submissions accepted, none for %.1f s at most",
+	return fmt.Sprintf("%d of %d calls refused for now, %d without an answer; %d submissions accepted, at most %.1f s apart",
 		s.Refused, s.Calls, s.Silent, s.Accepted, s.Longest.Seconds())
 }
 
@@ -78,11 +78,11 @@ type Bounds struct {
 	MaxFailed float64
 }
 
-// Within is an error that says which limit was exceeded.
+// Within returns an error that says which limit was exceeded.
 func (s Service) Within(b Bounds) error {
 	switch {
 	case s.Calls == 0:
-		return errors.New("clients asked for nothing: nothing is shown of the service")
+		return errors.New("clients sent no request: the service was not tested")
 	case s.Longest > b.MaxSilence:
 		return fmt.Errorf("no submission was accepted for %.1f s, expected %.0f s at most", s.Longest.Seconds(), b.MaxSilence.Seconds())
 	case float64(s.Refused+s.Silent) > b.MaxFailed*float64(s.Calls):

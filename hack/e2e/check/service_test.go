@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// steady are calls from one second to another at a rate a second, each answered after
+// steady returns calls from one second to another, perSecond a second, each answered after
 // 100 ms.
 func steady(from, to, perSecond float64, status int, accepted bool) (calls []Call) {
 	for at := from; at < to; at += 1 / perSecond {
@@ -23,14 +23,14 @@ func join(parts ...[]Call) (calls []Call) {
 	return calls
 }
 
-func TestServiceIsSummedUpForItsTime(t *testing.T) {
+func TestServedCountsTheCallsOfItsTime(t *testing.T) {
 	t.Parallel()
 	calls := []Call{
-		{Sent: after(9), At: after(12), Status: 202, Accepted: true}, // sent before, accepted in it
+		{Sent: after(9), At: after(12), Status: 202, Accepted: true}, // sent before the time, accepted in it
 		{Sent: after(15), At: after(16), Status: 200},
 		{Sent: after(17), At: after(18), Status: 503},
 		{Sent: after(18), At: after(18), Status: 429},
-		{Sent: after(19), At: after(59), Status: 0}, // ended long after it
+		{Sent: after(19), At: after(59), Status: 0}, // ended long after the time
 		{Sent: after(29), At: after(31), Status: 202, Accepted: true},
 		{Sent: after(24), At: after(25), Status: 202, Accepted: true},
 		{Sent: after(26), At: after(26), Status: 404},
@@ -41,20 +41,20 @@ func TestServiceIsSummedUpForItsTime(t *testing.T) {
 		t.Errorf("service (-want +got):\n%s", diff)
 	}
 	if got := Served(nil, after(10), after(30)); got.Longest != 20*time.Second {
-		t.Errorf("longest %s of nothing at all, want the whole time", got.Longest)
+		t.Errorf("longest %s without calls, want 20s", got.Longest)
 	}
 }
 
-func TestServiceThatWasAwayIsAFault(t *testing.T) {
+func TestWithinReportsOutages(t *testing.T) {
 	t.Parallel()
 	bounds := Bounds{MaxSilence: 15 * time.Second, MaxFailed: 0.1}
 	for name, tc := range map[string]struct {
 		calls []Call
-		// want is a part of the fault; empty for none.
+		// want is a part of the error; empty for no error.
 		want string
 	}{
 		"served throughout": {join(steady(0, 26, 2.5, 202, true), steady(0, 26, 10, 200, false)), ""},
-		"a stall of the machine, in which nobody asks": {
+		"the machine stalls, and no client sends anything": {
 			join(steady(0, 8, 2.5, 202, true), steady(18, 26, 2.5, 202, true), steady(0, 8, 10, 200, false), steady(18, 26, 10, 200, false)), "",
 		},
 		"some failures at a pod's end": {
@@ -68,7 +68,7 @@ func TestServiceThatWasAwayIsAFault(t *testing.T) {
 			" calls were refused and 0 stayed",
 		},
 		"statuses alone are served": {steady(0, 26, 10, 200, false), "no submission was accepted for 26.0 s"},
-		"nobody asks":               {nil, "asked for nothing"},
+		"no calls":                  {nil, "sent no request"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// ErrUnreachable says that the gate itself could not connect: the address refused, or did
-// not answer for ten seconds. A gate that cannot be reached is another error.
+// ErrUnreachable says that the gate could not connect to the address: the address refused,
+// or did not answer for ten seconds. If the gate cannot be reached, the error is another.
 var ErrUnreachable = errors.New("the address cannot be reached from the gate")
 
 // Dialer connects through a gate.
@@ -40,10 +40,10 @@ func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, 
 	}
 	stream, ok := answer.Body.(io.ReadWriteCloser)
 	if answer.StatusCode != http.StatusSwitchingProtocols || !ok {
-		said, _ := io.ReadAll(io.LimitReader(answer.Body, 512)) // only for the message
-		err := fmt.Errorf("the gate answered %s for %s: %s", answer.Status, address, said)
-		if answer.StatusCode == http.StatusBadGateway && bytes.HasPrefix(said, []byte(unreachable)) {
-			err = fmt.Errorf("%w: %s: %s", ErrUnreachable, address, bytes.TrimSpace(said[len(unreachable):]))
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 512)) // only for the message
+		err := fmt.Errorf("the gate answered %s for %s: %s", answer.Status, address, text)
+		if answer.StatusCode == http.StatusBadGateway && bytes.HasPrefix(text, []byte(unreachable)) {
+			err = fmt.Errorf("%w: %s: %s", ErrUnreachable, address, bytes.TrimSpace(text[len(unreachable):]))
 		}
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.Join(err, answer.Body.Close())}
 	}
@@ -52,21 +52,21 @@ func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, 
 
 // attach turns a stream without deadlines into a connection with deadlines.
 func attach(stream io.ReadWriteCloser) net.Conn {
-	ours, theirs := net.Pipe()
+	outer, inner := net.Pipe()
 	go func() {
-		defer func() { _ = errors.Join(theirs.Close(), stream.Close()) }()
+		defer func() { _ = errors.Join(inner.Close(), stream.Close()) }()
 		var copying sync.WaitGroup
 		copying.Go(func() {
-			_, _ = io.Copy(stream, theirs) // our side closed, or the stream broke
+			_, _ = io.Copy(stream, inner) // outer was closed, or the stream broke
 			_ = stream.Close()
 		})
 		copying.Go(func() {
-			_, _ = io.Copy(theirs, stream)
-			_ = theirs.Close()
+			_, _ = io.Copy(inner, stream)
+			_ = inner.Close()
 		})
 		copying.Wait()
 	}()
-	return ours
+	return outer
 }
 
 // HTTP returns a client with connections through the gate. The context of each call has to

@@ -19,8 +19,8 @@ import (
 	"github.com/relaypool/relaypool/hack/freeport"
 )
 
-// through serves a gate and returns a dialer that uses it.
-func through(t *testing.T) *gate.Dialer {
+// newDialer serves a gate and returns a dialer that uses it.
+func newDialer(t *testing.T) *gate.Dialer {
 	t.Helper()
 	server := httptest.NewServer(gate.Handler())
 	t.Cleanup(server.Close)
@@ -36,7 +36,7 @@ func TestHTTPPassesThroughTheGate(t *testing.T) {
 		_, _ = w.Write([]byte(strings.ToUpper(string(body))))
 	}))
 	t.Cleanup(far.Close)
-	client := through(t).HTTP(4)
+	client := newDialer(t).HTTP(4)
 	t.Cleanup(client.CloseIdleConnections)
 	// The message is larger than the buffers on the way, and is sent twice on one connection.
 	for _, size := range []int{3, 1 << 20} {
@@ -58,14 +58,14 @@ func TestARefusedConnectionIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = through(t).DialContext(t.Context(), "tcp", closed[0])
+	_, err = newDialer(t).DialContext(t.Context(), "tcp", closed[0])
 	var op *net.OpError
 	if !errors.As(err, &op) || !strings.Contains(err.Error(), "refused") || !errors.Is(err, gate.ErrUnreachable) {
 		t.Errorf("error %v, want a net.OpError that names the refusal", err)
 	}
 }
 
-func TestAMissingGateIsNotARefusal(t *testing.T) {
+func TestUnreachableGateIsNotARefusal(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
 		// This is the answer of the API server's proxy for a pod that it cannot reach.
@@ -102,8 +102,8 @@ func TestACloseReachesTheOtherSide(t *testing.T) {
 			accepted <- c
 		}
 	}()
-	d := through(t)
-	for name, close := range map[string]func(near, far net.Conn) (waits net.Conn){
+	d := newDialer(t)
+	for name, close := range map[string]func(near, far net.Conn) (open net.Conn){
 		"the near side closes": func(near, far net.Conn) net.Conn { _ = near.Close(); return far },
 		"the far side closes":  func(near, far net.Conn) net.Conn { _ = far.Close(); return near },
 	} {
@@ -111,24 +111,24 @@ func TestACloseReachesTheOtherSide(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		waits := close(near, <-accepted)
-		if err := waits.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		open := close(near, <-accepted)
+		if err := open.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := waits.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: reading gives %v, want the end of the connection", name, err)
+		if _, err := open.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: reading the other side gives error %v, want the end of the connection", name, err)
 		}
 	}
 }
 
-func TestDeadlinesHold(t *testing.T) {
+func TestReadDeadlineIsKept(t *testing.T) {
 	t.Parallel()
 	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	conn, err := through(t).DialContext(t.Context(), "tcp", silent.Addr().String())
+	conn, err := newDialer(t).DialContext(t.Context(), "tcp", silent.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// KillContainer ends every process of a container with SIGKILL, like a kernel that is out
-// of memory. proc is the folder of the node's processes: the caller has to be in the
-// node's process namespace. It returns the processes that it ended, and an error if there
-// was none.
+// KillContainer ends every process of a container with SIGKILL, as a kernel without free
+// memory does. proc is the folder of the node's processes: the caller has to be in the
+// node's process namespace. It returns the ids of the ended processes, and an error if
+// there are none.
 func KillContainer(proc, container string) (killed []int, err error) {
 	if container == "" {
-		return nil, errors.New("the container's id is empty: name the one whose processes are to end")
+		return nil, errors.New("the container's id is empty: name the container to kill")
 	}
 	members, err := processesOf(proc, container)
 	if err != nil {

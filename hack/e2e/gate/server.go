@@ -28,13 +28,13 @@ const (
 	Protocol = "tcp"
 	// toParameter is the pattern's name for the address to dial.
 	toParameter = "to"
-	// unreachable begins the answer when the gate was reached and could not connect: proxies
+	// unreachable begins the answer of a gate that could not connect: proxies
 	// between the gate and the client use the same status.
 	unreachable = "the gate could not connect: "
 )
 
-// dialWithin bounds a connection's set-up.
-const dialWithin = 10 * time.Second
+// dialTimeout bounds a connection's set-up.
+const dialTimeout = 10 * time.Second
 
 // Handler serves the gate.
 func Handler() http.Handler {
@@ -44,13 +44,13 @@ func Handler() http.Handler {
 	return mux
 }
 
-// dial connects first, so that a refusal is an answer and not a broken connection.
+// dial connects before the upgrade, so that the answer can report a refusal.
 func dial(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Upgrade") != Protocol {
 		http.Error(w, "expected the header Upgrade: "+Protocol, http.StatusUpgradeRequired)
 		return
 	}
-	dialer := net.Dialer{Timeout: dialWithin}
+	dialer := net.Dialer{Timeout: dialTimeout}
 	far, err := dialer.DialContext(r.Context(), "tcp", r.PathValue(toParameter))
 	if err != nil {
 		http.Error(w, unreachable+err.Error(), http.StatusBadGateway)
@@ -73,12 +73,12 @@ func dial(w http.ResponseWriter, r *http.Request) {
 	join(near, buffered, far)
 }
 
-// join copies both ways until one side has ended, and then ends both: the protocols that
+// join copies both ways until one side has ended, and then closes both: the protocols that
 // pass here do not use half-closed connections.
-func join(near net.Conn, early io.Reader, far net.Conn) {
+func join(near net.Conn, nearReader io.Reader, far net.Conn) {
 	var copying sync.WaitGroup
 	copying.Go(func() {
-		_, _ = io.Copy(far, early) // the next read reports the failure
+		_, _ = io.Copy(far, nearReader) // the next read reports the failure
 		_ = far.Close()
 	})
 	copying.Go(func() {
@@ -90,7 +90,7 @@ func join(near net.Conn, early io.Reader, far net.Conn) {
 
 // Serve answers at the address until stop is closed.
 func Serve(address string, stop <-chan struct{}) error {
-	server := &http.Server{Addr: address, Handler: Handler(), ReadHeaderTimeout: dialWithin}
+	server := &http.Server{Addr: address, Handler: Handler(), ReadHeaderTimeout: dialTimeout}
 	ended := make(chan error, 1)
 	go func() { ended <- server.ListenAndServe() }()
 	select {
