@@ -16,26 +16,27 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// sizes are how much load the parts make.
+// sizes are the sizes of the parts' loads.
 type sizes struct {
-	// rate of the part latency is in submissions a second.
+	// rate is the submissions per second of the latency measurement.
 	rate float64
-	// carry, accept and chase are clients at once.
+	// carry, accept and provingClients are numbers of concurrent clients.
 	carry, accept, provingClients int
-	// swapRate of the part swaps is in swaps a second, swaps are clients at once.
+	// swapRate is the swaps per second at a steady rate, swaps the number of concurrent
+	// clients at full speed.
 	swapRate float64
 	swaps    int
 	// acceptRequests is the number of requests for warm-up and window, all against one root.
 	acceptRequests int
-	// flight is how many submissions are in flight when memory is read.
+	// flight is the number of submissions in flight when memory is read.
 	flight int
 	warm   time.Duration
-	// acceptWindow is shorter than the others, so that the ring has room for all accepted.
+	// acceptWindow is short, so that the root history has room for all accepted submissions.
 	acceptWindow time.Duration
 }
 
-// full is the benchmark's load: clients enough for 300 submissions a second when each
-// waits two seconds, and requests enough for a window of 8 s and its warm-up.
+// full returns the benchmark's load: enough clients for 300 submissions a second when each
+// waits two seconds, and enough requests for a window of 8 s and its warm-up.
 func full() sizes {
 	return sizes{
 		rate: 50, carry: 600, accept: 64, provingClients: 96, swapRate: 5, swaps: 400, acceptRequests: 4900,
@@ -45,10 +46,10 @@ func full() sizes {
 
 const (
 	// memoryWarm is the number of submissions that land before the first reading of memory.
-	memoryWarm        = 100
-	memoryTimeout     = 5 * time.Minute
-	memoryPoll        = 100 * time.Millisecond
-	memoryCollections = 3
+	memoryWarm    = 100
+	memoryTimeout = 5 * time.Minute
+	memoryPoll    = 100 * time.Millisecond
+	memoryGCs     = 3
 )
 
 const (
@@ -57,10 +58,10 @@ const (
 	warmPoll    = 50 * time.Millisecond
 )
 
-// ms is a duration in milliseconds, for a group in that unit.
+// ms returns a duration in milliseconds.
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// latency measures from accepted to the first send at a steady rate.
+// latency measures the time from acceptance to the first send at a steady rate.
 func (s *benchRun) latency(ctx context.Context) error {
 	warm := int(s.sizes.rate) // the requests of the first second
 	bodies, err := s.crowd.Prepare(ctx, warm+int(s.sizes.rate*s.window.Seconds()))
@@ -90,7 +91,7 @@ func (s *benchRun) latency(ctx context.Context) error {
 	}
 	slices.Sort(took)
 	if len(took) < answered.done {
-		return fmt.Errorf("the first send of %d submissions was seen, expected %d", len(took), answered.done)
+		return fmt.Errorf("the first send of %d submissions was observed, expected %d", len(took), answered.done)
 	}
 	for _, p := range []struct {
 		percentile float64
@@ -105,8 +106,8 @@ func (s *benchRun) latency(ctx context.Context) error {
 	return nil
 }
 
-// warmUp also waits until so many requests have been answered: on a busy machine the
-// first answers take longer.
+// warmUp waits for the warm-up time and until so many requests have been answered: on a
+// busy machine the first answers take longer.
 func (s *benchRun) warmUp(ctx context.Context, answers int) {
 	load.Sleep(ctx, s.sizes.warm)
 	for began := time.Now(); s.crowd.Answered() < answers && time.Since(began) < warmTimeout && ctx.Err() == nil; {
@@ -133,39 +134,39 @@ func (s *benchRun) carry(ctx context.Context) error {
 		s.crowd.Flood(ctx, s.sizes.carry, s.sizes.warm/2, "", s.crowd.Stream(ctx))
 	}, func() (err error) {
 		s.warmUp(ctx, s.sizes.carry)
-		kept := s.profiles(ctx, s.window)
-		before, after, err = s.measureWindow(ctx, s.window, s.crowd.LoadPassed)
-		return errors.Join(err, kept())
+		finishProfiles := s.profiles(ctx, s.window)
+		before, after, err = s.measureWindow(ctx, s.window, s.crowd.HasSuccessSince)
+		return errors.Join(err, finishProfiles())
 	})
 	if err != nil {
 		return err
 	}
 	answers := s.tally(s.crowd.Calls(), before.at, after.at)
-	if err := s.checkCompleted("what is carried", &answers); err != nil {
+	if err := s.checkCompleted("the confirmation rate", &answers); err != nil {
 		return err
 	}
 	rate := float64(answers.done) / after.at.Sub(before.at).Seconds()
-	s.report.Add(report.Group{Title: "Carried to confirmed, a second, long ring", Unit: perSecond, Better: report.More, Aim: 300}, s.label, rate)
-	s.costs("carried submission", before, after, answers.done)
+	s.report.Add(report.Group{Title: "Confirmed submissions per second, long root history", Unit: perSecond, Better: report.More, Aim: 300}, s.label, rate)
+	s.costs("confirmed submission", before, after, answers.done)
 	s.progressf("%s: completed %.0f a second, after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
 	return nil
 }
 
-// costs adds what each confirmed submission took of the machine, the database and the endpoint.
+// costs reports the processor time, RPC calls and SQL statements per submission or swap.
 func (s *benchRun) costs(each string, before, after reading, done int) {
 	took := after.processor.Since(before.processor)
 	share := func(d time.Duration) float64 { return ms(d) / float64(done) }
-	s.report.Add(report.Group{Title: "Taken by other programs meanwhile, of 100 of the machine, " + each + "s", Better: report.Less}, s.label, 100*took.Others())
-	group := report.Group{Title: "Processor time of a " + each + ", relays", Unit: "ms", Better: report.Less}
+	s.report.Add(report.Group{Title: "CPU used by other programs, percent, while " + each + "s are measured", Better: report.Less}, s.label, 100*took.Others())
+	group := report.Group{Title: "Processor time per " + each + ", relays", Unit: "ms", Better: report.Less}
 	s.report.Add(group, s.label, share(took.Relays))
-	group.Title = "Processor time of a " + each + ", Postgres"
+	group.Title = "Processor time per " + each + ", Postgres"
 	s.report.Add(group, s.label, share(took.Database))
-	group.Title = "Processor time of a " + each + ", local chain and clients"
+	group.Title = "Processor time per " + each + ", local chain and clients"
 	s.report.Add(group, s.label, share(took.Clients))
-	s.report.Add(report.Group{Title: fmt.Sprintf("What %d cores of our own would carry, by processor time, %ss", runtime.NumCPU(), each), Unit: perSecond, Better: report.More}, s.label,
+	s.report.Add(report.Group{Title: fmt.Sprintf("Estimated rate with all %d cores, from processor time, %ss", runtime.NumCPU(), each), Unit: perSecond, Better: report.More}, s.label,
 		float64(runtime.NumCPU())*float64(done)/took.Own().Seconds())
-	s.report.Add(report.Group{Title: "RPC calls for a " + each, Better: report.Less}, s.label, float64(after.calls-before.calls)/float64(done))
-	s.report.Add(report.Group{Title: "SQL statements for a " + each, Better: report.Less}, s.label, float64(after.statements-before.statements)/float64(done))
+	s.report.Add(report.Group{Title: "RPC calls per " + each, Better: report.Less}, s.label, float64(after.calls-before.calls)/float64(done))
+	s.report.Add(report.Group{Title: "SQL statements per " + each, Better: report.Less}, s.label, float64(after.statements-before.statements)/float64(done))
 }
 
 // accept measures asynchronous acceptance, while the relays process the accepted
@@ -190,13 +191,13 @@ func (s *benchRun) accept(ctx context.Context) error {
 			if s.crowd.Answered() == len(bodies) {
 				return true, nil
 			}
-			return s.crowd.LoadPassed(since)
+			return s.crowd.HasSuccessSince(since)
 		}))
 	})
 	if err != nil {
 		return err
 	}
-	if passed, err := s.crowd.LoadPassed(from); err == nil && !passed {
+	if passed, err := s.crowd.HasSuccessSince(from); err == nil && !passed {
 		from = began // all were accepted before the warm-up ended
 	}
 	answers := s.tally(s.crowd.Calls(), from, to)
@@ -204,18 +205,18 @@ func (s *benchRun) accept(ctx context.Context) error {
 		return err
 	}
 	rate := float64(answers.done) / to.Sub(from).Seconds()
-	s.report.Add(report.Group{Title: "Accepted asynchronously, a second, every proof verified", Unit: perSecond, Better: report.More}, s.label, rate)
+	s.report.Add(report.Group{Title: "Accepted asynchronously per second, every proof verified", Unit: perSecond, Better: report.More}, s.label, rate)
 	s.progressf("%s: accepted %.0f a second", s.name, rate)
 	return nil
 }
 
-// stalerRoots measures the rate of confirmed submissions while roots are evicted: clients
-// read the newest root, prove and submit, and repeat that when the root was evicted.
-func (s *benchRun) stalerRoots(ctx context.Context) error {
+// withRootEviction measures the rate of confirmed submissions while roots are evicted:
+// clients read the newest root, prove and submit, and repeat that if the root was evicted.
+func (s *benchRun) withRootEviction(ctx context.Context) error {
 	var before, after reading
 	err := underLoad(ctx, func(ctx context.Context) { s.crowd.ProveAnew(ctx, s.sizes.provingClients, s.sizes.warm/2) }, func() (err error) {
 		s.warmUp(ctx, s.sizes.provingClients)
-		before, after, err = s.measureWindow(ctx, s.window, s.crowd.LoadPassed)
+		before, after, err = s.measureWindow(ctx, s.window, s.crowd.HasSuccessSince)
 		return err
 	})
 	if err != nil {
@@ -230,14 +231,14 @@ func (s *benchRun) stalerRoots(ctx context.Context) error {
 		return fmt.Errorf("no submission was completed: %s", answers.refusals())
 	}
 	rate := float64(answers.done) / after.at.Sub(before.at).Seconds()
-	s.report.Add(report.Group{Title: fmt.Sprintf("Carried to confirmed, a second, ring %d", programRootHistory), Unit: perSecond, Better: report.More}, s.label, rate)
-	s.report.Add(report.Group{Title: fmt.Sprintf("Tries told to prove anew or come back, of 100, ring %d", programRootHistory), Better: report.Less}, s.label, 100*float64(refused)/float64(refused+answers.done))
+	s.report.Add(report.Group{Title: fmt.Sprintf("Confirmed submissions per second, root history %d", programRootHistory), Unit: perSecond, Better: report.More}, s.label, rate)
+	s.report.Add(report.Group{Title: fmt.Sprintf("Requests refused (prove again or retry later), percent, root history %d", programRootHistory), Better: report.Less}, s.label, 100*float64(refused)/float64(refused+answers.done))
 	s.progressf("%s: completed %.0f a second; %s", s.name, rate, answers.refusals())
 	return nil
 }
 
-// memory measures the relay's memory for a submission in flight: the chain drops
-// transactions, so that nothing lands, and the heap is read after collections.
+// memory measures the relay's memory per submission in flight. The chain drops transactions,
+// so that nothing lands, and the heap is read after garbage collections.
 func (s *benchRun) memory(ctx context.Context) error {
 	flight := float64(s.sizes.flight)
 	bodies, err := s.crowd.Prepare(ctx, memoryWarm+2*s.sizes.flight)
@@ -245,7 +246,7 @@ func (s *benchRun) memory(ctx context.Context) error {
 		return err
 	}
 	s.crowd.Steady(ctx, s.sizes.rate, bodies[:memoryWarm])
-	idle, err := s.settled(ctx, 0)
+	idle, err := s.measureMemory(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -253,7 +254,7 @@ func (s *benchRun) memory(ctx context.Context) error {
 		return err
 	}
 	s.crowd.Flood(ctx, s.sizes.accept, s.sizes.warm/6, "respond-async", crowd.SourceOf(bodies[memoryWarm:memoryWarm+s.sizes.flight]))
-	first, err := s.settled(ctx, flight)
+	first, err := s.measureMemory(ctx, flight)
 	if err != nil {
 		return err
 	}
@@ -261,7 +262,7 @@ func (s *benchRun) memory(ctx context.Context) error {
 	err = underLoad(ctx, func(ctx context.Context) {
 		s.crowd.Flood(ctx, s.sizes.flight, s.sizes.warm, "wait=60", crowd.SourceOf(bodies[memoryWarm+s.sizes.flight:]))
 	}, func() (err error) {
-		second, err = s.settled(ctx, 2*flight)
+		second, err = s.measureMemory(ctx, 2*flight)
 		return err
 	})
 	if err != nil {
@@ -280,13 +281,13 @@ func (s *benchRun) memory(ctx context.Context) error {
 
 type usage struct{ heap, resident float64 }
 
-// settled waits until so many submissions are in flight, and then for some
-// collections. It returns the least live heap of these collections, computed from
-// the heap size at which the next collection starts.
-func (s *benchRun) settled(ctx context.Context, flight float64) (u usage, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, memoryTimeout, errors.New("the relay did not come to rest in time"))
+// measureMemory waits until so many submissions are in flight, and then for some garbage
+// collections. It returns the smallest live heap after them, computed from the heap size at
+// which the next collection starts.
+func (s *benchRun) measureMemory(ctx context.Context, flight float64) (u usage, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, memoryTimeout, errors.New("the relay did not reach the number of submissions in flight in time"))
 	defer cancel()
-	seen, began := false, 0.0
+	reached, began := false, 0.0
 	for ctx.Err() == nil {
 		pages, err := s.stand.Metrics(ctx)
 		if err != nil {
@@ -294,14 +295,14 @@ func (s *benchRun) settled(ctx context.Context, flight float64) (u usage, err er
 		}
 		m := gauge.ReadMetrics(pages)
 		collections := m.Sum("go_gc_duration_seconds_count")
-		if !seen && m.Sum(contract.MetricInFlight.Name) == flight {
-			seen, began = true, collections
+		if !reached && m.Sum(contract.MetricInFlight.Name) == flight {
+			reached, began = true, collections
 		}
 		live := m.Sum("go_memstats_next_gc_bytes") * 100 / (100 + m.Sum("go_gc_gogc_percent"))
-		if seen && collections > began && (u.heap == 0 || live < u.heap) {
+		if reached && collections > began && (u.heap == 0 || live < u.heap) {
 			u = usage{heap: live, resident: m.Sum("process_resident_memory_bytes")}
 		}
-		if seen && collections >= began+memoryCollections {
+		if reached && collections >= began+memoryGCs {
 			return u, nil
 		}
 		load.Sleep(ctx, memoryPoll)

@@ -2,11 +2,10 @@
 // the rates of acceptance and confirmation, and the cost of a submission. It uses
 // real relay processes, a real Postgres and the local chain, all on one machine.
 //
-// Run it by make bench, which compares the cryptography (hack/bench/compare) and
-// measures the operator (BenchmarkOperator) as well. Every round measures every
-// set-up in turn, so that a machine that slows down half-way slows all of them. It
-// prints the medians of the rounds with their spread, compared with the first
-// set-up's.
+// Run it by make bench, which also compares the cryptography (hack/bench/compare) and
+// measures the operator (BenchmarkOperator). Every round measures every set-up in turn, so
+// that a machine that becomes slower affects all of them. The command prints the medians of
+// the rounds with their spread, and compares each set-up with the first.
 package main
 
 import (
@@ -42,7 +41,7 @@ func allParts() []part {
 	return []part{partCrypto, partLatency, partCarry, partAccept, partRootHistory, partSwaps, partMemory, partOperator}
 }
 
-// relayParts are those that need a stand of relays.
+// relayParts returns the parts that need running relays.
 func relayParts() []part {
 	return slices.DeleteFunc(allParts(), func(p part) bool { return p == partCrypto || p == partOperator })
 }
@@ -56,7 +55,7 @@ type settings struct {
 	out       string
 	profile   bool
 	sizes     sizes
-	// pools and rest are for the part operator, which checks them.
+	// pools and rest are passed to BenchmarkOperator, which checks them.
 	pools string
 	rest  time.Duration
 }
@@ -78,20 +77,20 @@ func main() {
 func parse(args []string) (*settings, error) {
 	s := &settings{parts: allParts(), processes: []int{1, 4}, rows: []int{1000, 100_000}, sizes: full()}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.Func("only", "`parts` to measure, with commas between them: crypto, latency, carry, accept, ring, swaps, memory, operator, or relay for all but the first and the last", s.only)
+	flags.Func("only", "`parts` to measure, separated by commas: crypto, latency, carry, accept, ring, swaps, memory, operator, or relay for all but the first and the last", s.only)
 	flags.IntVar(&s.rounds, "rounds", 3, "how often each set-up is measured; the median counts")
 	flags.DurationVar(&s.window, "window", 8*time.Second, "how long one measurement takes, after its warm-up")
-	flags.Func("processes", "`numbers` of relay processes, with commas between them (default 1,4)", numbers(&s.processes))
+	flags.Func("processes", "`numbers` of relay processes, separated by commas (default 1,4)", numbers(&s.processes))
 	flags.Func("rows", "`numbers` of finished submissions in the database at the start (default 1000,100000)", numbers(&s.rows))
 	flags.StringVar(&s.out, "out", filepath.Join("bin", "bench"), "`folder` for results and picture")
 	flags.BoolVar(&s.profile, "profile", false, "keep profiles of relay and chain, and the database's statements, of the first round of carry")
-	flags.StringVar(&s.pools, "pools", "10,50,200", "`numbers` of RelayPools for the operator, with commas between them")
-	flags.DurationVar(&s.rest, "rest", 5*time.Minute, "how long the operator is watched while nothing changes, for each of them")
+	flags.StringVar(&s.pools, "pools", "10,50,200", "`numbers` of RelayPools for the operator, separated by commas")
+	flags.DurationVar(&s.rest, "rest", 5*time.Minute, "how long the operator is measured while nothing changes, for each number of RelayPools")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
 	if flags.NArg() > 0 || s.rounds < 1 || s.window < time.Second {
-		return nil, fmt.Errorf("want flags only, -rounds of at least 1 and -window of at least 1s; received %d arguments more, %d and %s", flags.NArg(), s.rounds, s.window)
+		return nil, fmt.Errorf("want flags only, -rounds of at least 1 and -window of at least 1s; got %d other arguments, -rounds %d and -window %s", flags.NArg(), s.rounds, s.window)
 	}
 	return s, nil
 }
@@ -105,7 +104,7 @@ func (s *settings) only(text string) error {
 		case slices.Contains(allParts(), p):
 			s.parts = append(s.parts, p)
 		default:
-			return fmt.Errorf("part %q is not known: want some of crypto, latency, carry, accept, ring, swaps, memory, operator, relay", name)
+			return fmt.Errorf("part %q is unknown: want some of crypto, latency, carry, accept, ring, swaps, memory, operator, relay", name)
 		}
 	}
 	return nil
@@ -117,7 +116,7 @@ func numbers(into *[]int) func(string) error {
 		for word := range strings.SplitSeq(text, ",") {
 			var n int
 			if _, err := fmt.Sscanf(word, "%d", &n); err != nil || n < 1 {
-				return fmt.Errorf("%q is no number above zero", word)
+				return fmt.Errorf("%q is not a number above zero", word)
 			}
 			*into = append(*into, n)
 		}

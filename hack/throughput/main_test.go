@@ -16,8 +16,7 @@ import (
 	"github.com/relaypool/relaypool/hack/throughput/stand"
 )
 
-// TestEveryPartMeasures is a small make bench: every part, on one process and a few rows, for a
-// second each.
+// TestEveryPartMeasures runs a short benchmark: every part, with few rows, for a second each.
 func TestEveryPartMeasures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes minutes")
@@ -56,29 +55,29 @@ func TestEveryPartMeasures(t *testing.T) {
 	want := map[string]int{
 		"Accepted to first send, p50, at 10 submissions a second": 2, "Accepted to first send, p95, at 10 submissions a second": 2,
 		"Accepted to first send, p99, at 10 submissions a second": 2, "Request to confirmed outcome, p50, at 10 submissions a second": 2,
-		"Carried to confirmed, a second, long ring": 2, "Processor time of a carried submission, relays": 2,
-		"Processor time of a carried submission, Postgres": 2, "Processor time of a carried submission, local chain and clients": 2,
-		"Taken by other programs meanwhile, of 100 of the machine, carried submissions": 2,
-		"RPC calls for a carried submission":                                            2, "SQL statements for a carried submission": 2,
-		"Accepted asynchronously, a second, every proof verified": 2,
-		"Carried to confirmed, a second, ring 100":                2, "Tries told to prove anew or come back, of 100, ring 100": 2,
+		"Confirmed submissions per second, long root history": 2, "Processor time per confirmed submission, relays": 2,
+		"Processor time per confirmed submission, Postgres": 2, "Processor time per confirmed submission, local chain and clients": 2,
+		"CPU used by other programs, percent, while confirmed submissions are measured": 2,
+		"RPC calls per confirmed submission":                                            2, "SQL statements per confirmed submission": 2,
+		"Accepted asynchronously per second, every proof verified": 2,
+		"Confirmed submissions per second, root history 100":       2, "Requests refused (prove again or retry later), percent, root history 100": 2,
 		"Swap, from submission to tokens, p50, at 4 a second": 2, "Swap, from submission to tokens, p95, at 4 a second": 2,
 		"Swap, first leg: accepted to confirmed, p50, at 4 a second": 2, "Swap, first leg: accepted to confirmed, p95, at 4 a second": 2,
 		"Swap, price: first leg confirmed to the execution signed, p50, at 4 a second": 2, "Swap, price: first leg confirmed to the execution signed, p95, at 4 a second": 2,
 		"Swap, execution: signed to confirmed, p50, at 4 a second": 2, "Swap, execution: signed to confirmed, p95, at 4 a second": 2,
-		"Swaps carried to the tokens, a second, long ring": 2, "Processor time of a carried swap, relays": 2,
-		"Processor time of a carried swap, Postgres": 2, "Processor time of a carried swap, local chain and clients": 2,
-		"Taken by other programs meanwhile, of 100 of the machine, carried swaps": 2,
-		"RPC calls for a carried swap":                                            2, "SQL statements for a carried swap": 2, "Router calls for a carried swap": 2,
+		"Executed swaps per second, long root history": 2, "Processor time per executed swap, relays": 2,
+		"Processor time per executed swap, Postgres": 2, "Processor time per executed swap, local chain and clients": 2,
+		"CPU used by other programs, percent, while executed swaps are measured": 2,
+		"RPC calls per executed swap":                                            2, "SQL statements per executed swap": 2, "Router calls per executed swap": 2,
 		"Live heap and stacks of a submission in flight": 2, "Memory of a relay process (resident)": 3,
 	}
 	for title := range rows {
-		if bytes.HasPrefix([]byte(title), []byte("What ")) {
+		if bytes.HasPrefix([]byte(title), []byte("Estimated rate ")) {
 			delete(rows, title) // its title has the number of cores
 		}
 	}
 	if diff := cmp.Diff(rows, want); diff != "" {
-		t.Errorf("set-ups by what was measured (-got +want):\n%s", diff)
+		t.Errorf("number of set-ups by title (-got +want):\n%s", diff)
 	}
 	for _, name := range []string{"results.svg", "profiles/relay-1-20.cpu.pprof", "profiles/relay-1-20.allocs.pprof", "profiles/chain-1-20.cpu.pprof", "profiles/statements-1-20.txt"} {
 		if info, err := os.Stat(filepath.Join(out, name)); err != nil || info.Size() == 0 {
@@ -91,18 +90,18 @@ func TestEveryPartMeasures(t *testing.T) {
 func checkRow(t *testing.T, g *report.Group, row *report.Row) {
 	t.Helper()
 	if len(row.Values) != 1 {
-		t.Errorf("%s, %s: %d values, want one of one round", g.Title, row.Label, len(row.Values))
+		t.Errorf("%s, %s: %d values, want one for one round", g.Title, row.Label, len(row.Values))
 		return
 	}
 	v := row.Values[0]
-	if strings.HasPrefix(g.Title, "Taken by other programs") {
+	if strings.HasPrefix(g.Title, "CPU used by other programs") {
 		return // there may be none
 	}
 	switch g.Title {
-	case "Tries told to prove anew or come back, of 100, ring 100", "Live heap and stacks of a submission in flight":
-		// There may be none, and with so few submissions the heap is noise.
-	case "Router calls for a carried swap":
-		// In so short a window all calls may have been made before it.
+	case "Requests refused (prove again or retry later), percent, root history 100", "Live heap and stacks of a submission in flight":
+		// There may be no refusal, and with so few submissions the heap figure is noise.
+	case "Router calls per executed swap":
+		// All calls may have been made before so short a window.
 	default:
 		if v <= 0 {
 			t.Errorf("%s, %s: %g, want more than 0", g.Title, row.Label, v)
@@ -116,7 +115,7 @@ func TestSessions(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"all of it: processes and rows are changed alone": {
+		"all parts: processes and rows are not changed together": {
 			nil, []string{
 				"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows",
 				"latency: 4 processes, 1000 rows", "carry: 4 processes, 1000 rows", "accept: 4 processes, 1000 rows",
@@ -125,13 +124,13 @@ func TestSessions(t *testing.T) {
 			},
 		},
 		"one part": {[]string{"-only", "ring", "-processes", "2"}, []string{"ring: 2 processes"}},
-		"two parts on other set-ups": {
+		"two parts with other numbers": {
 			[]string{"-only", "carry,accept", "-processes", "1,2", "-rows", "7"},
 			[]string{"carry: 1 process, 7 rows", "accept: 1 process, 7 rows", "carry: 2 processes, 7 rows", "accept: 2 processes, 7 rows"},
 		},
 		"the cryptography alone": {[]string{"-only", "crypto"}, nil},
 		"the operator alone":     {[]string{"-only", "operator", "-pools", "2", "-rest", "10s"}, nil},
-		"all but them": {
+		"all parts of the relay": {
 			[]string{"-only", "relay", "-processes", "1", "-rows", "1000"},
 			[]string{"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows", "ring: 1 process", "swaps: 1 process", "memory: "},
 		},
@@ -154,7 +153,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-func TestOnlyTheRealRingHasLimits(t *testing.T) {
+func TestOnlyTheRingPartHasLimits(t *testing.T) {
 	t.Parallel()
 	s, err := parse(nil)
 	if err != nil {
@@ -163,7 +162,7 @@ func TestOnlyTheRealRingHasLimits(t *testing.T) {
 	for _, session := range s.sessions() {
 		setup := session.setup
 		if bound := session.part == partRootHistory; setup.Limits != bound || (setup.RootHistorySize == programRootHistory) != bound {
-			t.Errorf("%s, %s: ring %d, limits %v; want 100 with limits for the part ring alone", session.part, session.label, setup.RootHistorySize, setup.Limits)
+			t.Errorf("%s, %s: root history %d, limits %v; want 100 and limits only for the part ring", session.part, session.label, setup.RootHistorySize, setup.Limits)
 		}
 		if setup == (stand.Setup{}) {
 			t.Errorf("%s has no set-up", session.part)
@@ -174,12 +173,12 @@ func TestOnlyTheRealRingHasLimits(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	tests := map[string][]string{
-		"an unknown part":             {"-only", "latency,x"},
-		"no rounds":                   {"-rounds", "0"},
-		"a window below a second":     {"-window", "10ms"},
-		"no processes":                {"-processes", "0"},
-		"rows that are no number":     {"-rows", "many"},
-		"an argument that is no flag": {"latency"},
+		"an unknown part":                {"-only", "latency,x"},
+		"no rounds":                      {"-rounds", "0"},
+		"a window below a second":        {"-window", "10ms"},
+		"no processes":                   {"-processes", "0"},
+		"rows that are not a number":     {"-rows", "many"},
+		"an argument that is not a flag": {"latency"},
 	}
 	for name, args := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/relaypool/relaypool/hack/throughput/stand"
 )
 
-// benchRun is a session that runs.
+// benchRun is a running session.
 type benchRun struct {
 	*bench
 	*session
@@ -27,7 +27,7 @@ type benchRun struct {
 	crowd *crowd.Crowd
 }
 
-// session sets up, measures each part and stops everything.
+// session sets up relays, measures the session's part and stops everything.
 func (b *bench) session(ctx context.Context, s *session, name string, round int) (err error) {
 	began := time.Now()
 	st, err := b.lab.Open(ctx, s.setup)
@@ -44,10 +44,10 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 		return err
 	}
 	defer clients.Close()
-	at := &benchRun{bench: b, session: s, name: name, round: round, stand: st, crowd: clients}
-	at.progressf("%s: set up in %.1f s", name, time.Since(began).Seconds())
+	run := &benchRun{bench: b, session: s, name: name, round: round, stand: st, crowd: clients}
+	run.progressf("%s: set up in %.1f s", name, time.Since(began).Seconds())
 	measures := map[part]func(context.Context) error{
-		partLatency: at.latency, partCarry: at.carry, partAccept: at.accept, partRootHistory: at.stalerRoots, partSwaps: at.swap, partMemory: at.memory,
+		partLatency: run.latency, partCarry: run.carry, partAccept: run.accept, partRootHistory: run.withRootEviction, partSwaps: run.swap, partMemory: run.memory,
 	}
 	if err := measures[s.part](ctx); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 }
 
 const (
-	// doneTimeout is far above the duration of anything that works.
+	// doneTimeout is far above the time until a working relay completes something.
 	doneTimeout = 3 * time.Minute
 	donePoll    = 100 * time.Millisecond
 )
@@ -88,8 +88,8 @@ func (s *benchRun) read(ctx context.Context) (r reading, err error) {
 	return r, err
 }
 
-// measureWindow reads the counters before and after a window. The caller makes load, and the
-// window lasts until done reports progress.
+// measureWindow reads the counters before and after a window of d, or longer until done reports
+// progress. Meanwhile the caller makes load.
 func (s *benchRun) measureWindow(ctx context.Context, d time.Duration, done func(since time.Time) (bool, error)) (before, after reading, err error) {
 	if before, err = s.read(ctx); err != nil {
 		return before, after, err
@@ -103,8 +103,8 @@ func (s *benchRun) measureWindow(ctx context.Context, d time.Duration, done func
 	return before, after, err
 }
 
-// awaitWork waits until something was done since then: on a busy machine nothing may be
-// done within the shortest windows.
+// awaitWork waits until done reports something done since then: on a busy machine nothing
+// may be done within the shortest windows.
 func (s *benchRun) awaitWork(ctx context.Context, since time.Time, done func(since time.Time) (bool, error)) error {
 	for began := time.Now(); time.Since(began) < doneTimeout && ctx.Err() == nil; load.Sleep(ctx, donePoll) {
 		if ok, err := done(since); ok || err != nil {
@@ -117,7 +117,7 @@ func (s *benchRun) awaitWork(ctx context.Context, since time.Time, done func(sin
 type tally struct {
 	done int
 	took []time.Duration
-	// refused counts other answers than 2xx by status and code.
+	// refused counts answers other than 2xx by status and code.
 	refused map[string]int
 }
 
@@ -137,8 +137,8 @@ func (s *benchRun) tally(calls []load.Answer, from, to time.Time) (t tally) {
 	return t
 }
 
-// checkCompleted is an error when nothing passed. It adds a note for refusals, which should
-// not occur here: on an overloaded machine calls take too long.
+// checkCompleted returns an error if no request succeeded. It adds a note for refusals, which
+// should not occur here; on an overloaded machine they do.
 func (s *benchRun) checkCompleted(what string, t *tally) error {
 	if t.done == 0 {
 		return fmt.Errorf("nothing was answered with a 2xx: %s", t.refusals())
@@ -149,7 +149,7 @@ func (s *benchRun) checkCompleted(what string, t *tally) error {
 
 func (s *benchRun) noteRefusals(what string, t *tally) {
 	if len(t.refused) > 0 {
-		s.report.Note("Refused while %s was measured (%s, round %d), where nothing should be: %s, beside %d that passed.", what, s.label, s.round+1, t.refusals(), t.done)
+		s.report.Note("Unexpected refusals while %s was measured (%s, round %d): %s; %d requests succeeded.", what, s.label, s.round+1, t.refusals(), t.done)
 	}
 }
 
@@ -161,7 +161,7 @@ func (t *tally) refusals() string {
 	return strings.Join(texts, ", ")
 }
 
-// profiles takes profiles of a window, if profiling is on.
+// profiles starts profiles of a window, if profiling is on. The result waits for their end.
 func (s *benchRun) profiles(ctx context.Context, d time.Duration) func() error {
 	if s.profiler == nil || s.round > 0 {
 		return func() error { return nil }
@@ -176,11 +176,11 @@ func (s *benchRun) profiles(ctx context.Context, d time.Duration) func() error {
 	go func() { done <- s.profiler.takeOwn("chain-"+name, func() { load.Sleep(ctx, d) }) }()
 	return func() error {
 		err := errors.Join(<-done, <-done)
-		list, failed := s.stand.Statements(ctx)
+		list, readErr := s.stand.Statements(ctx)
 		var text strings.Builder
 		for _, st := range list {
-			fmt.Fprintf(&text, "%10.1f ms in all  %8.3f ms each  %8d calls  %8d rows  %s\n", st.TotalMS, st.MeanMS, st.Calls, st.Rows, strings.Join(strings.Fields(st.Query), " "))
+			fmt.Fprintf(&text, "%10.1f ms total  %8.3f ms each  %8d calls  %8d rows  %s\n", st.TotalMS, st.MeanMS, st.Calls, st.Rows, strings.Join(strings.Fields(st.Query), " "))
 		}
-		return errors.Join(err, failed, os.WriteFile(filepath.Join(s.profiler.out, "statements-"+name+".txt"), []byte(text.String()), 0o600))
+		return errors.Join(err, readErr, os.WriteFile(filepath.Join(s.profiler.out, "statements-"+name+".txt"), []byte(text.String()), 0o600))
 	}
 }

@@ -15,11 +15,11 @@ import (
 	"time"
 )
 
-// profiler builds profiling into the relay without a change of the relay's tree: go
-// build takes one more file from an overlay, which serves net/http/pprof on a Unix
-// socket in a private folder.
+// profiler builds profiling into the relay without a change of the relay's source folder:
+// an overlay for go build adds a file that serves net/http/pprof on a Unix socket in a
+// private folder.
 type profiler struct {
-	// sockets is the folder of the sockets, out that of the profiles.
+	// sockets is the folder of the sockets, out the folder of the profiles.
 	sockets, out string
 }
 
@@ -46,7 +46,7 @@ func init() {
 
 func (p *profiler) socket(pid int) string { return filepath.Join(p.sockets, fmt.Sprintf("%d", pid)) }
 
-// overlay writes the file and gives go build's description of it.
+// overlay writes the file, and returns the path of the overlay description for go build.
 func (p *profiler) overlay(root string) (path string, err error) {
 	source, path := filepath.Join(p.sockets, "profile.go"), filepath.Join(p.sockets, "overlay.json")
 	text, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root, "relay", "cmd", "relay", "profile_overlay.go"): source}})
@@ -61,7 +61,7 @@ func (p *profiler) overlay(root string) (path string, err error) {
 // take profiles a relay for a while and writes the profile under a name.
 func (p *profiler) take(ctx context.Context, pid int, name string, d time.Duration) error {
 	if err := os.MkdirAll(p.out, 0o750); err != nil {
-		return fmt.Errorf("keep profiles: %w", err)
+		return fmt.Errorf("store profiles: %w", err)
 	}
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", p.socket(pid))
@@ -79,7 +79,7 @@ func (p *profiler) take(ctx context.Context, pid int, name string, d time.Durati
 		content, err := io.ReadAll(answer.Body)
 		what, _, _ := strings.Cut(strings.Replace(kind, "profile", "cpu", 1), "?")
 		if err := errors.Join(err, answer.Body.Close(), os.WriteFile(filepath.Join(p.out, name+"."+what+".pprof"), content, 0o600)); err != nil {
-			return fmt.Errorf("keep a profile: %w", err)
+			return fmt.Errorf("store a profile: %w", err)
 		}
 	}
 	return nil
@@ -88,11 +88,11 @@ func (p *profiler) take(ctx context.Context, pid int, name string, d time.Durati
 // takeOwn profiles this process while a function runs.
 func (p *profiler) takeOwn(name string, while func()) error {
 	if err := os.MkdirAll(p.out, 0o750); err != nil {
-		return fmt.Errorf("keep profiles: %w", err)
+		return fmt.Errorf("store profiles: %w", err)
 	}
 	file, err := os.Create(filepath.Join(p.out, name+".cpu.pprof"))
 	if err != nil {
-		return fmt.Errorf("keep a profile: %w", err)
+		return fmt.Errorf("store a profile: %w", err)
 	}
 	if err := pprof.StartCPUProfile(file); err != nil {
 		return errors.Join(err, file.Close())

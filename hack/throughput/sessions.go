@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// Rings are long, but as short as each part allows: the relay reads the tree
-	// account, 32 bytes a root, several times a second, which would distort the figures.
-	// For the latency one root is enough for a whole measurement.
+	// Each root history is as short as its part allows. The relay reads the tree account,
+	// 32 bytes a root, several times a second: a longer history would distort the figures.
+	// latencyRootHistory keeps one root valid for a whole measurement.
 	latencyRootHistory = 2048
 	// carryRootHistory covers the leaves in flight, twice as many as there are clients.
 	carryRootHistory = 4096
-	// acceptRootHistory is so long because a submission waits behind all accepted before it.
+	// acceptRootHistory is so long because each submission waits behind all earlier ones.
 	acceptRootHistory = 10_000
-	// programRootHistory is the ring of the real program.
+	// programRootHistory is the size of the real program's root history.
 	programRootHistory = 100
-	// concurrency is each relay's. At its default, 256, the time to be confirmed
-	// limits what one process can confirm.
+	// concurrency is the concurrency of each relay. With the default, 256, waiting for
+	// confirmations would limit the rate of a process.
 	concurrency = 1024
-	// manyInFlight is above the number that the memory part has in flight.
+	// manyInFlight exceeds the number of submissions that the memory part has in flight.
 	manyInFlight = 4096
 )
 
@@ -43,8 +43,8 @@ type session struct {
 	once bool
 }
 
-// sessions lists the sessions of one round. The others are compared with the first
-// number of processes and the first number of rows.
+// sessions lists the sessions of one round. The first number of processes and the first
+// number of rows are the base of comparison.
 func (s *settings) sessions() (list []session) {
 	add := func(setup stand.Setup, label string, p part, once bool) {
 		if slices.Contains(s.parts, p) {
@@ -54,14 +54,14 @@ func (s *settings) sessions() (list []session) {
 	for i, rows := range s.rows {
 		for j, n := range s.processes {
 			if i > 0 && j > 0 {
-				continue // only one of the two differs from the first
+				continue // rows and processes are not varied together
 			}
 			label := fmt.Sprintf("%s, %d rows", plural(n), rows)
 			for _, long := range []struct {
 				part part
-				ring int
+				size int
 			}{{partLatency, latencyRootHistory}, {partCarry, carryRootHistory}, {partAccept, acceptRootHistory}} {
-				add(stand.Setup{RootHistorySize: long.ring, Processes: n, Concurrency: concurrency, Rows: rows}, label, long.part, false)
+				add(stand.Setup{RootHistorySize: long.size, Processes: n, Concurrency: concurrency, Rows: rows}, label, long.part, false)
 			}
 		}
 	}
@@ -90,7 +90,7 @@ type bench struct {
 	profiler *profiler
 	progress io.Writer
 	began    time.Time
-	// others are the shares of the machine that other programs took, loads its load averages.
+	// others are the shares of the machine that other programs took, loads the load averages.
 	others []float64
 	loads  []string
 }
@@ -120,14 +120,14 @@ func measure(ctx context.Context, s *settings, at folders) (err error) {
 			if round > 0 && list[i].once {
 				continue
 			}
-			name := fmt.Sprintf("[round %d of %d, %d of %d] %s, ring %d, %s, %d rows", round+1, s.rounds, i+1, len(list), list[i].part, list[i].setup.RootHistorySize, plural(list[i].setup.Processes), list[i].setup.Rows)
+			name := fmt.Sprintf("[round %d of %d, %d of %d] %s, root history %d, %s, %d rows", round+1, s.rounds, i+1, len(list), list[i].part, list[i].setup.RootHistorySize, plural(list[i].setup.Processes), list[i].setup.Rows)
 			if err := b.session(ctx, &list[i], name, round); err != nil {
 				return fmt.Errorf("%s: %w; logs are in %s", name, err, at.state)
 			}
 			b.loads = append(b.loads, gauge.Load())
 		}
 	}
-	b.conclude()
+	b.addConditions()
 	if err := b.report.Print(os.Stdout); err != nil {
 		return err
 	}
@@ -162,8 +162,8 @@ func (b *bench) openLab(ctx context.Context) (*stand.Lab, error) {
 	return stand.NewLab(ctx, b.root, b.state, b.rows, b.progress, flags...)
 }
 
-// conclude writes the conditions of the run.
-func (b *bench) conclude() {
+// addConditions adds the conditions of the run to the report.
+func (b *bench) addConditions() {
 	cores := runtime.NumCPU()
 	b.report.Heading = []string{
 		fmt.Sprintf("%s, %d cores for relays, Postgres, local chain and clients together; medians of %d rounds of %s, set-ups in turn; load average %s", runtime.Version(), cores, b.rounds, b.window, span(b.loads)),
@@ -172,12 +172,12 @@ func (b *bench) conclude() {
 	if len(b.others) > 0 && gauge.Median(b.others) > 0.1 {
 		b.report.Heading[1] += " Times and rates suffer from that; processor times and counts less."
 	}
-	b.report.Note("Rows are the finished submissions that the database begins with. Ring %d is the real program's, with mainnet's compute limits of a block; longer ones (latency %d, carried %d, accepted %d roots) are without those limits, so that neither bounds the relay. Concurrency %d a process.", programRootHistory, latencyRootHistory, carryRootHistory, acceptRootHistory, concurrency)
-	b.report.Note("From accepted to the first send: from the row's created_at, which is before its commit, to the arrival of the first send at the chain's endpoint. Carried: answered with 200 to a client that waited. The database commits with fsync.")
-	b.report.Note("Swaps: over the local chain's own router and market, whose processor time counts as the chain's; clients look at /status every 2 s. To the tokens: from the first leg's created_at to the confirmed execution; an execution is signed once there is a price, and accounts where they are not made by it.")
+	b.report.Note("Rows are the finished submissions in the database at the start. A root history of %d is the real program's, and has mainnet's compute limits of a block. The longer histories (latency %d, confirmed %d, accepted %d roots) have no such limits, so that neither bounds the relay. Concurrency per process: %d.", programRootHistory, latencyRootHistory, carryRootHistory, acceptRootHistory, concurrency)
+	b.report.Note("From accepted to the first send: from the row's created_at, which is before its commit, to the arrival of the first send at the chain's endpoint. Confirmed: answered with 200 to a client that waited. The database commits with fsync.")
+	b.report.Note("Swaps: over the local chain's own router and market, whose processor time counts as the chain's; clients poll /status every 2 s. To tokens: from the first leg's created_at to the confirmed execution. An execution is signed once there is a price and the accounts exist that it does not create.")
 }
 
-// span is the first and the last of the load averages, in their order of time.
+// span returns the first and the last of the load averages, which are in order of time.
 func span(loads []string) string {
 	if len(loads) == 0 {
 		return "unknown"

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// steadySwaps is the number of windows for the steady swaps: they come one by one,
-	// and percentiles need enough of them.
-	steadySwaps = 2
+	// steadySwapWindows is the number of windows for the steady swaps: their rate is low,
+	// and percentiles need enough swaps.
+	steadySwapWindows = 2
 	// swapWindow is the shortest time in which swaps are counted; each takes some
 	// seconds.
-	swapWindow  = 4 * time.Second
-	carriedSwap = "carried swap"
+	swapWindow   = 4 * time.Second
+	executedSwap = "executed swap"
 )
 
-// swap measures swaps: their durations at a steady rate, and the rate of swaps by
-// clients that begin the next swap when they have the tokens.
+// swap measures swaps: their durations at a steady rate, and their rate when each client
+// starts the next swap after the end of its last one.
 func (s *benchRun) swap(ctx context.Context) error {
 	if err := s.steadySwaps(ctx); err != nil {
 		return err
@@ -31,10 +31,10 @@ func (s *benchRun) swap(ctx context.Context) error {
 	return s.carrySwaps(ctx)
 }
 
-// steadySwaps measures from submission to tokens, by step.
+// steadySwaps measures the time from submission to tokens, by step.
 func (s *benchRun) steadySwaps(ctx context.Context) error {
 	warm := int(s.sizes.swapRate) + 1
-	bodies, err := s.crowd.Prepare(ctx, warm+int(steadySwaps*s.sizes.swapRate*s.window.Seconds()))
+	bodies, err := s.crowd.Prepare(ctx, warm+int(steadySwapWindows*s.sizes.swapRate*s.window.Seconds()))
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (s *benchRun) steadySwaps(ctx context.Context) error {
 	return nil
 }
 
-// carrySwaps measures with as many clients as the relays can serve.
+// carrySwaps measures the rate of executed swaps with as many clients as the relays can serve.
 func (s *benchRun) carrySwaps(ctx context.Context) error {
 	var before, after reading
 	window := max(s.window, swapWindow)
@@ -84,12 +84,12 @@ func (s *benchRun) carrySwaps(ctx context.Context) error {
 		s.crowd.Flood(ctx, s.sizes.swaps, s.sizes.warm, "", s.crowd.Stream(ctx))
 	}, func() (err error) {
 		s.warmUp(ctx, s.sizes.swaps)
-		kept := s.profiles(ctx, window)
+		finishProfiles := s.profiles(ctx, window)
 		before, after, err = s.measureWindow(ctx, window, func(since time.Time) (bool, error) {
 			swaps, err := s.stand.Executed(ctx, since, time.Now())
 			return len(swaps) > 0, err
 		})
-		return errors.Join(err, kept())
+		return errors.Join(err, finishProfiles())
 	})
 	if err != nil {
 		return err
@@ -102,11 +102,11 @@ func (s *benchRun) carrySwaps(ctx context.Context) error {
 	if len(swaps) == 0 {
 		return fmt.Errorf("no swap was executed: %s", answers.refusals())
 	}
-	s.noteRefusals("what swaps are carried", &answers)
+	s.noteRefusals("the rate of executed swaps", &answers)
 	rate := float64(len(swaps)) / after.at.Sub(before.at).Seconds()
-	s.report.Add(report.Group{Title: "Swaps carried to the tokens, a second, long ring", Unit: perSecond, Better: report.More}, s.label, rate)
-	s.costs(carriedSwap, before, after, len(swaps))
-	s.report.Add(report.Group{Title: "Router calls for a " + carriedSwap, Better: report.Less}, s.label, float64(after.router-before.router)/float64(len(swaps)))
-	s.progressf("%s: executed %.1f swaps a second; their clients saw it after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
+	s.report.Add(report.Group{Title: "Executed swaps per second, long root history", Unit: perSecond, Better: report.More}, s.label, rate)
+	s.costs(executedSwap, before, after, len(swaps))
+	s.report.Add(report.Group{Title: "Router calls per " + executedSwap, Better: report.Less}, s.label, float64(after.router-before.router)/float64(len(swaps)))
+	s.progressf("%s: executed %.1f swaps a second; clients got the result after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
 	return nil
 }

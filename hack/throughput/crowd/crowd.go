@@ -1,6 +1,5 @@
-// Package crowd drives relays at full speed or at a steady rate, with requests that
-// are proven before the clock starts, against one root, or, if that root would be
-// evicted, against the newest.
+// Package crowd sends load to relays, at full speed or at a steady rate. Requests are
+// proven in advance against one root, or during the run against the newest root.
 package crowd
 
 import (
@@ -25,8 +24,8 @@ const (
 	clientTimeout = 90 * time.Second
 	// withdrawals is the share of withdrawals, as in hack/drill.
 	withdrawals = 0.6
-	// rootAge is the maximum age of a root that Stream proves against, streamAhead
-	// how many requests it proves ahead.
+	// rootAge is the maximum age of a root that Stream proves against. streamAhead is how
+	// many requests Stream proves ahead.
 	rootAge     = 250 * time.Millisecond
 	streamAhead = 64
 	maxIdle     = 4096
@@ -43,8 +42,8 @@ type Crowd struct {
 }
 
 // New makes a crowd of the clients that the options describe. With a Market every
-// request is a swap there, which its client polls every PollMin until it is
-// executed or refunded.
+// request is a swap, which its client polls every PollMin until the swap is executed or
+// refunded.
 func New(o load.Options) (*Crowd, error) {
 	c := &Crowd{path: contract.TransactPath}
 	if o.Market != nil {
@@ -69,15 +68,15 @@ func (c *Crowd) Calls() []load.Answer {
 	return calls
 }
 
-// Answered is how many answers Calls would return.
+// Answered returns how many answers Calls would return.
 func (c *Crowd) Answered() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.calls)
 }
 
-// LoadPassed reports whether one of the answers of Calls passed since then.
-func (c *Crowd) LoadPassed(since time.Time) (bool, error) {
+// HasSuccessSince reports whether an answer since that time had a status 2xx.
+func (c *Crowd) HasSuccessSince(since time.Time) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.calls {
@@ -135,10 +134,10 @@ func (c *Crowd) Steady(ctx context.Context, rate float64, bodies [][]byte) {
 	clients.Wait()
 }
 
-// Source gives requests one by one; false when there are no more.
+// Source returns requests one by one; false when there are no more.
 type Source func() (body []byte, ok bool)
 
-// SourceOf returns prepared bodies.
+// SourceOf returns a source of prepared bodies.
 func SourceOf(bodies [][]byte) Source {
 	var next atomic.Int64
 	return func() ([]byte, bool) {
@@ -150,8 +149,8 @@ func SourceOf(bodies [][]byte) Source {
 	}
 }
 
-// Stream proves requests while they are sent, against recent roots, until ctx ends. It
-// is for a ring that is too short to use one root for a whole measurement.
+// Stream proves requests while they are sent, against recent roots, until ctx ends. Use it
+// when the root history is too short for one root per measurement.
 func (c *Crowd) Stream(ctx context.Context) Source {
 	bodies := make(chan []byte, streamAhead)
 	go func() {
@@ -183,9 +182,9 @@ func (c *Crowd) Stream(ctx context.Context) Source {
 	}
 }
 
-// Flood runs clients that send one request after another until ctx ends or no request
-// is left; a client sends the next when it has its answer. They start one by one within
-// ramp, as real clients do not all start at once.
+// Flood runs clients that send requests until ctx ends or no request is left. Each sends
+// its next request when it has the answer to the previous one. The clients start one by one
+// within ramp, because real clients do not all start at once.
 func (c *Crowd) Flood(ctx context.Context, clients int, ramp time.Duration, prefer string, next Source) {
 	c.each(ctx, clients, ramp, func(int) {
 		for ctx.Err() == nil {
@@ -198,9 +197,8 @@ func (c *Crowd) Flood(ctx context.Context, clients int, ramp time.Duration, pref
 	})
 }
 
-// ProveAnew runs clients that read the newest root, prove and submit, until ctx ends. They
-// repeat that when the root was evicted or the pool was busy. They start one by one
-// within ramp.
+// ProveAnew runs clients that repeatedly read the newest root, prove and submit, until ctx
+// ends. After a refusal they pause first. They start one by one within ramp.
 func (c *Crowd) ProveAnew(ctx context.Context, clients int, ramp time.Duration) {
 	c.each(ctx, clients, ramp, func(n int) {
 		r := rand.New(rand.NewPCG(c.Seed, uint64(n))) //nolint:gosec // see Steady
@@ -210,8 +208,8 @@ func (c *Crowd) ProveAnew(ctx context.Context, clients int, ramp time.Duration) 
 					continue
 				}
 			}
-			// A busy relay asks for a pause of a second. Clients that all return at the
-			// same time would find it busy again.
+			// A busy relay asks for a pause of a second. If all clients retried at the same
+			// time, the relay would be busy again.
 			load.Sleep(ctx, time.Duration(r.Int64N(int64(time.Second))))
 		}
 	})
@@ -230,8 +228,8 @@ func (c *Crowd) each(ctx context.Context, clients int, ramp time.Duration, clien
 }
 
 // submit sends a body once and records the answer; false when the relay asks to wait. A
-// swap's client polls it until it ends: a swap that was not executed gets a code, and
-// one that has not ended when ctx ends counts as unanswered.
+// swap is polled until it ends. A swap that was not executed is recorded with its code, and
+// a swap that has not ended when ctx ends counts as unanswered.
 func (c *Crowd) submit(ctx context.Context, body []byte, prefer string) (ok bool) {
 	a := c.Post(ctx, c.path, prefer, body)
 	for ended := c.Market == nil || a.Status/100 != 2; !ended; {
@@ -239,12 +237,12 @@ func (c *Crowd) submit(ctx context.Context, body []byte, prefer string) (ok bool
 			a.Status = 0
 			break
 		}
-		look := c.Status(ctx, a.RequestID)
-		if ended = look.State == "completed" || look.State == "failed"; ended {
-			a.At = look.At
+		status := c.Status(ctx, a.RequestID)
+		if ended = status.State == "completed" || status.State == "failed"; ended {
+			a.At = status.At
 		}
-		if look.State == "failed" {
-			a.Status, a.Code = http.StatusConflict, look.Code
+		if status.State == "failed" {
+			a.Status, a.Code = http.StatusConflict, status.Code
 		}
 	}
 	c.mu.Lock()

@@ -22,17 +22,17 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// relay is a fake that records requests. Its root goes up by one with each query.
+// relay is a fake relay that records requests. Each query of the root returns the next number.
 type relay struct {
 	t      *testing.T
 	answer func(n int) (status int, code string)
-	// looks returns the body of the nth answer to GET /status.
-	looks func(n int) string
+	// statusBody returns the body of the nth answer to GET /status.
+	statusBody func(n int) string
 
 	mu       sync.Mutex
 	roots    int
 	received []received
-	looked   int
+	polls    int
 }
 
 type received struct {
@@ -50,8 +50,8 @@ func (r *relay) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	if strings.HasPrefix(q.URL.Path, "/status/") {
-		r.looked++
-		fmt.Fprint(w, r.looks(r.looked-1))
+		r.polls++
+		fmt.Fprint(w, r.statusBody(r.polls-1))
 		return
 	}
 	raw, err := io.ReadAll(q.Body)
@@ -166,7 +166,7 @@ func TestFloodSendsEachRequestOnceInRotation(t *testing.T) {
 	}
 }
 
-func TestAFloodEndsWhenItIsStopped(t *testing.T) {
+func TestFloodEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	r := &relay{t: t, answer: func(n int) (int, string) {
@@ -182,7 +182,7 @@ func TestAFloodEndsWhenItIsStopped(t *testing.T) {
 	}
 }
 
-func TestAStreamProvesAgainstNewRootsUntilItEnds(t *testing.T) {
+func TestStreamProvesAgainstNewRootsUntilItsContextEnds(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -203,11 +203,11 @@ func TestAStreamProvesAgainstNewRootsUntilItEnds(t *testing.T) {
 		t.Errorf("%d different requests of %d, want all", len(different), len(r.all()))
 	}
 	if !roots[[32]byte{31: 1}] || !roots[[32]byte{31: 2}] || len(roots) > 3 {
-		t.Errorf("proven against %d roots, want the first two and no more than three", len(roots))
+		t.Errorf("proven against %d roots; want the first two, and at most three", len(roots))
 	}
 }
 
-func TestChaseProvesAgainstTheNewestRoot(t *testing.T) {
+func TestProveAnewProvesAgainstTheNewestRoot(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

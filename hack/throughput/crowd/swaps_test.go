@@ -17,8 +17,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// swapping makes all clients swap at a price of three lamports a unit.
-func swapping(t *testing.T) *load.Market {
+// swapMarket returns a market with a price of three lamports a unit.
+func swapMarket(t *testing.T) *load.Market {
 	t.Helper()
 	profile := shieldpool.Development()
 	pool, err := profile.Pool(profile.Mints[0])
@@ -30,11 +30,11 @@ func swapping(t *testing.T) *load.Market {
 	}}
 }
 
-// swappers are a crowd that polls its swaps almost without a pause.
-func swappers(t *testing.T, r *relay) *crowd.Crowd {
+// newSwapCrowd returns a crowd that polls its swaps almost without a pause.
+func newSwapCrowd(t *testing.T, r *relay) *crowd.Crowd {
 	t.Helper()
 	o := options(t, r)
-	o.Market, o.PollMin, o.PollMax = swapping(t), time.Millisecond, time.Millisecond
+	o.Market, o.PollMin, o.PollMax = swapMarket(t), time.Millisecond, time.Millisecond
 	c, err := crowd.New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -43,38 +43,38 @@ func swappers(t *testing.T, r *relay) *crowd.Crowd {
 	return c
 }
 
-func TestASwapCountsOnceItsClientKnowsTheEnd(t *testing.T) {
+func TestSwapCountsOnceItsClientKnowsTheEnd(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		last string
 		want map[string]int
 	}{
-		"of its execution": {`{"data":{"status":"completed"}}`, map[string]int{"200": 1}},
-		"of its refund":    {`{"data":{"status":"failed","error_code":"swap_refunded"}}`, map[string]int{"409swap_refunded": 1}},
+		"executed": {`{"data":{"status":"completed"}}`, map[string]int{"200": 1}},
+		"refunded": {`{"data":{"status":"failed","error_code":"swap_refunded"}}`, map[string]int{"409swap_refunded": 1}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := &relay{t: t, answer: accepting, looks: func(n int) string {
-				return []string{`{"data":{"status":"processing"}}`, "no JSON", tc.last}[n]
+			r := &relay{t: t, answer: accepting, statusBody: func(n int) string {
+				return []string{`{"data":{"status":"processing"}}`, "not JSON", tc.last}[n]
 			}}
-			c := swappers(t, r)
+			c := newSwapCrowd(t, r)
 			c.Steady(t.Context(), 1000, prepare(t, c, 1))
-			if diff := cmp.Diff(statuses(c.Calls()), tc.want); diff != "" || r.looked != 3 {
-				t.Errorf("after %d looks, want 3, calls (-got +want):\n%s", r.looked, diff)
+			if diff := cmp.Diff(statuses(c.Calls()), tc.want); diff != "" || r.polls != 3 {
+				t.Errorf("after %d polls, want 3; calls (-got +want):\n%s", r.polls, diff)
 			}
 			if path := r.all()[0].path; path != "/transact_swap" {
-				t.Errorf("the request went to %s", path)
+				t.Errorf("the request went to %s, want /transact_swap", path)
 			}
 		})
 	}
 }
 
-func TestASwapWithoutAnEndDoesNotCount(t *testing.T) {
+func TestSwapWithoutAnEndCountsAsUnanswered(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	c := swappers(t, &relay{t: t, answer: accepting, looks: func(n int) string {
+	c := newSwapCrowd(t, &relay{t: t, answer: accepting, statusBody: func(n int) string {
 		if n == 3 {
 			stop()
 		}
@@ -86,9 +86,9 @@ func TestASwapWithoutAnEndDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestSwapsAreDrawnAtTheMarketsPrice(t *testing.T) {
+func TestSwapMinimumFollowsTheMarketsPrice(t *testing.T) {
 	t.Parallel()
-	c := swappers(t, &relay{t: t, answer: accepting})
+	c := newSwapCrowd(t, &relay{t: t, answer: accepting})
 	for _, body := range prepare(t, c, 20) {
 		var request struct {
 			Minimum json.RawMessage `json:"min_output_amount"`
@@ -108,18 +108,18 @@ func TestSwapsAreDrawnAtTheMarketsPrice(t *testing.T) {
 	}
 }
 
-func TestWithoutAPriceNoSwapIsDrawn(t *testing.T) {
+func TestPrepareFailsWithoutAPrice(t *testing.T) {
 	t.Parallel()
 	o := options(t, &relay{t: t, answer: accepting})
-	o.Market = swapping(t)
-	away := errors.New("the router is away")
-	o.Market.Quote = func(context.Context, solana.PublicKey, uint64) (uint64, error) { return 0, away }
+	o.Market = swapMarket(t)
+	unreachable := errors.New("the router is unreachable")
+	o.Market.Quote = func(context.Context, solana.PublicKey, uint64) (uint64, error) { return 0, unreachable }
 	c, err := crowd.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Prepare(t.Context(), 3); !errors.Is(err, away) {
+	if _, err := c.Prepare(t.Context(), 3); !errors.Is(err, unreachable) {
 		t.Errorf("error %v, want the router's", err)
 	}
 }

@@ -20,7 +20,7 @@ b 1.5e+03
 broken
 `
 
-func TestMetricsAddPagesUp(t *testing.T) {
+func TestReadMetricsAddsPages(t *testing.T) {
 	t.Parallel()
 	m := gauge.ReadMetrics([][]byte{[]byte(page), []byte(page)})
 	tests := map[string]struct {
@@ -28,12 +28,12 @@ func TestMetricsAddPagesUp(t *testing.T) {
 		labels []string
 		want   float64
 	}{
-		"all series of a name, and none of a longer name": {name: "a_total", want: 14},
-		"those with a label":                              {name: "a_total", labels: []string{`kind="x"`}, want: 6},
-		"those with every label":                          {name: "a_total", labels: []string{`kind="y"`, `way="in"`}, want: 8},
-		"none":                                            {name: "a_total", labels: []string{`kind="y"`, `way="out"`}},
-		"a gauge without labels":                          {name: "b", want: 3000},
-		"a name that is not there":                        {name: "c"},
+		"all series of a name, but not of a longer name": {name: "a_total", want: 14},
+		"series with a label":                            {name: "a_total", labels: []string{`kind="x"`}, want: 6},
+		"series with both labels":                        {name: "a_total", labels: []string{`kind="y"`, `way="in"`}, want: 8},
+		"no series":                                      {name: "a_total", labels: []string{`kind="y"`, `way="out"`}},
+		"a gauge without labels":                         {name: "b", want: 3000},
+		"an unknown name":                                {name: "c"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -56,14 +56,14 @@ func TestPercentile(t *testing.T) {
 		p      float64
 		want   time.Duration
 	}{
-		"the median of a hundred":   {hundred, 50, 50},
-		"their 95th":                {hundred, 95, 95},
-		"their 99th":                {hundred, 99, 99},
-		"their last":                {hundred, 100, 100},
-		"their first":               {hundred, 0, 1},
-		"any of one":                {hundred[:1], 99, 1},
-		"the 99th of ten is a last": {hundred[:10], 99, 10},
-		"none":                      {nil, 50, 0},
+		"the median of a hundred":     {hundred, 50, 50},
+		"the 95th of a hundred":       {hundred, 95, 95},
+		"the 99th of a hundred":       {hundred, 99, 99},
+		"the last of a hundred":       {hundred, 100, 100},
+		"the first of a hundred":      {hundred, 0, 1},
+		"the only value":              {hundred[:1], 99, 1},
+		"the 99th of ten is the last": {hundred[:10], 99, 10},
+		"no value":                    {nil, 50, 0},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -83,11 +83,11 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// TestProcessorTimeOfAFamilyHasItsEndedChildren runs a child and a grandchild that use the
-// processor: the database's part includes the child's ended children.
-func TestProcessorTimeOfAFamilyHasItsEndedChildren(t *testing.T) {
+// TestDatabaseProcessorTimeIncludesEndedChildren runs a child, as the database, and a
+// grandchild, which uses the processor and ends.
+func TestDatabaseProcessorTimeIncludesEndedChildren(t *testing.T) {
 	t.Parallel()
-	// The grandchild counts, ends and is reaped; then the child reports that and waits.
+	// The grandchild counts and ends; then the child prints a line and waits.
 	child := exec.CommandContext(t.Context(), "sh", "-c", `sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo counted; read end`)
 	in, err := child.StdinPipe()
 	if err != nil {
@@ -108,31 +108,31 @@ func TestProcessorTimeOfAFamilyHasItsEndedChildren(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Database <= 0 {
-		t.Errorf("the family took %s, want more than nothing", p.Database)
+		t.Errorf("the database took %s, want more than 0", p.Database)
 	}
 	if p.Clients <= 0 || p.Busy <= 0 || p.Total <= p.Busy {
-		t.Errorf("parts are %+v, want the database and the clients above zero, and a total above what is busy", p)
+		t.Errorf("processor times %+v; want Clients and Busy above 0, and Total above Busy", p)
 	}
 	if err := in.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := child.Wait(); err == nil {
-		t.Error("the child ended well, want the end of its input to fail its read")
+		t.Error("the child ended without an error; want a failed read at the end of its input")
 	}
 	if _, err := gauge.ReadProcessor(nil, child.Process.Pid); err == nil {
-		t.Error("a process that has ended has no error, want one")
+		t.Error("no error for a process that has ended, want one")
 	}
 }
 
-func TestOthersIsTheRestOfTheBusyTime(t *testing.T) {
+func TestOthersIsTheBusyShareOfOtherPrograms(t *testing.T) {
 	t.Parallel()
 	before := gauge.Processor{Relays: 1, Database: 1, Clients: 1, Busy: 10, Total: 100}
 	after := gauge.Processor{Relays: 3, Database: 4, Clients: 6, Busy: 60, Total: 200}
 	p := after.Since(before)
 	if p.Own() != 10 || p.Others() != 0.4 {
-		t.Errorf("ours is %d and others %g, want 10 and 0.4", p.Own(), p.Others())
+		t.Errorf("Own is %d and Others %g, want 10 and 0.4", p.Own(), p.Others())
 	}
 	if none := (gauge.Processor{}); none.Others() != 0 {
-		t.Errorf("without a time others are %g, want 0", none.Others())
+		t.Errorf("Others of no time is %g, want 0", none.Others())
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Metrics are the samples of several relays' pages, added up, by name and labels
-// as a page writes them.
+// Metrics are the sums of the samples of several relays' metric pages. The key is the name
+// with its labels, as on a page.
 type Metrics map[string]float64
 
-// ReadMetrics adds pages up.
+// ReadMetrics sums the samples of the pages.
 func ReadMetrics(pages [][]byte) Metrics {
 	m := make(Metrics)
 	for _, page := range pages {
@@ -30,19 +30,19 @@ func ReadMetrics(pages [][]byte) Metrics {
 	return m
 }
 
-// Sum adds the samples of a name whose labels contain every text.
+// Sum adds the samples of a name that have all the labels, such as way="in".
 func (m Metrics) Sum(name string, labels ...string) (sum float64) {
 	for series, v := range m {
-		of, with, _ := strings.Cut(series, "{")
-		if of == name && !slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(with, l) }) {
+		seriesName, seriesLabels, _ := strings.Cut(series, "{")
+		if seriesName == name && !slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(seriesLabels, l) }) {
 			sum += v
 		}
 	}
 	return sum
 }
 
-// Percentile is the value at or below which p percent of a sorted list lie, p
-// from 0 to 100; 0 for an empty list.
+// Percentile returns the value at or below which p percent (0 to 100) of a sorted list
+// are; 0 for an empty list.
 func Percentile(sorted []time.Duration, p float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -51,7 +51,7 @@ func Percentile(sorted []time.Duration, p float64) time.Duration {
 	return sorted[min(max(rank, 0), len(sorted)-1)]
 }
 
-// Median is the middle of a list, which it sorts; 0 for an empty one.
+// Median sorts a list and returns its median; 0 for an empty list.
 func Median(values []float64) float64 {
 	if len(values) == 0 {
 		return 0

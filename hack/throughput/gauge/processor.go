@@ -12,16 +12,16 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Processor is processor time by part, since each part's start.
+// Processor is the processor time of each part since the part's start.
 type Processor struct {
 	Relays, Database time.Duration
 	// Clients is the time of this process, which also runs the chain.
 	Clients time.Duration
-	// Busy is the processor time of all cores that was used, Total includes idle time.
+	// Busy is the used processor time of all cores; Total includes idle time.
 	Busy, Total time.Duration
 }
 
-// Since is the time between two readings.
+// Since returns the times used since an earlier reading.
 func (p Processor) Since(before Processor) Processor {
 	return Processor{
 		Relays: p.Relays - before.Relays, Database: p.Database - before.Database,
@@ -29,10 +29,10 @@ func (p Processor) Since(before Processor) Processor {
 	}
 }
 
-// Own is the sum over the parts.
+// Own returns the sum of the parts.
 func (p Processor) Own() time.Duration { return p.Relays + p.Database + p.Clients }
 
-// Others is the share of the machine that other programs took, from 0 to 1.
+// Others returns the share of the machine that other programs took, from 0 to 1.
 func (p Processor) Others() float64 {
 	if p.Total <= 0 {
 		return 0

@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/hack/throughput/gauge"
 )
 
-// Better says which of two values is the better one.
+// Better tells which of two values is better.
 type Better string
 
 // The values of Better.
@@ -27,7 +27,7 @@ const (
 // Group is one quantity under several set-ups, compared with the first.
 type Group struct {
 	Title string `json:"title"`
-	// Unit is behind each value; empty for a count.
+	// Unit is printed after each value; empty for a count.
 	Unit   string `json:"unit"`
 	Better Better `json:"better"`
 	// Aim is what the value should reach; 0 for none.
@@ -41,12 +41,12 @@ type Row struct {
 	Values []float64 `json:"values"`
 }
 
-// Median is the middle of the rounds.
+// Median returns the median of the rounds.
 func (r *Row) Median() float64 { return gauge.Median(slices.Clone(r.Values)) }
 
 // Report collects groups in the order in which they are first named.
 type Report struct {
-	// Heading are lines about machine and method.
+	// Heading has lines about the machine and the method.
 	Heading []string `json:"heading"`
 	Groups  []*Group `json:"groups"`
 	// Notes are the remarks on the run for a reader.
@@ -140,7 +140,7 @@ func ratio(v, base float64) string {
 	return fmt.Sprintf("%.2f", v/base)
 }
 
-// Write puts results.json and results.svg into a folder and returns their paths.
+// Write writes results.json and results.svg into a folder and returns their paths.
 func (r *Report) Write(folder string) (paths []string, err error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return nil, fmt.Errorf("write results: %w", err)

@@ -28,7 +28,7 @@ func sample() *report.Report {
 	return r
 }
 
-func TestTheTableComparesMediansWithTheFirst(t *testing.T) {
+func TestTableComparesMediansWithTheFirstSetup(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	if err := sample().Print(&out); err != nil {
@@ -76,15 +76,15 @@ func TestThePictureIsWellFormed(t *testing.T) {
 	}
 	for _, want := range []string{"a machine <of mine>", "Latency (aim: less than 15.0 ms)", "24.7 ms  × 2.00", "4 processes"} {
 		if !strings.Contains(texts, want) {
-			t.Errorf("the picture's texts are without %q", want)
+			t.Errorf("the picture's texts do not contain %q", want)
 		}
 	}
 	if want := 4; bars != want {
-		t.Errorf("the picture has %d rectangles, want %d: the ground and a bar for each row", bars, want)
+		t.Errorf("the picture has %d rectangles, want %d: the background and a bar for each row", bars, want)
 	}
 }
 
-func TestResultsAreWrittenForProgramsToo(t *testing.T) {
+func TestWriteStoresTheReportAsJSON(t *testing.T) {
 	t.Parallel()
 	paths, err := sample().Write(t.TempDir())
 	if err != nil {
@@ -99,6 +99,6 @@ func TestResultsAreWrittenForProgramsToo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(&read, sample()); diff != "" {
-		t.Errorf("what was written (-read +written):\n%s", diff)
+		t.Errorf("report (-read +written):\n%s", diff)
 	}
 }

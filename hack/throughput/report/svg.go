@@ -25,14 +25,14 @@ const (
 func (r *Report) SVG() []byte {
 	top := 46 + headingLine*float64(len(r.Heading))
 	bottoms := [2]float64{top, top} // of the columns
-	var places []plot.Box
+	var boxes []plot.Box
 	for _, g := range r.Groups {
 		column := 0
 		if bottoms[1] < bottoms[0] {
 			column = 1
 		}
 		b := plot.Box{X: margin + float64(column)*(panelWidth+panelGap), Y: bottoms[column], W: panelWidth, H: titleHeight + rowHeight*float64(len(g.Rows))}
-		places = append(places, b)
+		boxes = append(boxes, b)
 		bottoms[column] += b.H + panelGap
 	}
 	height := max(bottoms[0], bottoms[1]) + margin
@@ -42,7 +42,7 @@ func (r *Report) SVG() []byte {
 		c.Text(margin, 30+headingLine*float64(i+1), line, "")
 	}
 	for i, g := range r.Groups {
-		g.draw(c, places[i])
+		g.draw(c, boxes[i])
 	}
 	c.Text(margin, height-12, "Bars are medians of the rounds, lines reach from the lowest round to the highest; blue: more is better, brown: less is; red: the aim.", "")
 	return c.SVG()

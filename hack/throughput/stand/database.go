@@ -9,14 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// database is the database of a measurement, a copy of a filled one.
+// database is the name of a measurement's database, a copy of a filled database.
 const database = "run"
 
 func template(rows int) string { return fmt.Sprintf("rows_%d", rows) }
 
 // fillSQL writes submissions that landed and were finalized over the last days, with
-// their rows in other tables. All that the benchmark knows of the relay's schema is
-// here, in firstSendSQL and in swapsSQL.
+// their rows in other tables. Only fillSQL, firstSendSQL and swapsSQL depend on the relay's
+// schema.
 var fillSQL = []string{
 	`CREATE TEMPORARY TABLE made AS SELECT n, gen_random_uuid() AS id, now() - n * interval '3 seconds' AS at,
 		sha256(('a' || n)::bytea) AS nullifier0, sha256(('b' || n)::bytea) AS nullifier1, sha256(('c' || n)::bytea) AS hash,
@@ -36,7 +36,7 @@ var fillSQL = []string{
 		SELECT signature, payer, n, at, id, CASE WHEN n % 5 < 3 THEN 'withdrawal' ELSE 'transfer' END, 5000, 0, 1781760, 0, 0, 1 FROM made ORDER BY n DESC`,
 }
 
-// fill makes a database with the relay's schema and that many finished submissions.
+// fill makes a database with the relay's schema and so many finished submissions.
 func (l *Lab) fill(ctx context.Context, rows int) error {
 	name := template(rows)
 	if err := l.FreshDatabase(ctx, name, ""); err != nil {
@@ -67,16 +67,16 @@ const firstSendSQL = `SELECT a.signature, s.created_at FROM submissions s JOIN a
 	WHERE s.created_at >= $1 AND s.created_at < $2
 	AND a.epoch = (SELECT min(epoch) FROM attempts WHERE submission_id = s.id)`
 
-// swapsSQL selects the times of the swaps that were executed in a span, from their
-// rows: the second leg's execution is signed as soon as its accounts are there.
+// swapsSQL selects the times of the swaps that were executed in a span: acceptance and
+// confirmation of the first leg, first signature and confirmation of the execution.
 const swapsSQL = `SELECT l.created_at, l.completed_at, (SELECT min(a.created_at) FROM attempts a WHERE a.submission_id = s.id AND a.purpose = 'execute'), s.completed_at
 	FROM submissions s JOIN submissions l ON l.id = s.parent JOIN swaps w ON w.id = s.id
 	WHERE s.completed_at >= $1 AND s.completed_at < $2 AND w.phase = 'executed'`
 
 // Swap has the times at which an executed swap reached its steps, by the database's clock.
 type Swap struct {
-	// Accepted and Funded are the first leg's beginning and confirmation; then the
-	// execution was Signed, and confirmed with the Tokens at the recipient's account.
+	// Accepted and Funded are the first leg's acceptance and confirmation. Signed is when
+	// the execution was signed, Tokens when it was confirmed.
 	Accepted, Funded, Signed, Tokens time.Time
 }
 
@@ -93,7 +93,7 @@ func (s *Stand) Executed(ctx context.Context, from, to time.Time) (out []Swap, e
 	return out, err
 }
 
-// Statement is what Postgres counted for one statement.
+// Statement has the statistics of Postgres for one statement.
 type Statement struct {
 	Query   string
 	Calls   int64

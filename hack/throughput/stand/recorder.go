@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// maxBody is above any body that the chain takes.
+	// maxBody is above the size of any body that the chain accepts.
 	maxBody = 64 << 10
-	// signatureText is how much of a transaction's base64 holds its first
-	// signature: one byte that counts them, 64 of the signature, one more.
+	// signatureText is the length of the base64 text with a transaction's first
+	// signature: one byte for the number of signatures, 64 of the signature, one more.
 	signatureText = 88
 	sendMethod    = "sendTransaction"
 )
@@ -80,8 +80,8 @@ func signatureOf(body []byte) (s solana.Signature, ok bool) {
 	return solana.Signature(raw[1 : 1+len(s)]), true
 }
 
-// Sends returns the times of each transaction's first arrival, for transactions that
-// came since the last call.
+// Sends returns the time of each transaction's first arrival. Each call forgets the
+// returned arrivals.
 func (r *recorder) Sends() map[solana.Signature]time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

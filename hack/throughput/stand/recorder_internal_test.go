@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func send(signature byte) string {
+func sendBody(signature byte) string {
 	raw := make([]byte, 200)
 	raw[0] = 1
 	for i := range 64 {
@@ -23,7 +23,7 @@ func send(signature byte) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"sendTransaction","params":[%q,{"encoding":"base64"}]}`, base64.StdEncoding.EncodeToString(raw))
 }
 
-func signed(signature byte) solana.Signature {
+func signatureOfBytes(signature byte) solana.Signature {
 	var s solana.Signature
 	for i := range s {
 		s[i] = signature
@@ -31,35 +31,35 @@ func signed(signature byte) solana.Signature {
 	return s
 }
 
-func TestTheRecorderNotesTheFirstArrivalAndPassesEverythingOn(t *testing.T) {
+func TestRecorderRecordsFirstArrivalsAndForwardsEverything(t *testing.T) {
 	t.Parallel()
 	clock := time.UnixMicro(1000)
-	var passed []string
+	var forwarded []string
 	next := http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
 		body, err := io.ReadAll(q.Body)
 		if err != nil {
 			t.Error(err)
 		}
-		passed = append(passed, q.Method+" "+string(body))
+		forwarded = append(forwarded, q.Method+" "+string(body))
 	})
 	r := newRecorder(next, func() time.Time { clock = clock.Add(time.Microsecond); return clock })
 	other := `{"method":"getSlot","params":[]}`
-	bodies := []string{send(1), other, send(2), send(1), "no JSON, of sendTransaction"}
+	bodies := []string{sendBody(1), other, sendBody(2), sendBody(1), "not JSON, but names sendTransaction"}
 	var want []string
 	for _, body := range bodies {
 		r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body)))
 		want = append(want, "POST "+body)
 	}
 	r.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/health", http.NoBody))
-	if diff := cmp.Diff(passed, append(want, "GET ")); diff != "" {
-		t.Errorf("what was passed on (-got +want):\n%s", diff)
+	if diff := cmp.Diff(forwarded, append(want, "GET ")); diff != "" {
+		t.Errorf("forwarded requests (-got +want):\n%s", diff)
 	}
-	first := map[solana.Signature]time.Time{signed(1): time.UnixMicro(1001), signed(2): time.UnixMicro(1003)}
+	first := map[solana.Signature]time.Time{signatureOfBytes(1): time.UnixMicro(1001), signatureOfBytes(2): time.UnixMicro(1003)}
 	if diff := cmp.Diff(r.Sends(), first); diff != "" {
 		t.Errorf("first arrivals (-got +want):\n%s", diff)
 	}
 	if again := r.Sends(); len(again) != 0 {
-		t.Errorf("arrivals are told a second time: %v", again)
+		t.Errorf("a second call returns %v, want no arrivals", again)
 	}
 }
 
@@ -69,8 +69,8 @@ func TestSignatureOfRefusesOtherCalls(t *testing.T) {
 		"another method that names it":    `{"method":"getSlot","params":["sendTransaction"]}`,
 		"no parameters":                   `{"method":"sendTransaction","params":[]}`,
 		"a transaction that is too short": `{"method":"sendTransaction","params":["AQ=="]}`,
-		"a transaction in no base64":      `{"method":"sendTransaction","params":["` + strings.Repeat("!", 200) + `"]}`,
-		"no JSON":                         `sendTransaction`,
+		"a transaction not in base64":     `{"method":"sendTransaction","params":["` + strings.Repeat("!", 200) + `"]}`,
+		"not JSON":                        `sendTransaction`,
 	}
 	for name, body := range tests {
 		t.Run(name, func(t *testing.T) {

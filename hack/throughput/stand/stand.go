@@ -1,5 +1,5 @@
-// Package stand is the set-up that the benchmark measures: relays, a database and a
-// chain, made anew for every measurement, so that none depends on the one before it.
+// Package stand has the set-up that the benchmark measures: relays, a database and a
+// chain. Each measurement gets a new one, so that it does not depend on earlier ones.
 package stand
 
 import (
@@ -24,8 +24,8 @@ import (
 const (
 	// payers is how many fee payers the relays share.
 	payers = 4
-	// connections is the number for all relays to the database, and maxConnectionsEach the most
-	// of one relay, by the relay's own default.
+	// connections is the number of database connections of all relays together, and
+	// maxConnectionsEach the maximum for one relay, which is the relay's default.
 	connections, maxConnectionsEach = 160, 40
 	// unlimitedUnits is a compute limit that never binds.
 	unlimitedUnits    = 1_000_000_000
@@ -39,8 +39,8 @@ type Lab struct {
 	Simulator *simulator.Simulator
 }
 
-// NewLab builds the relay, with more flags for go build, starts the database server
-// and fills a database for each number of finished submissions. Close ends it.
+// NewLab builds the relay with additional flags for go build, starts the database server,
+// and fills a database for each number of finished submissions in rows. Close ends it.
 func NewLab(ctx context.Context, root, state string, rows []int, progress io.Writer, flags ...string) (_ *Lab, err error) {
 	box, err := sandbox.New(root, state, progress)
 	if err != nil {
@@ -85,19 +85,18 @@ func NewLab(ctx context.Context, root, state string, rows []int, progress io.Wri
 type Setup struct {
 	// RootHistorySize is how many roots the program remembers.
 	RootHistorySize int
-	// Processes are the relays, Concurrency is that of each.
+	// Processes is the number of relays, Concurrency the concurrency of each.
 	Processes, Concurrency int
 	// Rows is how many finished submissions the database begins with.
 	Rows int
 	// Swaps gives the relays the chain's swap router, and workers for swaps in
 	// addition, as many as Concurrency.
 	Swaps bool
-	// Limits sets the compute limits of a block as on mainnet; without it a block has
-	// no limit.
+	// Limits sets mainnet's compute limits of a block; otherwise a block has no limit.
 	Limits bool
 }
 
-// Stand is a set-up that runs.
+// Stand is a running set-up.
 type Stand struct {
 	Setup
 	*Lab
@@ -134,7 +133,7 @@ func (l *Lab) Open(ctx context.Context, setup Setup) (_ *Stand, err error) {
 	if err := l.StartChain(ctx, o, sandbox.Addresses{}, funds); err != nil {
 		return nil, err
 	}
-	url, err := s.record(ctx)
+	url, err := s.serveRecorder(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -144,8 +143,8 @@ func (l *Lab) Open(ctx context.Context, setup Setup) (_ *Stand, err error) {
 	return s, nil
 }
 
-// record serves the chain behind a recorder of the sent transactions.
-func (s *Stand) record(ctx context.Context) (url string, err error) {
+// serveRecorder serves the chain behind a recorder of the sent transactions.
+func (s *Stand) serveRecorder(ctx context.Context) (url string, err error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("serve the chain: %w", err)
@@ -185,7 +184,7 @@ func (s *Stand) startRelays(ctx context.Context, url string) error {
 	return nil
 }
 
-// RouterCalls counts the calls of the swap router, all together.
+// RouterCalls returns the number of all calls of the swap router.
 func (s *Stand) RouterCalls() (calls uint64) {
 	for _, n := range s.Chain.Router().Stats().Calls {
 		calls += n
@@ -198,7 +197,7 @@ func (s *Stand) DropSends() error {
 	return s.Chain.SetFaults(map[string][]fault.Rule{localnet.DefaultEndpoint: {{Method: "sendTransaction", Drop: true}}})
 }
 
-// Metrics reads each relay's page.
+// Metrics reads each relay's metrics page.
 func (s *Stand) Metrics(ctx context.Context) ([][]byte, error) {
 	var pages [][]byte
 	for _, r := range s.Relays {
