@@ -23,10 +23,10 @@ type promtest struct {
 }
 
 type group struct {
-	Name        string       `yaml:"name"`
-	Interval    string       `yaml:"interval"`
-	InputSeries []input      `yaml:"input_series"`
-	Alerts      []expectance `yaml:"alert_rule_test"`
+	Name        string        `yaml:"name"`
+	Interval    string        `yaml:"interval"`
+	InputSeries []input       `yaml:"input_series"`
+	Alerts      []expectation `yaml:"alert_rule_test"`
 }
 
 type input struct {
@@ -34,7 +34,7 @@ type input struct {
 	Values string `yaml:"values"`
 }
 
-type expectance struct {
+type expectation struct {
 	EvalTime string  `yaml:"eval_time"`
 	Alert    string  `yaml:"alertname"`
 	Alerts   []alert `yaml:"exp_alerts"`
@@ -45,7 +45,7 @@ type alert struct {
 	Annotations map[string]string `yaml:"exp_annotations"`
 }
 
-func TestPromtoolTakesTheRules(t *testing.T) {
+func TestPromtoolAcceptsTheRules(t *testing.T) {
 	t.Parallel()
 	for _, set := range append(fleets(t), operator(t)) {
 		runPromtool(t, "check", "rules", "--lint=all", "--lint-fatal", write(t, set.Pool+".yaml", set.Content))
@@ -57,7 +57,7 @@ func TestPromtoolTakesTheRules(t *testing.T) {
 // fire for another in the namespace.
 func TestAlertsFireWhenTheyShould(t *testing.T) {
 	t.Parallel()
-	tried, caused := map[string]bool{}, false
+	tried, triedOthers := map[string]bool{}, false
 	for _, set := range fleets(t) {
 		suite := newSuite(t, &set, "Relaypool", healthy)
 		for name, tr := range trials() {
@@ -67,8 +67,8 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 				suite.add(t, name, &tr)
 			}
 		}
-		if !caused && suite.rule("RouterFails") != nil { // a fleet with swaps
-			caused = true
+		if !triedOthers && suite.rule("RouterFails") != nil { // a fleet with swaps
+			triedOthers = true
 			for name, tr := range otherCauses() {
 				for alert := range tr.fires {
 					if short, _ := labelsOf(alert); suite.rule(short) == nil {
@@ -80,8 +80,8 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 		}
 		suite.run(t)
 	}
-	if !caused {
-		t.Error("no fleet swaps, with which other causes could be tried")
+	if !triedOthers {
+		t.Error("no fleet has swaps, so the other causes were not tried")
 	}
 }
 
@@ -109,13 +109,13 @@ func TestEveryAlertHasATrial(t *testing.T) {
 		for _, r := range both.rules {
 			name := strings.TrimPrefix(r.Alert, prefix)
 			names = append(names, name)
-			if tr := both.trials[name]; tr.sick == "" || tr.nearly == "" || !slices.ContainsFunc(slices.Collect(maps.Keys(tr.fires)), func(f string) bool { a, _, _ := strings.Cut(f, "{"); return a == name }) {
-				t.Errorf("%s%s has no trial in which it fires and one in which it nearly does", prefix, name)
+			if tr := both.trials[name]; tr.faulty == "" || tr.justBelow == "" || !slices.ContainsFunc(slices.Collect(maps.Keys(tr.fires)), func(f string) bool { a, _, _ := strings.Cut(f, "{"); return a == name }) {
+				t.Errorf("%s%s needs a trial in which it fires and one in which it just does not", prefix, name)
 			}
 		}
 		for name := range both.trials {
 			if !slices.Contains(names, name) {
-				t.Errorf("there is a trial of %s%s, and no such alert", prefix, name)
+				t.Errorf("there is a trial of %s%s, which is not an alert", prefix, name)
 			}
 		}
 	}
@@ -144,7 +144,7 @@ type suite struct {
 	set     *ruleSet
 	prefix  string
 	healthy string
-	// short trials are evaluated each minute, long ones, of hours, every five.
+	// short trials are evaluated every minute, long trials, which take hours, every five.
 	short, long promtest
 }
 
@@ -175,9 +175,9 @@ func (s *suite) add(t *testing.T, name string, tr *trial) {
 			t.Fatal(err)
 		}
 	}
-	s.group(t, name, tr.sick, at, tr.fires)
-	if tr.nearly != "" {
-		s.group(t, name+", nearly", tr.nearly, at, tr.besides)
+	s.group(t, name, tr.faulty, at, tr.fires)
+	if tr.justBelow != "" {
+		s.group(t, name+", just below", tr.justBelow, at, tr.belowFires)
 	}
 }
 
@@ -191,23 +191,23 @@ func (s *suite) group(t *testing.T, name, series string, at time.Duration, fires
 		test, every = &s.long, 5*time.Minute
 	}
 	firing := map[string][]alert{}
-	for what, value := range fires {
-		short, labels := labelsOf(what)
+	for pattern, value := range fires {
+		short, labels := labelsOf(pattern)
 		if r := s.rule(short); r != nil {
 			firing[r.Alert] = append(firing[r.Alert], expected(r, labels, value))
 		}
 	}
 	for i := range s.set.Rules {
 		r := &s.set.Rules[i]
-		g.Alerts = append(g.Alerts, expectance{model.Duration(at).String(), r.Alert, firing[r.Alert]})
+		g.Alerts = append(g.Alerts, expectation{model.Duration(at).String(), r.Alert, firing[r.Alert]})
 		if early := time.Duration(r.For) - every; early >= 0 && len(firing[r.Alert]) > 0 {
-			g.Alerts = append(g.Alerts, expectance{model.Duration(early).String(), r.Alert, nil})
+			g.Alerts = append(g.Alerts, expectation{model.Duration(early).String(), r.Alert, nil})
 		}
 	}
 	test.Tests = append(test.Tests, g)
 }
 
-// run makes promtool test both kinds at once.
+// run tests the short and the long trials with promtool.
 func (s *suite) run(t *testing.T) {
 	t.Helper()
 	for kind, test := range map[string]promtest{"short": s.short, "long": s.long} {
@@ -237,10 +237,10 @@ func labelsOf(what string) (name string, labels map[string]string) {
 	return name, labels
 }
 
-// asked matches the part of an alert's text that comes from a query when the text is rendered.
-var asked = regexp.MustCompile(`\{\{ with .* \| query \}\}.*\{\{ end \}\}`)
+// queried matches the part of an alert's text that comes from a query when the text is rendered.
+var queried = regexp.MustCompile(`\{\{ with .* \| query \}\}.*\{\{ end \}\}`)
 
-// expected is an alert with its rendered texts.
+// expected returns an alert with its rendered texts.
 func expected(r *rulefmt.Rule, labels map[string]string, value string) alert {
 	a := alert{Labels: maps.Clone(r.Labels), Annotations: map[string]string{}}
 	replacements := []string{"{{ $value | humanizeDuration }}", value}
@@ -249,7 +249,7 @@ func expected(r *rulefmt.Rule, labels map[string]string, value string) alert {
 		replacements = append(replacements, "{{ $labels."+name+" }}", v)
 	}
 	for name, text := range r.Annotations {
-		a.Annotations[name] = strings.NewReplacer(replacements...).Replace(asked.ReplaceAllString(text, value))
+		a.Annotations[name] = strings.NewReplacer(replacements...).Replace(queried.ReplaceAllString(text, value))
 	}
 	return a
 }
@@ -257,8 +257,8 @@ func expected(r *rulefmt.Rule, labels map[string]string, value string) alert {
 // expansion matches the number of repetitions of a series' last value.
 var expansion = regexp.MustCompile(`x(\d+)$`)
 
-// until cuts off values long after the tested time.
-func until(values string, at time.Duration) string {
+// trim cuts off values long after the tested time.
+func trim(values string, at time.Duration) string {
 	return expansion.ReplaceAllStringFunc(values, func(x string) string {
 		n, err := strconv.Atoi(x[1:])
 		if err != nil {
@@ -270,12 +270,12 @@ func until(values string, at time.Duration) string {
 
 var seriesLine = regexp.MustCompile(`(?m)^([a-z_]+)\{(.*)\} (.*)$`)
 
-// series returns the healthy series, of which sick replaces some, and those of a second
-// healthy fleet. If sick is *, it returns only the second fleet's.
-func (s *suite) series(sick string, at time.Duration) (all []input) {
+// series returns the healthy series, of which faulty replaces some, and the series of a second
+// healthy fleet. If faulty is *, it returns only the second fleet's.
+func (s *suite) series(faulty string, at time.Duration) (all []input) {
 	own := fmt.Sprintf("namespace=%q,pool=%q", s.set.Namespace, s.set.Pool)
 	values := map[string]string{}
-	take := func(text, labels string) {
+	add := func(text, labels string) {
 		for _, m := range seriesLine.FindAllStringSubmatch(text, -1) {
 			content := m[2]
 			if strings.HasPrefix(content, ",") {
@@ -284,15 +284,15 @@ func (s *suite) series(sick string, at time.Duration) (all []input) {
 			values[m[1]+"{"+content+"}"] = m[3]
 		}
 	}
-	if sick != "*" {
-		take(s.healthy, own)
-		take(sick, own)
+	if faulty != "*" {
+		add(s.healthy, own)
+		add(faulty, own)
 	}
 	if s.prefix == "Relaypool" {
-		take(s.healthy, fmt.Sprintf(`namespace=%q,pool="another"`, s.set.Namespace))
+		add(s.healthy, fmt.Sprintf(`namespace=%q,pool="another"`, s.set.Namespace))
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		all = append(all, input{name, until(values[name], at)})
+		all = append(all, input{name, trim(values[name], at)})
 	}
 	return all
 }

@@ -24,20 +24,20 @@ const samples = 400
 func evaluate(t *testing.T, series []string, expr string, minute int) promql.Vector {
 	t.Helper()
 	storage := promqltest.LoadedStorage(t, "load 1m\n  "+strings.Join(series, "\n  ")+"\n")
-	asked, err := promqltest.NewTestEngine(t, false, 5*time.Minute, 1_000_000).NewInstantQuery(t.Context(), storage, nil, expr, time.Unix(int64(minute)*60, 0))
+	query, err := promqltest.NewTestEngine(t, false, 5*time.Minute, 1_000_000).NewInstantQuery(t.Context(), storage, nil, expr, time.Unix(int64(minute)*60, 0))
 	if err != nil {
 		t.Fatalf("%v: %s", err, expr)
 	}
-	defer asked.Close()
-	answer, err := asked.Exec(t.Context()).Vector()
+	defer query.Close()
+	answer, err := query.Exec(t.Context()).Vector()
 	if err != nil {
 		t.Fatalf("%v: %s", err, expr)
 	}
 	return slices.Clone(answer)
 }
 
-// satisfies returns a series that a selector matches.
-func satisfies(u *use) string {
+// matchingSeries returns a series that a selector matches.
+func matchingSeries(u *use) string {
 	values := map[string]string{"namespace": "pools", "pool": "shielded"}
 	for _, l := range u.metric.labels {
 		values[l] = "v"
@@ -57,7 +57,7 @@ func satisfies(u *use) string {
 // A share of nothing is NaN, and a division by zero is infinite: Grafana draws neither, and an
 // axis up to infinity hides all other values. Quantiles are exempt: a quantile of nothing only
 // makes a gap in its curve.
-func TestAnIdleFleetHasNumbers(t *testing.T) {
+func TestIdleFleetHasFiniteValues(t *testing.T) {
 	t.Parallel()
 	catalogue := loadMetrics(t)
 	panels(t, func(d *dashboard.Dashboard, p *dashboard.Panel) {
@@ -67,15 +67,15 @@ func TestAnIdleFleetHasNumbers(t *testing.T) {
 				continue
 			}
 			uses, _ := catalogue.check(expr)
-			// In the first case nothing is counted, in each other case all metrics but one.
-			for still := -1; still < len(uses); still++ {
+			// In the first case no counter rises, in each other case all counters but one rise.
+			for constant := -1; constant < len(uses); constant++ {
 				series := map[string]string{}
 				for i := range uses {
 					values := "5+3"
-					if uses[i].metric.kind != gauge && (still < 0 || still == i) {
+					if uses[i].metric.kind != gauge && (constant < 0 || constant == i) {
 						values = "5+0"
 					}
-					if s := satisfies(&uses[i]); series[s] != "5+0" {
+					if s := matchingSeries(&uses[i]); series[s] != "5+0" {
 						series[s] = values
 					}
 				}
@@ -85,7 +85,7 @@ func TestAnIdleFleetHasNumbers(t *testing.T) {
 				}
 				for _, answer := range evaluate(t, all, expr, samples) {
 					if math.IsNaN(answer.F) || math.IsInf(answer.F, 0) {
-						t.Errorf("%s, %s: %v while nothing happens: %s", d.Title, p.Title, answer.F, expr)
+						t.Errorf("%s, %s: %v in an idle fleet: %s", d.Title, p.Title, answer.F, expr)
 					}
 				}
 			}
@@ -95,20 +95,20 @@ func TestAnIdleFleetHasNumbers(t *testing.T) {
 
 // The reader's choice All matches every name, but Deployments and autoscalers of other programs
 // must not be shown.
-func TestOnlyFleetsAreShownOfTheCluster(t *testing.T) {
+func TestClusterPanelsShowOnlyFleets(t *testing.T) {
 	t.Parallel()
 	series := []string{
 		`relaypool_build_info{namespace="pools",pool="shielded",pod="a"} 1x300 stale`,
 		`relaypool_operator_pool_condition{namespace="pools",pool="held",condition="Ready",status="False",reason="Held"} 1x400`,
 	}
-	for _, of := range []string{`namespace="pools",%s="shielded"`, `namespace="pools",%s="held"`, `namespace="pools",%s="shop"`, `namespace="web",%s="shielded"`} {
+	for _, selector := range []string{`namespace="pools",%s="shielded"`, `namespace="pools",%s="held"`, `namespace="pools",%s="shop"`, `namespace="web",%s="shielded"`} {
 		for metric, label := range map[string]string{
 			"kube_deployment_spec_replicas": "deployment", "kube_deployment_status_replicas_ready": "deployment",
 			"kube_horizontalpodautoscaler_status_desired_replicas": "horizontalpodautoscaler", "kube_horizontalpodautoscaler_status_current_replicas": "horizontalpodautoscaler",
 			"kube_horizontalpodautoscaler_spec_max_replicas": "horizontalpodautoscaler",
 		} {
-			line := metric + "{" + fmt.Sprintf(of, label) + "} 2x400"
-			if label == "horizontalpodautoscaler" && strings.Contains(of, "held") {
+			line := metric + "{" + fmt.Sprintf(selector, label) + "} 2x400"
+			if label == "horizontalpodautoscaler" && strings.Contains(selector, "held") {
 				line = strings.Replace(line, `"held"`, `"keda-hpa-held"`, 1)
 			}
 			series = append(series, line)
@@ -144,7 +144,7 @@ func TestOnlyFleetsAreShownOfTheCluster(t *testing.T) {
 			}
 		})
 		if shown < 5 {
-			t.Errorf("%s: %d queries of the cluster's state, want those of Deployments and autoscalers", name, shown)
+			t.Errorf("%s: %d queries of Deployments and autoscalers, want at least 5", name, shown)
 		}
 	}
 }
@@ -176,6 +176,6 @@ func TestRunwayCountsTheBalanceAboveTheMinimum(t *testing.T) {
 		}
 	})
 	if shown < 2 {
-		t.Errorf("%d queries of the runway, want those of the last hour and of the last six", shown)
+		t.Errorf("%d queries of the runway, want at least 2", shown)
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// filled is a query for every RelayPool of a namespace.
+// filled returns a query for every RelayPool of a namespace.
 func filled(expr string) string { return dashboard.Fill(expr, "pools", ".+", "1m") }
 
 func dashboards(t *testing.T) []*dashboard.Dashboard {
 	t.Helper()
 	all, err := dashboard.Read(root)
 	if err != nil || len(all) != 3 {
-		t.Fatalf("%d dashboards, %v, want fleet, money and relay", len(all), err)
+		t.Fatalf("%d dashboards, error %v; want fleet, money and relay", len(all), err)
 	}
 	return all
 }
@@ -39,10 +39,10 @@ func panels(t *testing.T, f func(d *dashboard.Dashboard, p *dashboard.Panel)) {
 // to red or from red to green.
 func TestPanelDescriptionsAreComplete(t *testing.T) {
 	t.Parallel()
-	whole := regexp.MustCompile(`^\S[^\n]*\n\n\*\*Good:\*\* \S[^\n]*\n\n\*\*Bad:\*\* \S[^\n]*\n\n\*\*Do:\*\* \S[^\n]*$`)
+	complete := regexp.MustCompile(`^\S[^\n]*\n\n\*\*Good:\*\* \S[^\n]*\n\n\*\*Bad:\*\* \S[^\n]*\n\n\*\*Do:\*\* \S[^\n]*$`)
 	titles := map[string]string{}
 	panels(t, func(d *dashboard.Dashboard, p *dashboard.Panel) {
-		if !whole.MatchString(p.Description) {
+		if !complete.MatchString(p.Description) {
 			t.Errorf("%s, %s: the description is %q, want what it shows, **Good:**, **Bad:** and **Do:**", d.Title, p.Title, p.Description)
 		}
 		if p.Title == "" || p.FieldConfig.Defaults.Unit == "" || len(p.Targets) == 0 || titles[d.UID+p.Title] != "" {
@@ -56,13 +56,13 @@ func TestPanelDescriptionsAreComplete(t *testing.T) {
 				continue
 			}
 			if s.Value == nil || *s.Value <= last {
-				t.Errorf("%s, %s: limit %d is not above the one before it", d.Title, p.Title, i)
+				t.Errorf("%s, %s: limit %d is not above the previous limit", d.Title, p.Title, i)
 				continue
 			}
 			last = *s.Value
 		}
 		if order := strings.Join(colours, " "); !slices.Contains([]string{"green", "green red", "green orange red", "red orange green"}, order) {
-			t.Errorf("%s, %s: its limits are %s", d.Title, p.Title, order)
+			t.Errorf("%s, %s: the colours of its limits are %s, want from green to red or from red to green", d.Title, p.Title, order)
 		}
 	})
 }
@@ -76,15 +76,15 @@ func TestPanelsUseExistingMetrics(t *testing.T) {
 		for _, q := range p.Targets {
 			expr := filled(q.Expr)
 			if strings.Contains(strings.ReplaceAll(expr, `"$1"`, ""), "$") {
-				t.Errorf("%s, %s: a variable is left in %s", d.Title, p.Title, expr)
+				t.Errorf("%s, %s: a variable is not replaced in %s", d.Title, p.Title, expr)
 			}
 			uses, faults := catalogue.check(expr)
 			for _, f := range faults {
 				t.Errorf("%s, %s: %s: %s", d.Title, p.Title, f, expr)
 			}
 			for _, u := range uses {
-				if !ofTheChoice(&u) {
-					t.Errorf("%s, %s: %s is not of the RelayPools that are chosen", d.Title, p.Title, u.series)
+				if !limitedToSelection(&u) {
+					t.Errorf("%s, %s: %s is not limited to the selected RelayPools", d.Title, p.Title, u.series)
 				}
 			}
 			labels, err := catalogue.labels(expr)
@@ -97,7 +97,7 @@ func TestPanelsUseExistingMetrics(t *testing.T) {
 				}
 			}
 			if q.Datasource.UID != "${datasource}" {
-				t.Errorf("%s, %s: the data source is %q, want the one that the reader chooses", d.Title, p.Title, q.Datasource.UID)
+				t.Errorf("%s, %s: the data source is %q, want the one that the reader selects", d.Title, p.Title, q.Datasource.UID)
 			}
 			if p.Type != "table" && q.LegendFormat == "" {
 				t.Errorf("%s, %s: a query has no legend", d.Title, p.Title)
@@ -106,9 +106,9 @@ func TestPanelsUseExistingMetrics(t *testing.T) {
 	})
 }
 
-// ofTheChoice reports whether a selector is limited to the RelayPools that the reader
+// limitedToSelection reports whether a selector is limited to the RelayPools that the reader
 // has selected, or its metric has no RelayPool.
-func ofTheChoice(u *use) bool {
+func limitedToSelection(u *use) bool {
 	var names []string
 	for _, m := range u.matchers {
 		names = append(names, m.Name)
@@ -126,7 +126,7 @@ func ofTheChoice(u *use) bool {
 
 // Every pod exposes the same figures of the fleet: a sum would multiply them by the number of
 // pods.
-func TestFiguresOfTheFleetAreNotAddedUp(t *testing.T) {
+func TestFleetMetricsAreNotSummed(t *testing.T) {
 	t.Parallel()
 	global := []contract.Metric{
 		contract.MetricBacklog, contract.MetricBacklogAge, contract.MetricHeld, contract.MetricOpen, contract.MetricSpent, contract.MetricSpentToday,
@@ -181,19 +181,19 @@ func TestPanelsNameExistingAlerts(t *testing.T) {
 }
 
 // Grafana draws overlapping panels on top of each other without a warning.
-func TestPanelsHaveRoomAndNumbersOfTheirOwn(t *testing.T) {
+func TestPanelsDoNotOverlapOrShareIDs(t *testing.T) {
 	t.Parallel()
 	for _, d := range dashboards(t) {
 		ids, taken := map[int]string{}, map[[2]int]string{}
 		for i := range d.Panels {
 			p := &d.Panels[i]
 			if other, ok := ids[p.ID]; ok {
-				t.Errorf("%s: %s and %s have the number %d", d.Title, other, p.Title, p.ID)
+				t.Errorf("%s: %s and %s have the ID %d", d.Title, other, p.Title, p.ID)
 			}
 			ids[p.ID] = p.Title
 			at := p.GridPos
 			if at.X < 0 || at.X+at.W > dashboard.Columns || at.W < 1 || at.H < 1 {
-				t.Errorf("%s: %s is at %+v", d.Title, p.Title, at)
+				t.Errorf("%s: %s is at %+v, outside of the grid", d.Title, p.Title, at)
 			}
 			for x := range at.W {
 				for y := range at.H {

@@ -28,15 +28,15 @@ var (
 	rate     = flag.Float64("rate", 6, "new spends a second, on average")
 )
 
-// settleWithin bounds the wait after the load for metrics that lag; points is the number of
+// settleTimeout bounds the wait after the load for metrics that lag. points is the number of
 // points of a query over a run.
 const (
-	settleWithin = 90 * time.Second
-	points       = 240
+	settleTimeout = 90 * time.Second
+	points        = 240
 )
 
-// excused returns why queries for a metric find nothing in the run.
-func excused(m *metric) string {
+// excuse returns why queries for a metric find nothing in the run; empty if they should.
+func excuse(m *metric) string {
 	switch m.name {
 	case contract.MetricOperatorRotation.Name, contract.MetricOperatorRotationStarted.Name, contract.MetricOperatorPaused.Name:
 		return "no key was rotated, and nothing was paused"
@@ -44,26 +44,26 @@ func excused(m *metric) string {
 		return "the operator served no external metrics in this run"
 	}
 	if m.source == ofCluster {
-		return "from kube-state-metrics, which this run had not"
+		return "kube-state-metrics is not part of this run"
 	}
 	return ""
 }
 
-// seldom returns the panels whose events are so rare that a short run may have only one, which
-// gives no rate. Only the metrics of these panels are required.
-func seldom() map[string]string {
-	return map[string]string{"Time of maintenance, p95": "jobs run once a minute and less"}
+// rarePanels returns the panels whose events are so rare that a short run may have only one
+// event, which gives no rate. Only the metrics of these panels are required.
+func rarePanels() map[string]string {
+	return map[string]string{"Time of maintenance, p95": "jobs run at most once a minute"}
 }
 
-// firing returns the alerts whose expressions are true at some time of the run.
-func firing() []string {
+// firingAlerts returns the alerts whose expressions are true at some time of the run.
+func firingAlerts() []string {
 	return []string{
 		"RelaypoolSubmissionsHeld", "RelaypoolFeePayerUnusable", "RelaypoolSpendCapReached", "RelaypoolEndpointDown", "RelaypoolAllEndpointsDown",
 		"RelaypoolAllFeePayersUnusable", "RelaypoolUnknownFeePayerSignature", "RelaypoolRouterRoutesRejected", "RelaypoolProcessDied",
 	}
 }
 
-// A query with the right names can still find nothing, because labels do not match or values
+// A query with the right names can find nothing, because labels do not match or values
 // are spelt otherwise. Only a real fleet reveals that.
 func TestARealFleetIsOnTheDashboards(t *testing.T) {
 	t.Parallel()
@@ -136,10 +136,10 @@ func (r *run) play(t *testing.T, settled func() bool) {
 	}}}
 	r.from = time.Now()
 	r.server = startPrometheus(t, r.scrape, []job{relays, operator})
-	keeping, stop := context.WithCancel(r.ctx)
+	ledgerCtx, stop := context.WithCancel(r.ctx)
 	var ledger sync.WaitGroup
 	var ledgerErr error
-	ledger.Go(func() { ledgerErr = fleet.KeepLedger(keeping) })
+	ledger.Go(func() { ledgerErr = fleet.KeepLedger(ledgerCtx) })
 	r.events, err = fleet.RunEvents(r.ctx, *duration, func(ctx context.Context, expr string, since time.Time) bool {
 		since = since.Add(r.scrape) // earlier samples may have been scraped before since
 		now := time.Now()
@@ -149,7 +149,7 @@ func (r *run) play(t *testing.T, settled func() bool) {
 		series, err := r.query(ctx, expr, since, now, time.Second)
 		return err == nil && len(series) > 0
 	})
-	for limit := time.Now().Add(settleWithin); err == nil; time.Sleep(r.scrape) {
+	for limit := time.Now().Add(settleTimeout); err == nil; time.Sleep(r.scrape) {
 		if r.to = time.Now(); settled() || r.to.After(limit) {
 			break
 		}
@@ -181,7 +181,7 @@ func (r *run) podMonitor(t *testing.T) job {
 		t.Fatal(err)
 	}
 	if len(spec.Endpoints) != 1 || len(spec.Endpoints[0].Relabelings) != 1 || spec.Endpoints[0].Relabelings[0].Target != "pool" {
-		t.Fatalf("the PodMonitor has the endpoints %+v, expected one, which gives the label pool", spec.Endpoints)
+		t.Fatalf("the PodMonitor has the endpoints %+v, expected one that sets the label pool", spec.Endpoints)
 	}
 	r.namespace, r.pool = found[0].Metadata.Namespace, found[0].Metadata.Name
 	return job{name: r.namespace + "/" + r.pool, path: spec.Endpoints[0].Path, honorLabels: spec.Endpoints[0].HonorLabels}
@@ -192,7 +192,7 @@ func (r *run) step() time.Duration {
 	return max(r.scrape, r.to.Sub(r.from)/points).Truncate(time.Millisecond)
 }
 
-// ask evaluates a panel's query over the run. It shortens the query's own windows, which are for
+// ask evaluates a panel's query over the run. It shortens the query's windows, which are for
 // hours of a fleet's life, to the length of the run.
 func (r *run) ask(expr string) ([]dashboard.Series, error) {
 	long := r.to.Sub(r.from)
@@ -216,7 +216,7 @@ func (r *run) fault(format string, args ...any) {
 func (r *run) why(expr string) (uses []use, why string) {
 	uses, _ = r.metrics.check(r.filled(expr))
 	for i := range uses {
-		if why = excused(&uses[i].metric); why != "" {
+		if why = excuse(&uses[i].metric); why != "" {
 			break
 		}
 	}
@@ -239,7 +239,7 @@ func (r *run) panel(where, title, expr string) {
 	if slices.ContainsFunc(uses, func(u use) bool { return u.metric.name == contract.MetricOperatorChainUnavailableSince.Name }) {
 		return // exposed only while a poll fails, which a short outage can miss
 	}
-	if _, once := seldom()[title]; once {
+	if _, once := rarePanels()[title]; once {
 		for _, u := range uses {
 			if series, err := r.ask(u.series); len(series) == 0 {
 				r.fault("%s: a real fleet has no %s: %v", where, u.series, err)
@@ -254,29 +254,29 @@ func (r *run) panel(where, title, expr string) {
 	case len(series) == 0 && why == "":
 		r.fault("%s: a real fleet has no data for %s", where, expr)
 	case len(series) > 0 && why != "":
-		r.fault("%s has data, and is excused because of this: %s: %s", where, why, expr)
+		r.fault("%s has data, although none is expected (%s): %s", where, why, expr)
 	}
 }
 
-var ofFleet = regexp.MustCompile(`namespace="[^"]*",pool="[^"]*"`)
+var fleetLabels = regexp.MustCompile(`namespace="[^"]*",pool="[^"]*"`)
 
 // alerts checks that the alerts' metrics exist with the labels that they use, and
-// that the alerts of firing are true at some time.
+// that the alerts of firingAlerts are true at some time.
 func (r *run) alerts(rules []rulefmt.Rule) {
 	own := fmt.Sprintf("namespace=%q,pool=%q", r.namespace, r.pool)
 	for i := range rules {
-		alert, expr := rules[i].Alert, ofFleet.ReplaceAllString(rules[i].Expr, own)
+		alert, expr := rules[i].Alert, fleetLabels.ReplaceAllString(rules[i].Expr, own)
 		uses, _ := r.metrics.check(expr)
 		for _, u := range uses {
 			if series, err := r.ask(u.series + "{" + own + "}"); err != nil || len(series) == 0 {
-				r.fault("%s asks for %s, which a real fleet does not have: %v", alert, u.series, err)
+				r.fault("%s uses %s, which a real fleet does not have: %v", alert, u.series, err)
 			}
 		}
 		series, err := r.ask(expr)
 		if err != nil {
 			r.fault("%s: %v", alert, err)
 		}
-		if slices.Contains(firing(), alert) && len(series) == 0 {
+		if slices.Contains(firingAlerts(), alert) && len(series) == 0 {
 			r.fault("%s was never true, although its cause has happened: %s", alert, expr)
 		}
 	}
@@ -286,13 +286,13 @@ func (r *run) alerts(rules []rulefmt.Rule) {
 func (r *run) draw(t *testing.T, d *dashboard.Dashboard) {
 	t.Helper()
 	shown := &dashboard.Run{
-		Of:    fmt.Sprintf("Two relays on the local chain for %s; an operator that sees the same chain, and no pods.", r.to.Sub(r.from).Round(time.Second)),
-		Found: map[string][]dashboard.Series{},
+		Description: fmt.Sprintf("Two relays on the local chain for %s; an operator that reads the same chain, without pods.", r.to.Sub(r.from).Round(time.Second)),
+		Found:       map[string][]dashboard.Series{},
 		Missing: func(expr string) string {
 			if _, why := r.why(expr); why != "" {
 				return why
 			}
-			return "nothing of it happened"
+			return "no such event happened"
 		},
 	}
 	for at := time.Duration(0); at <= r.to.Sub(r.from); at += r.step() {

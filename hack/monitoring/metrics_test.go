@@ -42,7 +42,7 @@ type metric struct {
 	name   string
 	kind   kind
 	source source
-	// labels are the metric's own; targetLabels come in addition.
+	// labels are the metric's own labels; targetLabels come in addition.
 	labels []string
 }
 
@@ -55,8 +55,8 @@ func targetLabels() []string {
 // catalogue is all metrics by name.
 type catalogue map[string]metric
 
-// others are the metrics that are not the project's own.
-func others() []metric {
+// externalMetrics are the metrics of other programs.
+func externalMetrics() []metric {
 	hpa := []string{"horizontalpodautoscaler"}
 	return []metric{
 		{"up", gauge, ofScrape, nil},
@@ -81,7 +81,7 @@ var metricRow = regexp.MustCompile("(?m)^- `([a-z_]+)` \\(([a-z]+)")
 func loadMetrics(t *testing.T) catalogue {
 	t.Helper()
 	all := catalogue{}
-	for _, m := range others() {
+	for _, m := range externalMetrics() {
 		all[m.name] = m
 	}
 	for _, s := range []struct {

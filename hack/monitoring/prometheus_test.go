@@ -90,17 +90,17 @@ func (s *server) query(ctx context.Context, expr string, from, to time.Time, ste
 	}
 	var all []dashboard.Series
 	for _, m := range matrix {
-		series, some := dashboard.Series{Labels: map[string]string{}}, false
+		series, hasValue := dashboard.Series{Labels: map[string]string{}}, false
 		m.Metric.Range(func(l labels.Label) { series.Labels[l.Name] = l.Value })
 		for range to.Sub(from)/step + 1 {
 			series.Values = append(series.Values, math.NaN())
 		}
 		for _, p := range m.Floats {
 			if !math.IsNaN(p.F) && !math.IsInf(p.F, 0) {
-				series.Values[(p.T-from.UnixMilli())/step.Milliseconds()], some = p.F, true
+				series.Values[(p.T-from.UnixMilli())/step.Milliseconds()], hasValue = p.F, true
 			}
 		}
-		if some {
+		if hasValue {
 			all = append(all, series)
 		}
 	}

@@ -57,10 +57,9 @@ func (c catalogue) find(series string) (m metric, suffix string, ok bool) {
 	return metric{}, "", false
 }
 
-// counts are functions for counters, moves are functions for gauges.
 var (
-	counts = []string{"rate", "increase", "irate"}
-	moves  = []string{"deriv", "delta", "predict_linear"}
+	counterFunctions = []string{"rate", "increase", "irate"}
+	gaugeFunctions   = []string{"deriv", "delta", "predict_linear"}
 )
 
 func (k *promqlChecker) visit(node parser.Node, _ []parser.Node) error {
@@ -69,7 +68,7 @@ func (k *promqlChecker) visit(node parser.Node, _ []parser.Node) error {
 		k.selector(n)
 	case *parser.Call:
 		switch {
-		case slices.Contains(counts, n.Func.Name), slices.Contains(moves, n.Func.Name):
+		case slices.Contains(counterFunctions, n.Func.Name), slices.Contains(gaugeFunctions, n.Func.Name):
 			k.overTime(n)
 		case n.Func.Name == "histogram_quantile":
 			k.quantile(n)
@@ -93,22 +92,22 @@ func (k *promqlChecker) selector(s *parser.VectorSelector) {
 		k.fault("no metric is named %q", s.Name)
 		return
 	}
-	asked := use{metric: m, series: s.Name}
-	own := owned(m, suffix)
+	found := use{metric: m, series: s.Name}
+	own := sampleLabels(m, suffix)
 	for _, matcher := range s.LabelMatchers {
 		if matcher.Name == model.MetricNameLabel {
 			continue
 		}
-		asked.matchers = append(asked.matchers, matcher)
+		found.matchers = append(found.matchers, matcher)
 		if !slices.Contains(own, matcher.Name) {
 			k.fault("%s has no label %s", s.Name, matcher.Name)
 		}
 	}
-	k.uses = append(k.uses, asked)
+	k.uses = append(k.uses, found)
 }
 
-// owned returns the labels that a metric's samples have after a scrape.
-func owned(m metric, suffix string) []string {
+// sampleLabels returns the labels that a metric's samples have after a scrape.
+func sampleLabels(m metric, suffix string) []string {
 	all := append(slices.Clone(m.labels), targetLabels()...)
 	if suffix == "_bucket" {
 		all = append(all, "le")
@@ -125,14 +124,14 @@ func (k *promqlChecker) overTime(call *parser.Call) {
 		}
 		m, suffix, known := k.catalogue.find(s.Name)
 		isCounter := m.kind == counter || suffix != ""
-		if known && isCounter != slices.Contains(counts, call.Func.Name) {
+		if known && isCounter != slices.Contains(counterFunctions, call.Func.Name) {
 			k.fault("%s of %s, which is a %s", call.Func.Name, s.Name, m.kind)
 		}
 		return nil
 	})
 }
 
-// quantile requires buckets, and that their label is kept.
+// quantile requires buckets, and that the label le is kept.
 func (k *promqlChecker) quantile(call *parser.Call) {
 	parser.Inspect(call.Args[1], func(node parser.Node, _ []parser.Node) error {
 		if s, ok := node.(*parser.VectorSelector); ok && !strings.HasSuffix(s.Name, "_bucket") {
@@ -145,7 +144,7 @@ func (k *promqlChecker) quantile(call *parser.Call) {
 	}
 }
 
-// groupings walks all aggregations and looks for kept labels that do not exist.
+// groupings checks that the labels kept by aggregations exist.
 func (k *promqlChecker) groupings(expr parser.Expr) {
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		a, ok := node.(*parser.AggregateExpr)
@@ -167,7 +166,7 @@ func (k *promqlChecker) labelsOf(expr parser.Expr) []string {
 	switch e := expr.(type) {
 	case *parser.VectorSelector:
 		m, suffix, _ := k.catalogue.find(e.Name)
-		return owned(m, suffix)
+		return sampleLabels(m, suffix)
 	case *parser.AggregateExpr:
 		if !e.Without {
 			return e.Grouping

@@ -36,17 +36,17 @@ var promtool = sync.OnceValues(func() (string, error) {
 		return program, nil
 	}
 	// Build to another name first: a concurrent run could start a half-written file.
-	made := fmt.Sprintf("%s.%d", program, os.Getpid())
-	command := exec.Command("go", "build", "-tags", "remove_all_sd", "-o", made, promtoolPackage)
+	temporary := fmt.Sprintf("%s.%d", program, os.Getpid())
+	command := exec.Command("go", "build", "-tags", "remove_all_sd", "-o", temporary, promtoolPackage)
 	command.Dir = "../tools/promtool"
 	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
-	return program, os.Rename(made, program)
+	return program, os.Rename(temporary, program)
 })
 
-// The rules are parsed, and dashboards tried, with the same version of Prometheus as promtool.
-func TestPromtoolIsOfTheSameVersion(t *testing.T) {
+// The tests parse rules and evaluate dashboards with the same version of Prometheus as promtool.
+func TestPromtoolHasTheVersionOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	found := map[string]string{}
 	for _, file := range []string{"go.mod", "../tools/promtool/go.mod"} {
@@ -57,7 +57,7 @@ func TestPromtoolIsOfTheSameVersion(t *testing.T) {
 		found[file] = string(regexp.MustCompile(`github\.com/prometheus/prometheus v\S+`).Find(content))
 	}
 	if found["go.mod"] == "" || found["go.mod"] != found["../tools/promtool/go.mod"] {
-		t.Errorf("%q, want the same", found)
+		t.Errorf("versions %q, want the same", found)
 	}
 }
 

@@ -24,8 +24,8 @@ const (
 
 // ruleSet is the rules of one PrometheusRule.
 type ruleSet struct {
-	// File has the PrometheusRule. Namespace and Pool are those of its object: for a fleet's rules
-	// those of the RelayPool.
+	// File has the PrometheusRule. Namespace and Pool are the PrometheusRule's namespace and name:
+	// a fleet's rules have the names of its RelayPool.
 	File, Namespace, Pool string
 	// Content is a rule file for Prometheus.
 	Content []byte

@@ -17,8 +17,8 @@ import (
 // runbooks is the folder with a page for each alert, from the checkout's root.
 const runbooks = "docs/reference/alerts"
 
-// parts are the headings of every page, in order.
-var parts = []string{"For clients", "Confirm", "Do"}
+// headings are the headings of every page, in order.
+var headings = []string{"For clients", "Confirm", "Do"}
 
 // An alert links to its page: the page has to exist and be complete.
 func TestEveryAlertHasItsPage(t *testing.T) {
@@ -35,7 +35,7 @@ func TestEveryAlertHasItsPage(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		for _, fault := range faults(r.Alert, string(content)) {
+		for _, fault := range pageFaults(r.Alert, string(content)) {
 			t.Errorf("%s: %s", r.Alert, fault)
 		}
 	}
@@ -52,8 +52,8 @@ func TestEveryAlertHasItsPage(t *testing.T) {
 
 var heading = regexp.MustCompile(`(?m)^(#+) (.*)$`)
 
-// faults lists the faults of an alert's page.
-func faults(alert, content string) (out []string) {
+// pageFaults lists the faults of an alert's page.
+func pageFaults(alert, content string) (out []string) {
 	found := heading.FindAllStringSubmatchIndex(content, -1)
 	var titles []string
 	for i, f := range found {
@@ -67,36 +67,36 @@ func faults(alert, content string) (out []string) {
 			out = append(out, "says nothing under "+title)
 		}
 	}
-	if want := append([]string{alert}, parts...); !slices.Equal(titles, want) {
+	if want := append([]string{alert}, headings...); !slices.Equal(titles, want) {
 		out = append(out, "has the headings "+strings.Join(titles, ", ")+", want "+strings.Join(want, ", "))
 	}
 	return out
 }
 
-func TestFaultsOfAPage(t *testing.T) {
+func TestPageFaults(t *testing.T) {
 	t.Parallel()
-	whole := "# A\n\nIt is.\n\n## For clients\n\nx\n\n## Confirm\n\nx\n\n## Do\n\nx\n"
+	complete := "# A\n\nIt is.\n\n## For clients\n\nx\n\n## Confirm\n\nx\n\n## Do\n\nx\n"
 	tests := map[string]struct {
 		page string
 		want []string
 	}{
-		"a complete page":           {whole, nil},
-		"an empty part":             {strings.Replace(whole, "## Do\n\nx", "## Do\n", 1), []string{"says nothing under Do"}},
-		"the page of another alert": {strings.Replace(whole, "# A", "# B", 1), []string{"has the headings B, For clients, Confirm, Do, want A, For clients, Confirm, Do"}},
-		"a page without a part":     {strings.Replace(whole, "## Confirm\n\nx\n\n", "", 1), []string{"has the headings A, For clients, Do, want A, For clients, Confirm, Do"}},
-		"a page without a cause":    {strings.Replace(whole, "It is.", "", 1), []string{"says nothing under A"}},
+		"a complete page":           {complete, nil},
+		"an empty part":             {strings.Replace(complete, "## Do\n\nx", "## Do\n", 1), []string{"says nothing under Do"}},
+		"the page of another alert": {strings.Replace(complete, "# A", "# B", 1), []string{"has the headings B, For clients, Confirm, Do, want A, For clients, Confirm, Do"}},
+		"a page without a part":     {strings.Replace(complete, "## Confirm\n\nx\n\n", "", 1), []string{"has the headings A, For clients, Do, want A, For clients, Confirm, Do"}},
+		"a page without a cause":    {strings.Replace(complete, "It is.", "", 1), []string{"says nothing under A"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, faults("A", tc.page)); diff != "" {
+			if diff := cmp.Diff(tc.want, pageFaults("A", tc.page)); diff != "" {
 				t.Errorf("faults (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// From this list, people choose the alerts that page them.
+// Readers choose from this list the alerts that page them.
 func TestEveryAlertIsListedOnce(t *testing.T) {
 	t.Parallel()
 	fleet, own := everyAlert(t)

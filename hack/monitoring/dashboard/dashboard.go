@@ -23,7 +23,7 @@ type Dashboard struct {
 	Panels                  []Panel
 }
 
-// Panel shows some queries; one of type row is a heading.
+// Panel shows some queries; a panel of type row is a heading.
 type Panel struct {
 	ID                       int
 	Type, Title, Description string
@@ -73,7 +73,7 @@ func Read(root string) (all []*Dashboard, err error) {
 	return all, nil
 }
 
-// Fill puts a reader's selection into a query, as Grafana does before it queries Prometheus:
+// Fill writes a reader's selection into a query, as Grafana does before it queries Prometheus:
 // regular expressions of namespaces and RelayPools, and the window of rates, such as 1m.
 func Fill(expr, namespace, pool, rateInterval string) string {
 	return strings.NewReplacer("$namespace", namespace, "$pool", pool, "$__rate_interval", rateInterval).Replace(expr)

@@ -14,11 +14,11 @@ import (
 
 // Run is a fleet's values over some minutes.
 type Run struct {
-	// Of describes the run.
-	Of string
+	// Description describes the run.
+	Description string
 	// Seconds are the times of all values, from the run's beginning.
 	Seconds []float64
-	// Found are the series of each query, Missing says why a query has none.
+	// Found are the series of each query. Missing returns why a query has none.
 	Found   map[string][]Series
 	Missing func(expr string) string
 	Events  []Event
@@ -46,7 +46,7 @@ const (
 	gap          = 8.0
 	eventColumns = 3
 	eventLine    = 15.0
-	mostLegends  = 6
+	minLegends   = 6
 )
 
 type picture struct {
@@ -65,7 +65,7 @@ func (d *Dashboard) Picture(r *Run) []byte {
 	c := picture{plot.New(width, height, "#f3f5f7"), r}
 	c.Text(margin, 28, d.Title, plot.Bold+` font-size="18"`)
 	c.Text(margin, 47, d.Description, plot.Soft)
-	c.Text(margin, 63, r.Of, plot.Soft)
+	c.Text(margin, 63, r.Description, plot.Soft)
 	for i := range d.Panels {
 		p := &d.Panels[i]
 		at := p.GridPos
@@ -83,8 +83,8 @@ func (c *picture) panel(p *Panel, b plot.Box) {
 		c.Text(b.X, b.Y+15, p.Title, plot.Bold+` font-size="13"`)
 		return
 	}
-	shows, _, _ := strings.Cut(p.Description, "\n")
-	c.Add("<g><title>%s</title>", plot.Escape(shows))
+	summary, _, _ := strings.Cut(p.Description, "\n")
+	c.Add("<g><title>%s</title>", plot.Escape(summary))
 	c.Rect(b, plot.Fill("white")+` rx="3" `+plot.Grid)
 	c.Text(b.X+8, b.Y+15, p.Title, plot.Bold)
 	inner := plot.Box{X: b.X + 8, Y: b.Y + 20, W: b.W - 16, H: b.H - 26}
@@ -104,14 +104,14 @@ func (c *picture) panel(p *Panel, b plot.Box) {
 	c.Add("</g>")
 }
 
-// curves gathers a panel's series; missing says why there is none. A table has only the
-// series with a value at the end.
+// curves gathers a panel's series; missing is the reason if there are none. A table has only
+// the series with a value at the end.
 func (c *picture) curves(p *Panel) (all []plot.Curve, missing string) {
 	for _, t := range p.Targets {
 		missing = c.Missing(t.Expr)
 		for _, s := range c.Found[t.Expr] {
 			if p.Type != "table" || !math.IsNaN(s.Values[len(s.Values)-1]) {
-				all = append(all, plot.Curve{Name: name(t.LegendFormat, s.Labels), Values: s.Values})
+				all = append(all, plot.Curve{Name: seriesName(t.LegendFormat, s.Labels), Values: s.Values})
 			}
 		}
 	}
@@ -139,12 +139,12 @@ func (c *picture) numbers(p *Panel, curves []plot.Curve, b plot.Box) {
 				colour = colourOf(s.Color)
 			}
 		}
-		by, suffix := unit(p.FieldConfig.Defaults.Unit, math.Abs(last))
+		factor, suffix := unit(p.FieldConfig.Defaults.Unit, math.Abs(last))
 		x := b.X + float64(i)*w
 		past := c.axes(plot.Box{X: x, Y: b.Y + b.H*0.45, W: w - 4, H: b.H * 0.5}, plot.Curve{Colour: "#d9dfe5", Values: k.Values})
 		past.Bare = true
 		past.Draw(c.Canvas)
-		c.Text(x+w/2, b.Y+b.H*0.5+6, plot.Number(last*by)+suffix, plot.Middle+" "+plot.Bold+" "+plot.Fill(colour)+` font-size="21"`)
+		c.Text(x+w/2, b.Y+b.H*0.5+6, plot.Number(last*factor)+suffix, plot.Middle+" "+plot.Bold+" "+plot.Fill(colour)+` font-size="21"`)
 	}
 }
 
@@ -158,9 +158,9 @@ func (c *picture) chart(p *Panel, curves []plot.Curve, b plot.Box) {
 	for i := range curves {
 		most = max(most, curves[i].Most())
 	}
-	by, suffix := unit(field.Unit, most)
+	factor, suffix := unit(field.Unit, most)
 	columns := max(1, int(b.W/150))
-	shown := min(len(curves), max(mostLegends, 2*columns))
+	shown := min(len(curves), max(minLegends, 2*columns))
 	legends := plot.LegendLine * float64((shown+columns-1)/columns)
 	h := c.axes(plot.Box{X: b.X + 50, Y: b.Y + 10, W: b.W - 50, H: b.H - 26 - legends})
 	h.Stacked, h.Log = field.Custom.Stacking.Mode == "normal", field.Custom.ScaleDistribution.Type == "log"
@@ -171,7 +171,7 @@ func (c *picture) chart(p *Panel, curves []plot.Curve, b plot.Box) {
 	for _, k := range curves {
 		k.Values = slices.Clone(k.Values)
 		for i := range k.Values {
-			k.Values[i] *= by
+			k.Values[i] *= factor
 		}
 		h.Curves = append(h.Curves, k)
 	}
@@ -181,7 +181,7 @@ func (c *picture) chart(p *Panel, curves []plot.Curve, b plot.Box) {
 		if steps[0].Color == "red" {
 			worse = i - 1
 		}
-		h.Limits = append(h.Limits, plot.Limit{Value: *steps[i].Value * by, Colour: colourOf(steps[worse].Color)})
+		h.Limits = append(h.Limits, plot.Limit{Value: *steps[i].Value * factor, Colour: colourOf(steps[worse].Color)})
 	}
 	c.TimeAxis(h.Box, h.Total, 6)
 	for i, e := range c.Events {
@@ -199,8 +199,8 @@ func (c *picture) chart(p *Panel, curves []plot.Curve, b plot.Box) {
 
 func letter(i int) string { return string(rune('a' + i%26)) }
 
-// unit is the factor for values of a Grafana unit, and the suffix after them.
-func unit(name string, most float64) (by float64, suffix string) {
+// unit returns the factor for values of a Grafana unit, and the suffix after them.
+func unit(name string, most float64) (factor float64, suffix string) {
 	switch {
 	case strings.HasPrefix(name, "suffix:"):
 		return 1, strings.TrimPrefix(name, "suffix:")
@@ -224,9 +224,9 @@ func unit(name string, most float64) (by float64, suffix string) {
 
 var inLegend = regexp.MustCompile(`\{\{\w+\}\}`)
 
-// name fills in a legend, without the pool, which is the same for all series, and with a
-// shortened address of a payer. Without a legend, as in a table, it is the labels' values.
-func name(legend string, labels map[string]string) string {
+// seriesName fills in a legend, without the pool, which is the same for all series, and with a
+// shortened address of a payer. Without a legend, as in a table, it returns the labels' values.
+func seriesName(legend string, labels map[string]string) string {
 	if legend == "" {
 		var values []string
 		for _, key := range slices.Sorted(maps.Keys(labels)) {

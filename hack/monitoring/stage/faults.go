@@ -27,7 +27,7 @@ type Event struct {
 	What string
 }
 
-// stageEvent is an event of the play. It lasts for a share of the time, and until each
+// stageEvent is an event of the run. It lasts for a share of the time, and until each
 // expression of until has had a value in Prometheus since the event's start: on a busy
 // machine the effect and the scrape may take longer.
 type stageEvent struct {
@@ -38,9 +38,9 @@ type stageEvent struct {
 }
 
 const (
-	// ledgerEvery is the interval of ledger updates: relays update it once a minute, which is
-	// hardly ever in a short play.
-	ledgerEvery = 2 * time.Second
+	// ledgerInterval is the interval of ledger updates: relays update the ledger once a
+	// minute, too rarely for a short run.
+	ledgerInterval = 2 * time.Second
 	// eventTimeout bounds an event, observePoll is the interval of its queries.
 	eventTimeout = 2 * time.Minute
 	observePoll  = 500 * time.Millisecond
@@ -50,8 +50,8 @@ const (
 type Observed func(ctx context.Context, expr string, since time.Time) bool
 
 // RunEvents loads the relays for the given time, and injects and repairs faults meanwhile. It
-// takes longer when an expression of an event has no value in time.
-func (s *Stage) RunEvents(ctx context.Context, long time.Duration, seen Observed) ([]Event, error) {
+// takes longer if an event's expression has no value in time.
+func (s *Stage) RunEvents(ctx context.Context, duration time.Duration, observed Observed) ([]Event, error) {
 	arrivals, stop := context.WithCancel(ctx)
 	defer stop()
 	clients, leave := context.WithCancel(ctx)
@@ -60,17 +60,17 @@ func (s *Stage) RunEvents(ctx context.Context, long time.Duration, seen Observed
 	running.Go(func() { s.load.Run(clients, arrivals) })
 	var events []Event
 	var errs []error
-	for _, scene := range s.scenes() {
-		s.progressf("%s", scene.what)
+	for _, event := range s.stageEvents() {
+		s.progressf("%s", event.what)
 		began := time.Now()
-		events = append(events, Event{began, scene.what})
-		if err := scene.do(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", scene.what, err))
+		events = append(events, Event{began, event.what})
+		if err := event.do(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", event.what, err))
 		}
-		if !load.Sleep(ctx, time.Duration(scene.share*float64(long))) {
+		if !load.Sleep(ctx, time.Duration(event.share*float64(duration))) {
 			break
 		}
-		errs = append(errs, scene.last(ctx, seen, began))
+		errs = append(errs, event.awaitEffects(ctx, observed, began))
 	}
 	stop()
 	leave()
@@ -78,13 +78,13 @@ func (s *Stage) RunEvents(ctx context.Context, long time.Duration, seen Observed
 	return events, errors.Join(append(errs, ctx.Err())...)
 }
 
-// last waits until all expressions of the event have had a value.
-func (s *stageEvent) last(ctx context.Context, seen Observed, began time.Time) error {
+// awaitEffects waits until all expressions of the event have had a value.
+func (s *stageEvent) awaitEffects(ctx context.Context, observed Observed, began time.Time) error {
 	limit := time.Now().Add(eventTimeout)
 	for _, expr := range s.until {
-		for !seen(ctx, expr, began) {
+		for !observed(ctx, expr, began) {
 			if time.Now().After(limit) {
-				return fmt.Errorf("%s: in %s nothing was seen of %s", s.what, eventTimeout, expr)
+				return fmt.Errorf("%s: %s had no value within %s", s.what, expr, eventTimeout)
 			}
 			if !load.Sleep(ctx, observePoll) {
 				return nil // RunEvents reports the end of ctx
@@ -94,10 +94,10 @@ func (s *stageEvent) last(ctx context.Context, seen Observed, began time.Time) e
 	return nil
 }
 
-// KeepLedger runs the relay's ledger command again and again until ctx ends. Exit code 1 is
-// no failure here: the ledger need not balance while transactions are under way.
+// KeepLedger runs the relay's ledger command repeatedly until ctx ends. Exit code 1 is not a
+// failure here: the ledger need not balance while transactions are in flight.
 func (s *Stage) KeepLedger(ctx context.Context) error {
-	for load.Sleep(ctx, ledgerEvery) {
+	for load.Sleep(ctx, ledgerInterval) {
 		out, err := s.Ledger(ctx)
 		if err != nil && out == "" && ctx.Err() == nil {
 			return err
@@ -106,24 +106,24 @@ func (s *Stage) KeepLedger(ctx context.Context) error {
 	return nil
 }
 
-func (s *Stage) scenes() []stageEvent {
-	nothing := func(context.Context) error { return nil }
+func (s *Stage) stageEvents() []stageEvent {
+	noAction := func(context.Context) error { return nil }
 	up, usable := contract.MetricRPCUp.Name, contract.MetricPayerUsable.Name
 	return []stageEvent{
-		{0.14, "the load starts", nothing, nil},
+		{0.14, "the load starts", noAction, nil},
 		{0.14, "four times the load", func(context.Context) error { s.load.SetRate(4 * s.o.Rate); return nil }, nil},
 		{0.03, "the load as before", func(context.Context) error { s.load.SetRate(s.o.Rate); return nil }, nil},
-		{0.03, "a fork dies", func(context.Context) error {
+		{0.03, "a fork is abandoned", func(context.Context) error {
 			_, err := s.Chain.Fork(forkedBlocks, bank.LandAgain)
 			return err
 		}, nil},
-		{0.08, "endpoint 1 fails", func(context.Context) error { return s.faults(1, fault.Rule{Cut: true}) }, []string{"max by (endpoint) (" + up + ") == 0"}},
+		{0.08, "endpoint 1 fails", func(context.Context) error { return s.setFaults(1, fault.Rule{Cut: true}) }, []string{"max by (endpoint) (" + up + ") == 0"}},
 		{0.08, "no endpoint answers", func(context.Context) error {
-			return errors.Join(s.faults(1, fault.Rule{Cut: true}), s.faults(2, fault.Rule{Cut: true}))
+			return errors.Join(s.setFaults(1, fault.Rule{Cut: true}), s.setFaults(2, fault.Rule{Cut: true}))
 		}, []string{"max(" + up + ") == 0", contract.MetricQueuePaused.Name, contract.MetricHeld.Name + `{reason!~"(swap|router)_.+|no_route"} > 0`}},
-		{0.05, "both endpoints answer", func(context.Context) error { return errors.Join(s.faults(1), s.faults(2)) }, nil},
+		{0.05, "both endpoints answer", func(context.Context) error { return errors.Join(s.setFaults(1), s.setFaults(2)) }, nil},
 		{0.03, "endpoint 2 lags, and endpoint 1 loses sends", func(context.Context) error {
-			return errors.Join(s.faults(1, fault.Rule{Method: "sendTransaction", Probability: 0.9, Drop: true}), s.faults(2, fault.Rule{Lag: 20}))
+			return errors.Join(s.setFaults(1, fault.Rule{Method: "sendTransaction", Probability: 0.9, Drop: true}), s.setFaults(2, fault.Rule{Lag: 20}))
 		}, nil},
 		{0.08, "the router fails", func(context.Context) error {
 			return s.Chain.Router().Set(router.Settings{Faults: []fault.Rule{{Status: http.StatusServiceUnavailable}}})
@@ -131,16 +131,16 @@ func (s *Stage) scenes() []stageEvent {
 		{0.04, "the router lies", func(context.Context) error {
 			return s.Chain.Router().Set(router.Settings{Lies: []router.LieRule{{Lie: router.WrongProgram}}})
 		}, []string{contract.MetricRouterRejected.Name + " > 0"}},
-		{0.06, "all is well, but the price falls", func(context.Context) error {
-			return errors.Join(s.faults(1), s.faults(2), s.Chain.Router().Set(router.Settings{}), s.price(60))
+		{0.06, "all faults end, but the price falls", func(context.Context) error {
+			return errors.Join(s.setFaults(1), s.setFaults(2), s.Chain.Router().Set(router.Settings{}), s.setPrice(60))
 		}, []string{contract.MetricSwapWaits.Name + `{reason="swap_price"} > 0`}},
 		{0, "no send arrives", func(context.Context) error {
 			lost := fault.Rule{Method: "sendTransaction", Drop: true}
-			return errors.Join(s.faults(1, lost), s.faults(2, lost))
+			return errors.Join(s.setFaults(1, lost), s.setFaults(2, lost))
 		}, []string{contract.MetricInFlight.Name + `{pod=~".*` + s.relays[1].Name + `"} > 0`}},
 		{0.04, "relay 2 is killed", func(context.Context) error { return s.relays[1].Kill() }, nil},
 		{0.04, "relay 2 is back, sends arrive, and the price is as before", func(ctx context.Context) error {
-			return errors.Join(s.faults(1), s.faults(2), s.price(100), startRelay(ctx, s.relays[1]))
+			return errors.Join(s.setFaults(1), s.setFaults(2), s.setPrice(100), startRelay(ctx, s.relays[1]))
 		}, []string{contract.MetricLeases.Name + `{event="reaped"} > 0`}},
 		{0.09, "somebody else empties the fee payer", s.steal, []string{
 			"max(" + usable + ") == 0", contract.MetricLedgerUnknown.Name + " > 0",
@@ -151,15 +151,15 @@ func (s *Stage) scenes() []stageEvent {
 	}
 }
 
-// forkedBlocks is how many blocks a fork undoes: confirmed ones, but no finalized one.
+// forkedBlocks is how many blocks a fork undoes: confirmed blocks, but no finalized block.
 const forkedBlocks = 8
 
-func (s *Stage) faults(endpoint int, rules ...fault.Rule) error {
+func (s *Stage) setFaults(endpoint int, rules ...fault.Rule) error {
 	return s.Chain.SetFaults(map[string][]fault.Rule{fmt.Sprintf(chainName, endpoint): rules})
 }
 
-// price sets the market's price, in percent of its initial price.
-func (s *Stage) price(percent uint64) error {
+// setPrice sets the market's price, in percent of its initial price.
+func (s *Stage) setPrice(percent uint64) error {
 	return s.Chain.SetReserves(market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens / 100 * percent})
 }
 
@@ -174,7 +174,7 @@ const transferUnits = 10_000
 func (s *Stage) steal(ctx context.Context) error {
 	client, payer := rpc.New(s.URL), s.Payers[0].PublicKey()
 	nowhere := solana.NewWallet().PublicKey()
-	ctx, cancel := context.WithTimeoutCause(ctx, readyWithin, errors.New("the payer still has funds"))
+	ctx, cancel := context.WithTimeoutCause(ctx, stealTimeout, errors.New("the payer still has funds"))
 	defer cancel()
 	for ctx.Err() == nil {
 		balance, err := client.GetBalance(ctx, payer, rpc.CommitmentConfirmed)
@@ -187,10 +187,10 @@ func (s *Stage) steal(ctx context.Context) error {
 		move := system.NewTransferInstruction(balance.Value-remainingLamports, payer, nowhere).Build()
 		// A transfer fails if a relay spent funds meanwhile; the next one reads the new balance.
 		_ = s.Send(ctx, transferUnits, true, s.Payers[:1], move)
-		load.Sleep(ctx, confirmedAfter*s.o.Slot)
+		load.Sleep(ctx, confirmationSlots*s.o.Slot)
 	}
 	return context.Cause(ctx)
 }
 
-// confirmedAfter is about how many slots a transaction takes to be confirmed.
-const confirmedAfter = 5
+// confirmationSlots is about how many slots a transaction takes to be confirmed.
+const confirmationSlots = 5

@@ -23,11 +23,11 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// keyIn is the key of each Secret and ConfigMap that the RelayPool names.
-const keyIn = "value"
+// valueKey is the key of each Secret and ConfigMap that the RelayPool names.
+const valueKey = "value"
 
-// checkEvery is the minimum check interval that a RelayPool accepts, in seconds.
-const checkEvery = 10
+// checkInterval is the minimum check interval that a RelayPool accepts, in seconds.
+const checkInterval = 10
 
 // operator reconciles a RelayPool with the stage's chain and payers, on an API server
 // without nodes: it reads the chain as in a cluster, and has no pods.
@@ -85,11 +85,11 @@ func (s *Stage) declare(ctx context.Context) error {
 		return err
 	}
 	secret := func(name, content string) *corev1.Secret {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.o.Namespace, Name: name}, StringData: map[string]string{keyIn: content}}
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.o.Namespace, Name: name}, StringData: map[string]string{valueKey: content}}
 	}
 	objects := []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.o.Namespace}},
-		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.o.Namespace, Name: "circuit"}, Data: map[string]string{keyIn: string(s.VerifyingKey)}},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.o.Namespace, Name: "circuit"}, Data: map[string]string{valueKey: string(s.VerifyingKey)}},
 		secret("database", "postgres://relay@db.example/relay"),
 	}
 	var keys []v1alpha1.SecretKeyReference
@@ -100,7 +100,7 @@ func (s *Stage) declare(ctx context.Context) error {
 		}
 		name := fmt.Sprintf("payer-%d", i+1)
 		objects = append(objects, secret(name, string(content)))
-		keys = append(keys, v1alpha1.SecretKeyReference{Name: name, Key: keyIn})
+		keys = append(keys, v1alpha1.SecretKeyReference{Name: name, Key: valueKey})
 	}
 	var list []v1alpha1.Endpoint
 	for _, e := range s.endpoints {
@@ -110,11 +110,11 @@ func (s *Stage) declare(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.o.Namespace, Name: s.o.Pool},
 		Spec: v1alpha1.RelayPoolSpec{
 			Pool: v1alpha1.Pool{
-				Profile: v1alpha1.Profile{Name: shieldpool.Development().Name}, VerifyingKeyConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "circuit", Key: keyIn},
-				CheckIntervalSeconds: checkEvery,
+				Profile: v1alpha1.Profile{Name: shieldpool.Development().Name}, VerifyingKeyConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "circuit", Key: valueKey},
+				CheckIntervalSeconds: checkInterval,
 			},
 			Solana:      v1alpha1.Solana{Cluster: shieldpool.DevelopmentGenesisHash.String(), Endpoints: list},
-			Database:    v1alpha1.Database{URLSecretRef: v1alpha1.SecretKeyReference{Name: "database", Key: keyIn}},
+			Database:    v1alpha1.Database{URLSecretRef: v1alpha1.SecretKeyReference{Name: "database", Key: valueKey}},
 			FeePayers:   v1alpha1.FeePayers{SecretRefs: keys},
 			ViewingKeys: v1alpha1.ViewingKeys{CompliancePublicKey: s.Compliance},
 		},
@@ -127,7 +127,7 @@ func (s *Stage) declare(ctx context.Context) error {
 	return nil
 }
 
-// Operator is the address at which Prometheus scrapes the operator.
+// Operator returns the address at which Prometheus scrapes the operator.
 func (s *Stage) Operator() string { return s.operator.address }
 
 func (o *operator) close() error {

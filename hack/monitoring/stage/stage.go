@@ -23,11 +23,11 @@ import (
 type Options struct {
 	// Root is the checkout that the relay is built from, State an empty folder.
 	Root, State string
-	// Namespace and Pool are those of the RelayPool that the operator reconciles.
+	// Namespace and Pool are the namespace and name of the RelayPool that the operator reconciles.
 	Namespace, Pool string
 	// Slot is the slot duration of the chain.
 	Slot time.Duration
-	// Rate is the average of new spends a second.
+	// Rate is the average number of new spends a second.
 	Rate float64
 	// Progress receives a line for each event.
 	Progress io.Writer
@@ -44,18 +44,18 @@ const (
 	// inFlight bounds the clients.
 	inFlight = 200
 
-	readyWithin = time.Minute
-	chainName   = "endpoint-%d"
+	stealTimeout = time.Minute
+	chainName    = "endpoint-%d"
 )
 
-// relayFlags are the relays' flags. The hourly cap is never reached, the cap of transfers
-// soon is, and the concurrency leaves a queue in a burst.
+// relayFlags are the relays' flags. The hourly cap is never reached, the cap of transfers is
+// reached soon. With this concurrency a burst makes a queue.
 var relayFlags = []string{
 	"--database-max-connections=16", fmt.Sprintf("--fee-payer-min-balance=%d", minimum), "--spend-cap-hour=20000000000",
 	"--spend-cap-transfers-day=60000000", "--rate-limit=0", "--concurrency=6", "--log-format=json",
 }
 
-// Stage is a fleet that runs.
+// Stage is a running fleet.
 type Stage struct {
 	*sandbox.Sandbox
 	o         Options
@@ -169,7 +169,7 @@ func (s *Stage) makeLoad() error {
 // Relay is the address at which Prometheus scrapes one relay.
 type Relay struct{ Name, Operations string }
 
-// Relays are the addresses of all relays.
+// Relays returns the addresses of all relays.
 func (s *Stage) Relays() (all []Relay) {
 	for _, r := range s.relays {
 		all = append(all, Relay{r.Name, strings.TrimPrefix(r.Operations, "http://")})
@@ -177,7 +177,7 @@ func (s *Stage) Relays() (all []Relay) {
 	return all
 }
 
-// Close ends everything; what still runs is killed.
+// Close ends everything, and kills processes that still run.
 func (s *Stage) Close(ctx context.Context) error {
 	s.http.CloseIdleConnections()
 	return errors.Join(s.operator.close(), s.Sandbox.Close(ctx))
