@@ -18,7 +18,7 @@ func inputs() (left, right fr.Element, both []*big.Int) {
 	return left, right, []*big.Int{left.BigInt(new(big.Int)), right.BigInt(new(big.Int))}
 }
 
-func TestBothComputeTheSame(t *testing.T) {
+func TestPoseidonImplementationsAgree(t *testing.T) {
 	t.Parallel()
 	left, right, both := inputs()
 	want, err := poseidon.Hash(both)
@@ -27,7 +27,7 @@ func TestBothComputeTheSame(t *testing.T) {
 	}
 	got := merkle.Hash2(&left, &right)
 	if got.BigInt(new(big.Int)).Cmp(want) != 0 {
-		t.Errorf("relaypool hashes to %s, go-iden3-crypto to %s", got.String(), want)
+		t.Errorf("relaypool computes %s, go-iden3-crypto %s", got.String(), want)
 	}
 }
 

@@ -21,7 +21,7 @@ type client struct {
 	record *Record
 }
 
-// run ends when the spend has its outcome; false when it was stopped before.
+// run returns true when the spend has its outcome, false when the client was stopped before.
 func (c *client) run(ctx context.Context) bool {
 	if c.spend.swap != nil && !c.price(ctx) {
 		return false
@@ -40,7 +40,7 @@ func (c *client) run(ctx context.Context) bool {
 			return true
 		}
 	}
-	return true // an SDK gives up now
+	return true // an SDK gives up after so many proofs
 }
 
 // freshRoot asks relays in turn until one answers.
@@ -85,7 +85,7 @@ func (c *client) submitAndFollow(ctx context.Context, index int, q Request) (cod
 }
 
 // sendDirectly makes the wallet send the request to the chain itself, once, and returns a
-// function that waits for that.
+// function that waits until it is sent.
 func (c *client) sendDirectly(ctx context.Context, q Request) (wait func()) {
 	if !c.spend.sendsDirectly || c.Direct == nil {
 		return func() {}

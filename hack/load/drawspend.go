@@ -27,16 +27,16 @@ type spend struct {
 	call Call
 	// prefer is the Prefer header; empty for none.
 	prefer string
-	// patience is how long the client waits for one answer.
-	patience time.Duration
-	// hasIdempotencyKey sends an Idempotency-Key, again with each repeat.
+	// answerTimeout is how long the client waits for one answer.
+	answerTimeout time.Duration
+	// hasIdempotencyKey: the request and its repeats have an Idempotency-Key.
 	hasIdempotencyKey bool
-	// repeats sends an accepted request again, like a client that lost the answer.
+	// repeats: the client sends an accepted request again, as if it had lost the answer.
 	repeats bool
-	// sendsDirectly sends the spend to the chain as well, after a delay.
+	// sendsDirectly: the wallet also sends the spend to the chain, after directDelay.
 	sendsDirectly bool
 	directDelay   time.Duration
-	// reproves repeats with another proof of the same inputs.
+	// reproves: repeats have another proof of the same inputs.
 	reproves bool
 }
 
@@ -46,13 +46,13 @@ const (
 	// maxNoteSize and maxSwapNoteSize bound a note, so that two fit into a transaction with the accounts.
 	maxNoteSize, maxSwapNoteSize = 100, 80
 	// maxDirectDelay is about the time that a transaction takes to be confirmed, so that
-	// either of the two may land first.
+	// either transaction may land first.
 	maxDirectDelay = 1500 * time.Millisecond
 	// keyBytes is the randomness of an Idempotency-Key.
 	keyBytes = 16
 )
 
-// newSpend draws a spend of fresh notes. The same seed and number give the same.
+// newSpend draws a spend of fresh notes. The same seed and number give the same spend.
 func newSpend(o *Options, number int) *spend {
 	s := &spend{number: number, kind: shieldpool.KindTransfer, rand: rand.New(rand.NewPCG(o.Seed, uint64(number)))} //nolint:gosec // the number counts from 0; a schedule that repeats needs no secure randomness
 	r := s.rand
@@ -89,9 +89,9 @@ func (s *spend) withdraw() {
 	s.inputs.ExtDataHash = shieldpool.ExtDataHash(shieldpool.Destination{Recipient: s.recipient})
 }
 
-// toSwap makes a withdrawal a swap that has no price yet.
+// toSwap turns a withdrawal into a swap that has no price yet.
 func (s *spend) toSwap(o *Options) {
-	net, _ := o.Market.Pool.Profile.Fees.Net(s.inputs.Gross()) // the least amount is above the fee
+	net, _ := o.Market.Pool.Profile.Fees.Net(s.inputs.Gross()) // every amount is above the fee
 	s.swap = &Swap{Lamports: net, Unreachable: s.rand.Float64() < o.Unreachable, Digits: s.rand.IntN(2) == 0}
 }
 
@@ -107,7 +107,7 @@ func (s *spend) request() Request {
 
 func (s *spend) drawBehaviour(o *Options) {
 	r := s.rand
-	s.call, s.patience = CallTransact, o.Timeout
+	s.call, s.answerTimeout = CallTransact, o.Timeout
 	if s.swap != nil {
 		s.call = CallSwap
 	}
@@ -117,7 +117,7 @@ func (s *spend) drawBehaviour(o *Options) {
 	case 3, 4:
 		s.prefer = "wait=2"
 	case 5:
-		s.prefer, s.patience = "wait=1", o.Timeout/10 // the client often gives up before the answer
+		s.prefer, s.answerTimeout = "wait=1", o.Timeout/10 // the client often gives up before the answer
 	case 6, 7:
 		if s.kind == shieldpool.KindWithdrawal {
 			s.call = CallWithdraw
@@ -130,8 +130,8 @@ func (s *spend) drawBehaviour(o *Options) {
 	s.reproves = r.IntN(2) == 0
 }
 
-// rival makes a spend of the first nullifier of another spend, as a wallet does that
-// runs on two machines.
+// rival makes another spend with the same first nullifier, as a wallet on two machines may
+// do.
 func (s *spend) rival(o *Options, number int) *spend {
 	other := newSpend(o, number)
 	other.inputs.Nullifiers[0] = s.inputs.Nullifiers[0]

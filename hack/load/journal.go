@@ -29,20 +29,20 @@ type Answer struct {
 	// Relay is the index of the relay among Options.Relays.
 	Relay int
 	Call  Call
-	// Status is the HTTP status. It is 0 when no complete answer came: Fault is then
+	// Status is the HTTP status. It is 0 without a complete answer: Fault is then
 	// the kind of failure, and the submission may have been accepted all the same.
 	Status int
 	Fault  string
 
-	// RequestID is the submission's; zero when the answer names none.
+	// RequestID is the submission's id; zero if the answer has none.
 	RequestID uuid.UUID
-	// State is pending, processing, completed, failed or, of /withdraw, queued;
+	// State is pending, processing, completed, failed or, for /withdraw, queued;
 	// empty when the answer has none.
 	State string
 	// Code is the machine code of a refusal or of a failed submission.
 	Code string
-	// Signature is base58; empty until the submission is completed, of a swap
-	// until its first leg is.
+	// Signature is base58; empty until the submission, or a swap's first leg, is
+	// completed.
 	Signature             string
 	Slot                  uint64
 	Finalized, RolledBack bool
@@ -120,7 +120,7 @@ type Record struct {
 
 // Progress counts what the answers to clients report, each submission once.
 type Progress struct {
-	// Spends counts the spends begun, Running the spends under way.
+	// Spends counts the started spends, Running the unfinished ones.
 	Spends, Running int
 	// Accepted counts submissions with a 2xx; Completed, Finalized and Failed count
 	// their states in the answers that clients got.
@@ -128,7 +128,7 @@ type Progress struct {
 	// Refunded counts swaps that returned their lamports; they count neither as
 	// completed nor as failed.
 	Refunded int
-	// Stale counts answers root_not_found, Busy those of 503 and 429, Silent
+	// Stale counts answers with root_not_found, Busy answers with 503 or 429, Silent
 	// requests without an answer.
 	Stale, Busy, Silent int
 }
@@ -150,7 +150,7 @@ type knownState struct {
 
 func newJournal() *Journal { return &Journal{states: make(map[uuid.UUID]knownState)} }
 
-// Records gives a copy of everything so far.
+// Records returns a copy of all records.
 func (j *Journal) Records() []Record {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -167,7 +167,7 @@ func (j *Journal) Records() []Record {
 	return out
 }
 
-// Progress gives the counts so far.
+// Progress returns the counts so far.
 func (j *Journal) Progress() Progress {
 	j.mu.Lock()
 	defer j.mu.Unlock()

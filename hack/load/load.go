@@ -1,10 +1,10 @@
-// Package load plays the clients of relays: each proves, submits, repeats requests
-// without an answer, proves again when its root was evicted, and polls, as SDKs do.
+// Package load simulates clients of relays. Like an SDK, each proves, submits, repeats
+// requests without an answer, proves again when its root was evicted, and polls.
 // The proofs are simulated, so that many clients fit beside the relays on one
 // machine; everything else is what a client does.
 //
-// All answers to clients go into a journal, with which database and chain can be
-// compared.
+// All answers to clients go into a journal, to be compared with the database and the
+// chain.
 package load
 
 import (
@@ -22,40 +22,40 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Options configure a Load. Those without a default are required.
+// Options configure a Load. Options without a default are required.
 type Options struct {
 	// Relays are base URLs without a slash at the end.
 	Relays    []string
 	Simulator *simulator.Simulator
 	// Mint is the asset that is spent.
 	Mint shieldpool.Mint
-	// Seed determines every draw: notes, manners, pauses.
+	// Seed determines every random choice: notes, behaviour, pauses.
 	Seed uint64
 	HTTP *http.Client
 	Now  func() time.Time
 
 	// Rate is the number of new spends a second on average; SetRate changes it.
 	Rate float64
-	// InFlight bounds the spends under way; no more are begun.
+	// InFlight bounds the unfinished spends; further spends are omitted.
 	InFlight int
 	// Swaps is the share of spends, from 0 to 1, that are swaps, at Market.
 	// Withdrawals is the share of withdrawals among the other spends; the rest are transfers.
 	Swaps, Withdrawals float64
-	// Unreachable is the share of swaps, from 0 to 1, whose minimum no market
-	// reaches: they must end as refunds.
+	// Unreachable is the share of swaps, from 0 to 1, whose minimum output the market
+	// never offers: they must end as refunds.
 	Unreachable float64
 	Market      *Market
 	// Rivals is the share of spends, from 0 to 1, that another client makes a
 	// second time, with other outputs.
 	Rivals float64
-	// DirectShare is the share of spends, from 0 to 1, whose wallet sends them to the
-	// chain itself in addition to the relay, by Direct; without that function there
-	// are none. No wallet sends a swap: if a swap lands before the relay has accepted
-	// it, nobody executes its second leg.
+	// DirectShare is the share of spends, from 0 to 1, that the wallet sends not only to
+	// the relay but also to the chain, by Direct. Without Direct there are none. A swap is
+	// never sent directly: if it lands before the relay has accepted it, nobody executes
+	// its second leg.
 	DirectShare float64
 	Direct      func(context.Context, *Request)
-	// PollMin and PollMax bound the pause between two requests of /status; 0 is 2 s
-	// and 5 s, as SDKs have it.
+	// PollMin and PollMax bound the pause between two polls of /status; the default is 2 s
+	// and 5 s, as in SDKs.
 	PollMin, PollMax time.Duration
 	// Timeout is how long a client waits for one answer; 0 is 40 s.
 	Timeout time.Duration
@@ -64,7 +64,7 @@ type Options struct {
 	Backoff, PauseMax time.Duration
 }
 
-// Load is a crowd of clients.
+// Load is a set of clients.
 type Load struct {
 	Options
 	journal *Journal
@@ -93,7 +93,7 @@ func New(o Options) (*Load, error) {
 	case o.Rate < 0 || o.InFlight < 1:
 		return nil, fmt.Errorf("load options: Rate %g and InFlight %d, expected 0 or more and 1 or more", o.Rate, o.InFlight)
 	case o.PollMin <= 0 || o.PollMax < o.PollMin || o.Timeout <= 0 || o.Backoff <= 0 || o.PauseMax <= 0:
-		return nil, fmt.Errorf("load options: PollMin %s, PollMax %s, Patience %s, Backoff %s and PauseMax %s, expected more than 0 and the first two ascending", o.PollMin, o.PollMax, o.Timeout, o.Backoff, o.PauseMax)
+		return nil, fmt.Errorf("load options: PollMin %s, PollMax %s, Timeout %s, Backoff %s and PauseMax %s, expected more than 0 and the first two ascending", o.PollMin, o.PollMax, o.Timeout, o.Backoff, o.PauseMax)
 	}
 	if err := o.Market.check(o.Swaps); err != nil {
 		return nil, err
@@ -111,24 +111,24 @@ func (l *Load) SetRate(perSecond float64) { l.rate.Store(math.Float64bits(perSec
 
 const idle = 100 * time.Millisecond
 
-// Run begins spends until arrivals ends, and returns when every client has its
-// outcome or has given up, or when ctx ends, which stops them where they are.
+// Run starts spends until arrivals ends. It returns when every client has its outcome or
+// has given up. The end of ctx stops all clients at once.
 // Spends arrive as a Poisson process, in bursts and gaps as independent clients do.
 func (l *Load) Run(ctx, arrivals context.Context) {
 	r := rand.New(rand.NewPCG(l.Seed, math.MaxUint64)) //nolint:gosec // a schedule that repeats needs no secure randomness
 	var clients sync.WaitGroup
-	places := make(chan struct{}, l.InFlight)
-	begin := func(s *spend) {
+	capacity := make(chan struct{}, l.InFlight)
+	start := func(s *spend) {
 		select {
-		case places <- struct{}{}:
+		case capacity <- struct{}{}:
 		default:
-			return // InFlight spends are under way
+			return // InFlight spends are unfinished
 		}
 		record := l.journal.begin(s)
 		clients.Go(func() {
 			c := &client{Load: l, spend: s, record: record}
 			l.journal.end(record, c.run(ctx))
-			<-places
+			<-capacity
 		})
 	}
 	for number := 0; ; number++ {
@@ -144,10 +144,10 @@ func (l *Load) Run(ctx, arrivals context.Context) {
 			continue
 		}
 		s := newSpend(&l.Options, number)
-		begin(s)
+		start(s)
 		if r.Float64() < l.Rivals {
 			number++
-			begin(s.rival(&l.Options, number))
+			start(s.rival(&l.Options, number))
 		}
 	}
 	clients.Wait()

@@ -25,8 +25,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// relay is a relay that a test scripts. It answers /merkle-root by itself, with
-// a root that counts up.
+// relay is a fake relay. Each query of /merkle-root returns the next number.
 type relay struct {
 	t *testing.T
 	// submit answers the nth submission, counted from 0; status the nth poll.
@@ -35,7 +34,7 @@ type relay struct {
 
 	mu       sync.Mutex
 	roots    int
-	looks    int
+	polls    int
 	received []received
 }
 
@@ -53,8 +52,8 @@ func (r *relay) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		r.roots++
 		fmt.Fprintf(w, `{"root":"%064x","merkle_tree":"x","next_index":1,"slot":1}`, r.roots)
 	case strings.HasPrefix(q.URL.Path, "/status/"):
-		r.looks++
-		r.status(w, r.looks-1)
+		r.polls++
+		r.status(w, r.polls-1)
 	default:
 		raw, err := io.ReadAll(q.Body)
 		if err != nil {
@@ -62,7 +61,7 @@ func (r *relay) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 		}
 		got := received{path: q.URL.Path, prefer: q.Header.Get("Prefer"), key: q.Header.Get("Idempotency-Key"), raw: string(raw)}
 		if err := json.Unmarshal(raw, &got.body); err != nil {
-			r.t.Errorf("a submission is not the interface's: %v", err)
+			r.t.Errorf("a submission does not parse: %v", err)
 		}
 		r.received = append(r.received, got)
 		r.submit(w, len(r.received)-1)
@@ -107,8 +106,8 @@ func options(t *testing.T, urls ...string) load.Options {
 	}
 }
 
-// one runs one client against the relay until it ends and returns its record.
-func one(t *testing.T, r *relay, change func(*load.Options)) (load.Record, load.Progress) {
+// runClient runs one client against the relay until the client ends, and returns its record.
+func runClient(t *testing.T, r *relay, change func(*load.Options)) (load.Record, load.Progress) {
 	t.Helper()
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
@@ -132,7 +131,7 @@ func one(t *testing.T, r *relay, change func(*load.Options)) (load.Record, load.
 	}()
 	l.Run(ctx, arrivals)
 	if ctx.Err() != nil {
-		t.Fatal("the client did not come to an end")
+		t.Fatal("the client did not end")
 	}
 	return l.Journal().Records()[0], l.Journal().Progress()
 }
@@ -146,7 +145,7 @@ func codes(r *load.Record) (out []string) {
 	return out
 }
 
-func TestAnAcceptedSubmissionIsFollowedUntilItIsFinal(t *testing.T) {
+func TestAcceptedSubmissionIsPolledUntilItIsFinal(t *testing.T) {
 	t.Parallel()
 	r := &relay{t: t, submit: accept, status: func(w http.ResponseWriter, n int) {
 		switch n {
@@ -160,7 +159,7 @@ func TestAnAcceptedSubmissionIsFollowedUntilItIsFinal(t *testing.T) {
 			final(w, n)
 		}
 	}}
-	record, progress := one(t, r, nil)
+	record, progress := runClient(t, r, nil)
 	want := []string{"transact 202 pending", "status 200 processing", "status 503 database_unavailable", "status 200 completed", "status 200 completed"}
 	got := codes(&record)
 	got[0] = strings.Replace(got[0], "withdraw", "transact", 1)
@@ -169,14 +168,14 @@ func TestAnAcceptedSubmissionIsFollowedUntilItIsFinal(t *testing.T) {
 	}
 	last := record.Requests[0].Answers[4]
 	if !record.Ended || !last.Finalized || last.Signature != "sig" || last.Slot != 9 || last.RequestID != request {
-		t.Errorf("ended %t with %+v", record.Ended, last)
+		t.Errorf("ended %t with %+v; want true, and a finalized answer with signature and slot", record.Ended, last)
 	}
 	if progress.Accepted != 1 || progress.Completed != 1 || progress.Finalized != 1 || progress.Failed != 0 || progress.Running != 0 {
-		t.Errorf("progress %+v", progress)
+		t.Errorf("progress %+v, want one finalized submission", progress)
 	}
 }
 
-func TestAStaleRootIsProvenAgainAgainstANewOne(t *testing.T) {
+func TestClientProvesAgainAfterAStaleRoot(t *testing.T) {
 	t.Parallel()
 	r := &relay{t: t, status: final, submit: func(w http.ResponseWriter, n int) {
 		if n < 3 {
@@ -185,7 +184,7 @@ func TestAStaleRootIsProvenAgainAgainstANewOne(t *testing.T) {
 		}
 		accept(w, n)
 	}}
-	record, progress := one(t, r, nil)
+	record, progress := runClient(t, r, nil)
 	if len(record.Requests) != 4 || progress.Stale != 3 {
 		t.Fatalf("%d requests and %d stale answers, want 4 and 3", len(record.Requests), progress.Stale)
 	}
@@ -198,10 +197,10 @@ func TestAStaleRootIsProvenAgainAgainstANewOne(t *testing.T) {
 	}
 }
 
-func TestAClientGivesUpAfterSixteenStaleRoots(t *testing.T) {
+func TestClientGivesUpAfterSixteenStaleRoots(t *testing.T) {
 	t.Parallel()
 	r := &relay{t: t, submit: func(w http.ResponseWriter, _ int) { refuse(w, 400, "root_not_found") }}
-	record, _ := one(t, r, nil)
+	record, _ := runClient(t, r, nil)
 	if len(record.Requests) != 16 || !record.Ended {
 		t.Errorf("%d requests, ended %t; want 16 and true", len(record.Requests), record.Ended)
 	}
@@ -225,7 +224,7 @@ func TestUnansweredRequestsAreRepeatedByteForByte(t *testing.T) {
 			accept(w, n)
 		}
 	}}
-	record, progress := one(t, r, nil)
+	record, progress := runClient(t, r, nil)
 	if len(record.Requests) != 1 {
 		t.Fatalf("%d requests, want one that is repeated", len(record.Requests))
 	}
@@ -248,7 +247,7 @@ func TestUnansweredRequestsAreRepeatedByteForByte(t *testing.T) {
 	}
 }
 
-func TestAnswersEnd(t *testing.T) {
+func TestFinalAnswersEndTheSpend(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		submit, status   func(http.ResponseWriter, int)
@@ -259,14 +258,14 @@ func TestAnswersEnd(t *testing.T) {
 			submit:   func(w http.ResponseWriter, _ int) { refuse(w, 409, "nullifier_spent") },
 			wantCode: "nullifier_spent",
 		},
-		"an accepted submission that fails ends it": {
+		"a failed submission ends the spend": {
 			submit: accept,
 			status: func(w http.ResponseWriter, _ int) {
 				fmt.Fprintf(w, `{"success":true,"data":{"request_id":%q,"status":"failed","error":"x","error_code":"nullifier_spent"}}`, request)
 			},
 			wantCode: "nullifier_spent", accepted: 1, failed: 1,
 		},
-		"a submission that is not known any more ends it": {
+		"an unknown submission ends the spend": {
 			submit:   accept,
 			status:   func(w http.ResponseWriter, _ int) { refuse(w, 404, "not_found") },
 			wantCode: "not_found", accepted: 1,
@@ -275,7 +274,7 @@ func TestAnswersEnd(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			record, progress := one(t, &relay{t: t, submit: tc.submit, status: tc.status}, nil)
+			record, progress := runClient(t, &relay{t: t, submit: tc.submit, status: tc.status}, nil)
 			answers := record.Requests[0].Answers
 			if got := answers[len(answers)-1].Code; got != tc.wantCode || !record.Ended {
 				t.Errorf("ended %t with code %q, want %q", record.Ended, got, tc.wantCode)
@@ -287,8 +286,8 @@ func TestAnswersEnd(t *testing.T) {
 	}
 }
 
-// crowd runs many clients for a while against a relay that accepts everything.
-func crowd(t *testing.T, r *relay, change func(*load.Options)) *load.Load {
+// runClients runs at least 120 clients against a relay.
+func runClients(t *testing.T, r *relay, change func(*load.Options)) *load.Load {
 	t.Helper()
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
@@ -315,14 +314,14 @@ func crowd(t *testing.T, r *relay, change func(*load.Options)) *load.Load {
 	return l
 }
 
-func TestACrowdHasEveryManner(t *testing.T) {
+func TestClientsShowEveryBehaviour(t *testing.T) {
 	t.Parallel()
 	r := &relay{t: t, submit: accept, status: final}
 	var mu sync.Mutex
-	strays := 0
-	l := crowd(t, r, func(o *load.Options) {
+	directSends := 0
+	l := runClients(t, r, func(o *load.Options) {
 		o.Rivals, o.DirectShare = 0.3, 0.2
-		o.Direct = func(context.Context, *load.Request) { mu.Lock(); strays++; mu.Unlock() }
+		o.Direct = func(context.Context, *load.Request) { mu.Lock(); directSends++; mu.Unlock() }
 	})
 	seen := map[string]bool{}
 	first := map[string]string{}
@@ -343,10 +342,10 @@ func TestACrowdHasEveryManner(t *testing.T) {
 		"notes true", "notes false", "repeated with the same proof true", "repeated with the same proof false",
 	} {
 		if !seen[want] {
-			t.Errorf("nobody did %q", want)
+			t.Errorf("no client did %q", want)
 		}
 	}
-	if strays == 0 {
+	if directSends == 0 {
 		t.Error("no wallet sent its spend to the chain itself")
 	}
 	nullifiers := map[[32]byte]int{}
@@ -358,7 +357,7 @@ func TestACrowdHasEveryManner(t *testing.T) {
 		}
 	}
 	if rivals == 0 {
-		t.Error("nobody had a rival")
+		t.Error("no spend had a rival")
 	}
 }
 
@@ -378,7 +377,7 @@ func TestRequestsAreValid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, record := range crowd(t, &relay{t: t, submit: accept, status: final}, nil).Journal().Records() {
+	for _, record := range runClients(t, &relay{t: t, submit: accept, status: final}, nil).Journal().Records() {
 		for _, q := range record.Requests {
 			in, err := shieldpool.ParsePublicInputs(q.Inputs.Bytes())
 			if err != nil {
@@ -419,10 +418,10 @@ func TestRequestsAreValid(t *testing.T) {
 	}
 }
 
-func TestTheSeedDecidesTheSpends(t *testing.T) {
+func TestSameSeedGivesSameSpends(t *testing.T) {
 	t.Parallel()
 	spends := func(seed uint64) (out [][]byte) {
-		l := crowd(t, &relay{t: t, submit: accept, status: final}, func(o *load.Options) { o.Seed = seed })
+		l := runClients(t, &relay{t: t, submit: accept, status: final}, func(o *load.Options) { o.Seed = seed })
 		for _, record := range l.Journal().Records() {
 			nullifiers := record.Requests[0].Inputs.Nullifiers
 			out = append(out, slices.Concat(nullifiers[0][:], nullifiers[1][:]))
@@ -439,14 +438,14 @@ func TestTheSeedDecidesTheSpends(t *testing.T) {
 		}
 	}
 	if common < n {
-		t.Errorf("two crowds of one seed have %d spends in common, want %d", common, n)
+		t.Errorf("two runs with one seed have %d spends in common, want %d", common, n)
 	}
 	if slices.ContainsFunc(other, func(o []byte) bool { return bytes.Equal(first[0], o) }) {
 		t.Error("another seed spends the same notes")
 	}
 }
 
-func TestAStoppedClientHasNotEnded(t *testing.T) {
+func TestStoppedClientIsNotRecordedAsEnded(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})
 	var once sync.Once
@@ -465,10 +464,10 @@ func TestAStoppedClientHasNotEnded(t *testing.T) {
 	l.Run(ctx, ctx)
 	records := l.Journal().Records()
 	if len(records) == 0 || records[0].Ended {
-		t.Errorf("%d records, the first one ended; want one that did not", len(records))
+		t.Errorf("%d records; want at least one, and the first not ended", len(records))
 	}
 	if p := l.Journal().Progress(); p.Running != 0 {
-		t.Errorf("%d clients run after Run has returned", p.Running)
+		t.Errorf("%d clients still run after the end of Run", p.Running)
 	}
 }
 
@@ -478,13 +477,13 @@ func TestNewRefusesInvalidOptions(t *testing.T) {
 		change func(*load.Options)
 		want   string
 	}{
-		"no relays":           {func(o *load.Options) { o.Relays = nil }, "are required"},
-		"no clock":            {func(o *load.Options) { o.Now = nil }, "are required"},
-		"no place for anyone": {func(o *load.Options) { o.InFlight = 0 }, "InFlight 0"},
-		"a negative rate":     {func(o *load.Options) { o.Rate = -1 }, "Rate -1"},
-		"swaps, no market":    {func(o *load.Options) { o.Swaps = 0.1 }, "Market is missing"},
-		"half a market":       {func(o *load.Options) { o.Market = &load.Market{} }, "Pool, Mint and Quote are required"},
-		"polls out of order":  {func(o *load.Options) { o.PollMax = o.PollMin / 2 }, "ascending"},
+		"no relays":              {func(o *load.Options) { o.Relays = nil }, "are required"},
+		"no clock":               {func(o *load.Options) { o.Now = nil }, "are required"},
+		"no capacity":            {func(o *load.Options) { o.InFlight = 0 }, "InFlight 0"},
+		"a negative rate":        {func(o *load.Options) { o.Rate = -1 }, "Rate -1"},
+		"swaps without a market": {func(o *load.Options) { o.Swaps = 0.1 }, "Market is missing"},
+		"an incomplete market":   {func(o *load.Options) { o.Market = &load.Market{} }, "Pool, Mint and Quote are required"},
+		"polls out of order":     {func(o *load.Options) { o.PollMax = o.PollMin / 2 }, "ascending"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// defaultMinimumBPS is the part of a quote that wallets require as their minimum: 99 %.
+	// defaultMinimumBPS is the share of a quote that wallets require as their minimum: 99 %.
 	defaultMinimumBPS = 9_900
-	// unreachable is the factor between the quote and a minimum that no market
-	// reaches.
+	// unreachable is the factor between the quote and a minimum that the market never
+	// offers.
 	unreachable = 1000
 )
 
@@ -26,10 +26,10 @@ type Market struct {
 	Pool *shieldpool.Pool
 	// Mint is the mint that clients buy.
 	Mint solana.PublicKey
-	// Quote returns the output of the mint for an amount of lamports now, in its
-	// smallest unit, as the method of trade.Router.
+	// Quote returns the current output of the mint for an amount of lamports, in the mint's
+	// smallest unit, like trade.Router.Quote.
 	Quote func(ctx context.Context, mint solana.PublicKey, lamports uint64) (out uint64, err error)
-	// MinimumBPS is the part of a quote that clients require as their minimum, in
+	// MinimumBPS is the share of a quote that clients require as their minimum, in
 	// basis points; 0 is 9 900.
 	MinimumBPS uint64
 }
@@ -56,8 +56,8 @@ type Swap struct {
 	State solana.PublicKey
 	// Quoted is the router's quote when the client chose its minimum.
 	Quoted uint64
-	// Unreachable says that the minimum is above what any market gives, so that
-	// only a refund is right.
+	// Unreachable says that the minimum is above every price of the market, so that only a
+	// refund is correct.
 	Unreachable bool
 	// Digits sends the minimum as a JSON number instead of a string.
 	Digits bool

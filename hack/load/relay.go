@@ -45,7 +45,7 @@ type body struct {
 	} `json:"data"`
 }
 
-// swapBody are the fields of answers about swaps: at the top, in data, or in both.
+// swapBody has the fields of answers about swaps: at the top, in data, or in both.
 type swapBody struct {
 	SwapState       string `json:"swap_state_pda"`
 	Nullifier       string `json:"nullifier"`
@@ -97,7 +97,7 @@ func (l *Load) submit(ctx context.Context, s *spend, q *Request, proof, relay in
 	if s.call == CallWithdraw {
 		path = contract.WithdrawPath
 	}
-	return l.ask(ctx, s.call, relay, http.MethodPost, path, header, raw, s.patience)
+	return l.ask(ctx, s.call, relay, http.MethodPost, path, header, raw, s.answerTimeout)
 }
 
 func (l *Load) status(ctx context.Context, id uuid.UUID, relay int) *Answer {
@@ -109,9 +109,9 @@ func (l *Load) status(ctx context.Context, id uuid.UUID, relay int) *Answer {
 	return a
 }
 
-func (l *Load) ask(ctx context.Context, call Call, relay int, method, path string, header http.Header, raw []byte, patience time.Duration) *Answer {
+func (l *Load) ask(ctx context.Context, call Call, relay int, method, path string, header http.Header, raw []byte, timeout time.Duration) *Answer {
 	a := &Answer{Sent: l.Now(), Relay: relay, Call: call}
-	status, retryAfter, content, err := l.exchange(ctx, relay, method, path, header, raw, patience)
+	status, retryAfter, content, err := l.exchange(ctx, relay, method, path, header, raw, timeout)
 	a.At = l.Now()
 	if err != nil {
 		a.Fault = faultOf(err)
@@ -141,15 +141,15 @@ func (l *Load) ask(ctx context.Context, call Call, relay int, method, path strin
 	return a
 }
 
-// exchange is one HTTP request with its whole answer.
-func (l *Load) exchange(ctx context.Context, relay int, method, path string, header http.Header, raw []byte, patience time.Duration) (status int, retryAfter time.Duration, content []byte, err error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// exchange sends one HTTP request and reads its whole answer.
+func (l *Load) exchange(ctx context.Context, relay int, method, path string, header http.Header, raw []byte, timeout time.Duration) (status int, retryAfter time.Duration, content []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, l.Relays[relay]+path, bytes.NewReader(raw))
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	// The journal has to record each try, so the client does the repeating: net/http
+	// Only the client may repeat a request, so that the journal has each try: net/http
 	// would repeat a request with an Idempotency-Key by itself.
 	request.GetBody = nil
 	for name, values := range header {
@@ -169,9 +169,9 @@ func (l *Load) exchange(ctx context.Context, relay int, method, path string, hea
 
 // faultOf names the kind of a failure, without the addresses in its text.
 func faultOf(err error) string {
-	var timeout net.Error
+	var netErr net.Error
 	switch {
-	case errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &netErr) && netErr.Timeout(), errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
 	case errors.Is(err, context.Canceled):
 		return "stopped"
@@ -190,7 +190,7 @@ func (l *Load) root(ctx context.Context, relay int) (root [32]byte, err error) {
 		return root, fmt.Errorf("GET %s answered %d", contract.MerkleRootPath, status)
 	}
 	if err := json.Unmarshal(content, &answer); err != nil {
-		return root, fmt.Errorf("GET %s answered what is not its JSON", contract.MerkleRootPath)
+		return root, fmt.Errorf("GET %s answered invalid JSON", contract.MerkleRootPath)
 	}
 	if n, err := hex.Decode(root[:], []byte(answer.Root)); err != nil || n != len(root) {
 		return root, fmt.Errorf("GET %s answered a root of %d characters, expected %d", contract.MerkleRootPath, len(answer.Root), 2*len(root))

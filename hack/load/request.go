@@ -12,13 +12,13 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// NewRequest makes a request for a spend of fresh notes, as the clients of Run do. It is for
-// callers with a schedule of their own, such as a benchmark. The same options, number
-// and root give the same request. It is never a swap.
+// NewRequest makes a request for a spend of fresh notes, as the clients of Run do, but never
+// a swap. It is for callers with a schedule of their own, such as a benchmark. The same
+// options, number and root give the same request.
 func (o *Options) NewRequest(number int, root [32]byte) Request {
 	plain := *o
 	plain.Swaps = 0
-	return o.proven(newSpend(&plain, number), root)
+	return o.prove(newSpend(&plain, number), root)
 }
 
 // NewSwapRequest is NewRequest for a swap. The minimum output follows the price of
@@ -37,17 +37,17 @@ func (o *Options) NewSwapRequest(ctx context.Context, number int, root [32]byte,
 	if err := s.price(o.Market, quoted); err != nil {
 		return Request{}, err
 	}
-	return o.proven(s, root), nil
+	return o.prove(s, root), nil
 }
 
-func (o *Options) proven(s *spend, root [32]byte) Request {
+func (o *Options) prove(s *spend, root [32]byte) Request {
 	q := s.request()
 	q.Inputs.Root = root
 	q.Proofs = [][shieldpool.ProofLength]byte{o.Simulator.Prove(&q.Inputs, 0)}
 	return q
 }
 
-// Path is the route that takes the request and waits for its outcome.
+// Path returns the route that accepts the request and waits for its outcome.
 func (q *Request) Path() string {
 	if q.Swap != nil {
 		return contract.TransactSwapPath
@@ -55,7 +55,7 @@ func (q *Request) Path() string {
 	return contract.TransactPath
 }
 
-// Body is the JSON for Path with one of the request's proofs.
+// Body returns the JSON for Path with one of the request's proofs.
 func (q *Request) Body(proof int) ([]byte, error) {
 	if q.Swap != nil {
 		return q.swapBody(proof)

@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-func TestADrawnRequestIsWhole(t *testing.T) {
+func TestNewRequestIsComplete(t *testing.T) {
 	t.Parallel()
 	o := options(t, "http://unused")
 	o.Withdrawals = 0.5
@@ -23,10 +23,10 @@ func TestADrawnRequestIsWhole(t *testing.T) {
 	for number := range 20 {
 		q := o.NewRequest(number, root)
 		if diff := cmp.Diff(q, o.NewRequest(number, root)); diff != "" {
-			t.Errorf("request %d differs when it is drawn again:\n%s", number, diff)
+			t.Errorf("request %d differs on the second call:\n%s", number, diff)
 		}
 		if q.Inputs.Root != root {
-			t.Errorf("request %d is of root %x, want %x", number, q.Inputs.Root, root)
+			t.Errorf("request %d has root %x, want %x", number, q.Inputs.Root, root)
 		}
 		verify(t, key, &q)
 		call := shieldpool.Call{Inputs: &q.Inputs}
@@ -34,7 +34,7 @@ func TestADrawnRequestIsWhole(t *testing.T) {
 		checkBody(t, &q)
 	}
 	if len(kinds) != 2 {
-		t.Errorf("20 requests were %v, want transfers and withdrawals", kinds)
+		t.Errorf("20 requests have the kinds %v, want transfers and withdrawals", kinds)
 	}
 }
 
@@ -73,7 +73,7 @@ func checkBody(t *testing.T, q *load.Request) {
 	}
 	var body openapi.TransactRequest
 	if err := json.Unmarshal(raw, &body); err != nil {
-		t.Fatalf("the body is not the interface's: %v", err)
+		t.Fatalf("the body does not parse: %v", err)
 	}
 	recipient := ""
 	if body.Recipient != nil {

@@ -35,8 +35,8 @@ func market(t *testing.T) *load.Market {
 	}}
 }
 
-// swaps makes all clients swap.
-func swaps(t *testing.T, more func(*load.Options)) func(*load.Options) {
+// onlySwaps makes all clients swap.
+func onlySwaps(t *testing.T, more func(*load.Options)) func(*load.Options) {
 	return func(o *load.Options) {
 		o.Swaps, o.Market = 1, market(t)
 		if more != nil {
@@ -55,17 +55,17 @@ func funded(w http.ResponseWriter, _ int) {
 	fmt.Fprintf(w, `{"success":true,"request_id":%q,"signature":"leg","swap_state_pda":"pda","nullifier":"00ff","data":{"request_id":%q,%s},"error":null}`, request, request, fundedLeg)
 }
 
-// looks answers the nth poll with the nth text, and then with the last one.
-func looks(texts ...string) func(http.ResponseWriter, int) {
+// statuses answers the nth poll with the nth text, and later polls with the last text.
+func statuses(texts ...string) func(http.ResponseWriter, int) {
 	return func(w http.ResponseWriter, n int) {
 		fmt.Fprintf(w, `{"success":true,"data":{"request_id":%q,%s},"error":null}`, request, texts[min(n, len(texts)-1)])
 	}
 }
 
-func TestASwapIsFollowedToItsTokens(t *testing.T) {
+func TestSwapIsPolledUntilItsExecutionIsFinal(t *testing.T) {
 	t.Parallel()
-	r := &relay{t: t, submit: funded, status: looks(fundedLeg+`,"swap_waits":"swap_price"`, executedLeg, executedLeg+`,"finalized":true`)}
-	record, progress := one(t, r, swaps(t, nil))
+	r := &relay{t: t, submit: funded, status: statuses(fundedLeg+`,"swap_waits":"swap_price"`, executedLeg, executedLeg+`,"finalized":true`)}
+	record, progress := runClient(t, r, onlySwaps(t, nil))
 	q := record.Requests[0]
 	state, _, err := market(t).Pool.SwapState(q.Inputs.Nullifiers[0])
 	if err != nil {
@@ -93,75 +93,75 @@ func TestASwapIsFollowedToItsTokens(t *testing.T) {
 		{Phase: "executed", SwapSignature: "swap", TimeoutSlot: 205},
 		{Phase: "executed", SwapSignature: "swap", TimeoutSlot: 205},
 	}, last); diff != "" {
-		t.Errorf("looks (-want +got):\n%s", diff)
+		t.Errorf("last three answers (-want +got):\n%s", diff)
 	}
 	first, end := q.Answers[0], q.Answers[len(q.Answers)-1]
 	if !first.Accepted() || first.Call != load.CallSwap || first.Signature != "leg" || first.Executed() || !end.Executed() || !end.Finalized || !record.Ended {
-		t.Errorf("began with %+v, ended %t with %+v", first, record.Ended, end)
+		t.Errorf("first answer %+v, ended %t with %+v; want an accepted swap and a finalized execution", first, record.Ended, end)
 	}
 	if progress.Accepted != 1 || progress.Finalized != 1 || progress.Refunded != 0 || progress.Failed != 0 {
-		t.Errorf("progress %+v, want one that is final", progress)
+		t.Errorf("progress %+v, want one finalized submission", progress)
 	}
 	if r.received[0].path != "/transact_swap" {
-		t.Errorf("sent to %s", r.received[0].path)
+		t.Errorf("sent to %s, want /transact_swap", r.received[0].path)
 	}
 }
 
-func TestARefundIsNoFailureAndIsFollowedUntilItIsFinal(t *testing.T) {
+func TestSwapIsPolledUntilItsRefundIsFinal(t *testing.T) {
 	t.Parallel()
-	r := &relay{t: t, submit: funded, status: looks(refundedLeg, fundedLeg, refundedLeg, refundedLeg+`,"finalized":true`)}
-	record, progress := one(t, r, swaps(t, func(o *load.Options) { o.Unreachable = 1 }))
+	r := &relay{t: t, submit: funded, status: statuses(refundedLeg, fundedLeg, refundedLeg, refundedLeg+`,"finalized":true`)}
+	record, progress := runClient(t, r, onlySwaps(t, func(o *load.Options) { o.Unreachable = 1 }))
 	q := record.Requests[0]
 	if !q.Swap.Unreachable || q.Swap.Terms.MinOutput != 1000*q.Swap.Quoted {
 		t.Errorf("swap %+v, want a minimum of a thousand times the quote", q.Swap)
 	}
 	end := q.Answers[len(q.Answers)-1]
-	if !end.Refunded() || end.Failed() || !end.Finalized || end.RefundSignature != "back" || end.Signature != "leg" || r.looks != 4 {
-		t.Errorf("ended after %d looks with %+v", r.looks, end)
+	if !end.Refunded() || end.Failed() || !end.Finalized || end.RefundSignature != "back" || end.Signature != "leg" || r.polls != 4 {
+		t.Errorf("ended after %d polls with %+v; want 4, and a finalized refund", r.polls, end)
 	}
 	if progress.Refunded != 1 || progress.Failed != 0 || progress.Completed != 0 || progress.Running != 0 {
 		t.Errorf("progress %+v, want one refund", progress)
 	}
 }
 
-func TestARepeatOfARefundedSwapEndsIt(t *testing.T) {
+func TestRepeatOfARefundedSwapEndsTheSpend(t *testing.T) {
 	t.Parallel()
 	r := &relay{t: t, submit: func(w http.ResponseWriter, n int) {
 		if n == 0 {
-			panic(http.ErrAbortHandler) // accepted, and its answer lost
+			panic(http.ErrAbortHandler) // the request is accepted, and the answer is lost
 		}
 		w.WriteHeader(http.StatusConflict)
 		fmt.Fprintf(w, `{"error":true,"code":"swap_refunded","message":"x","request_id":%q,"refund_signature":"back"}`, request)
 	}}
-	record, _ := one(t, r, swaps(t, nil))
+	record, _ := runClient(t, r, onlySwaps(t, nil))
 	end := record.Requests[0].Answers[1]
 	if !record.Ended || !end.Refunded() || end.Failed() || end.RefundSignature != "back" || end.RequestID != request {
 		t.Errorf("ended %t with %+v", record.Ended, end)
 	}
 }
 
-// The price moves between the tries, but the user's minimum does not.
-func TestAStaleRootDoesNotChangeTheTerms(t *testing.T) {
+// The price changes between the tries, but the user's minimum does not.
+func TestStaleRootDoesNotChangeTheTerms(t *testing.T) {
 	t.Parallel()
-	var asked atomic.Uint64
-	r := &relay{t: t, status: looks(executedLeg + `,"finalized":true`), submit: func(w http.ResponseWriter, n int) {
+	var quotes atomic.Uint64
+	r := &relay{t: t, status: statuses(executedLeg + `,"finalized":true`), submit: func(w http.ResponseWriter, n int) {
 		if n < 2 {
 			refuse(w, 400, "root_not_found")
 			return
 		}
 		funded(w, n)
 	}}
-	record, _ := one(t, r, swaps(t, func(o *load.Options) {
+	record, _ := runClient(t, r, onlySwaps(t, func(o *load.Options) {
 		o.Market.Quote = func(context.Context, solana.PublicKey, uint64) (uint64, error) {
-			n := asked.Add(1)
+			n := quotes.Add(1)
 			if n < 3 {
-				return 0, errors.New("the router is away")
+				return 0, errors.New("the router is unreachable")
 			}
 			return n * 1_000_000, nil
 		}
 	}))
-	if len(record.Requests) != 3 || asked.Load() != 3 {
-		t.Fatalf("%d requests after %d questions, want 3 after 3", len(record.Requests), asked.Load())
+	if len(record.Requests) != 3 || quotes.Load() != 3 {
+		t.Fatalf("%d requests after %d quotes, want 3 after 3", len(record.Requests), quotes.Load())
 	}
 	for _, q := range record.Requests {
 		if q.Swap.Quoted != 3_000_000 || q.Swap.Terms.MinOutput != 2_970_000 || q.Inputs.ExtDataHash != record.Requests[0].Inputs.ExtDataHash {
@@ -172,8 +172,8 @@ func TestAStaleRootDoesNotChangeTheTerms(t *testing.T) {
 
 func TestSwapsAreValid(t *testing.T) {
 	t.Parallel()
-	r := &relay{t: t, submit: funded, status: looks(executedLeg + `,"finalized":true`)}
-	l := crowd(t, r, swaps(t, func(o *load.Options) {
+	r := &relay{t: t, submit: funded, status: statuses(executedLeg + `,"finalized":true`)}
+	l := runClients(t, r, onlySwaps(t, func(o *load.Options) {
 		o.Swaps, o.Unreachable, o.DirectShare, o.Rivals = 0.7, 0.3, 0.5, 0.2
 		o.Direct = func(_ context.Context, q *load.Request) {
 			if q.Swap != nil {
@@ -212,7 +212,7 @@ func TestSwapsAreValid(t *testing.T) {
 	}
 	for _, want := range []string{"swap", "transfer", "withdrawal", "unreachable true", "unreachable false", "notes true", "notes false", "string", "number"} {
 		if seen[want] == 0 {
-			t.Errorf("no %q among %v", want, seen)
+			t.Errorf("no %q in %v", want, seen)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func checkSwapBody(t *testing.T, q *load.Request) (minimum string) {
 	}
 	terms := q.Swap.Terms
 	if body.Mint != terms.OutputMint.String() || body.Account != terms.RecipientATA.String() || body.Wallet != q.Recipient.String() {
-		t.Errorf("body %+v of terms %+v", body, terms)
+		t.Errorf("body %+v does not have the terms %+v", body, terms)
 	}
 	switch string(body.Minimum) {
 	case fmt.Sprint(terms.MinOutput):
@@ -248,18 +248,18 @@ func checkSwapBody(t *testing.T, q *load.Request) (minimum string) {
 	return ""
 }
 
-func TestADrawnSwapIsWhole(t *testing.T) {
+func TestNewSwapRequestIsComplete(t *testing.T) {
 	t.Parallel()
 	o := options(t, "http://unused")
-	swaps(t, nil)(&o)
+	onlySwaps(t, nil)(&o)
 	key, root := developmentKey(t), [32]byte{31: 7}
-	quoting := func(quote func(lamports uint64) (uint64, error)) {
+	setQuote := func(quote func(lamports uint64) (uint64, error)) {
 		o.Market.Quote = func(_ context.Context, _ solana.PublicKey, lamports uint64) (uint64, error) { return quote(lamports) }
 	}
 	draw := func(number int) (load.Request, error) {
 		return o.NewSwapRequest(t.Context(), number, root, solana.PublicKey{})
 	}
-	quoting(func(lamports uint64) (uint64, error) { return lamports / 6, nil })
+	setQuote(func(lamports uint64) (uint64, error) { return lamports / 6, nil })
 	for number := range 10 {
 		q, err := draw(number)
 		if err != nil {
@@ -270,7 +270,7 @@ func TestADrawnSwapIsWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(q, again); diff != "" {
-			t.Errorf("swap %d differs when it is drawn again:\n%s", number, diff)
+			t.Errorf("swap %d differs on the second call:\n%s", number, diff)
 		}
 		if q.Path() != "/transact_swap" || q.Inputs.Root != root || q.Swap.Terms.MinOutput == 0 {
 			t.Errorf("swap %d goes to %s with %+v", number, q.Path(), q.Swap)
@@ -278,22 +278,22 @@ func TestADrawnSwapIsWhole(t *testing.T) {
 		checkSwapBody(t, &q)
 		verify(t, key, &q)
 		if plain := o.NewRequest(number, root); plain.Swap != nil || plain.Path() != "/transact" {
-			t.Errorf("request %d is a swap that nobody has priced", number)
+			t.Errorf("NewRequest made swap %d, want a request without a swap", number)
 		}
 	}
-	away := errors.New("the router is away")
-	quoting(func(uint64) (uint64, error) { return 0, away })
-	if _, err := draw(0); !errors.Is(err, away) {
+	unreachable := errors.New("the router is unreachable")
+	setQuote(func(uint64) (uint64, error) { return 0, unreachable })
+	if _, err := draw(0); !errors.Is(err, unreachable) {
 		t.Errorf("error %v, want the quote's", err)
 	}
-	quoting(func(uint64) (uint64, error) { return math.MaxUint64, nil })
+	setQuote(func(uint64) (uint64, error) { return math.MaxUint64, nil })
 	huge, err := draw(0)
 	if err != nil || huge.Swap.Terms.MinOutput == 0 {
-		t.Errorf("a quote of all there can be: swap %+v, error %v", huge.Swap, err)
+		t.Errorf("with the largest quote: swap %+v, error %v; want a minimum", huge.Swap, err)
 	}
 	o.Unreachable = 1
-	quoting(func(uint64) (uint64, error) { return math.MaxUint64 / 10, nil })
+	setQuote(func(uint64) (uint64, error) { return math.MaxUint64 / 10, nil })
 	if huge, err = draw(0); err != nil || huge.Swap.Terms.MinOutput != math.MaxUint64 {
-		t.Errorf("a thousand times as much as fits: swap %+v, error %v, want the largest minimum", huge.Swap, err)
+		t.Errorf("a minimum above the range: swap %+v, error %v; want the largest minimum", huge.Swap, err)
 	}
 }
