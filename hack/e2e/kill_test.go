@@ -81,7 +81,7 @@ func restarts(pod *corev1.Pod) int32 { return containerStatus(pod, relayContaine
 // killOperator kills the leading operator.
 func (s *suite) killOperator(t *testing.T) {
 	s.startTraffic(t, calmRate)
-	checkService := s.startService(t, check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare})
+	checkService := s.startService(t, check.Bounds{MaxSilence: maxSilence, MaxFailed: failedShare})
 	leader := s.leader(t)
 	before, most, _ := s.fleetPods(t)
 	s.log(t, "%s leads", leader.pod.Name)

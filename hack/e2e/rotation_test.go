@@ -23,7 +23,7 @@ const rotatedPayers = 2
 func (s *suite) rotation(t *testing.T) {
 	s.startTraffic(t, calmRate)
 	old, secrets := s.fleet.payers(t, v1alpha1.PayerActive)
-	checkService := s.startService(t, check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare})
+	checkService := s.startService(t, check.Bounds{MaxSilence: maxSilence, MaxFailed: failedShare})
 	began := time.Now()
 	s.fleet.change(t, func(spec *v1alpha1.RelayPoolSpec) {
 		spec.FeePayers.Generate.Count = rotatedPayers

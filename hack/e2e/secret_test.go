@@ -19,7 +19,7 @@ const connectedSQL = `SELECT count(DISTINCT client_addr) FROM pg_stat_activity W
 func (s *suite) secret(t *testing.T) {
 	s.startTraffic(t, calmRate)
 	before := s.fleet.awaitPods(t, "serves", nil)
-	checkService := s.startService(t, check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare})
+	checkService := s.startService(t, check.Bounds{MaxSilence: maxSilence, MaxFailed: failedShare})
 	const user = "successor"
 	secret := &corev1.Secret{}
 	ok(t, s.kube.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: fleetName + "-database"}, secret))

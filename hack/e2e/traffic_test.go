@@ -21,17 +21,17 @@ const (
 	// swapShare of the spends are swaps.
 	swapShare = 0.15
 
-	// maxAway is the longest time without an accepted submission. At the calm rate a
+	// maxSilence is the longest time without an accepted submission. At the calm rate a
 	// submission comes every 0.4 s on average, so a machine may be forty times slower. A
 	// fleet exceeds it if all its pods end before others serve: that takes five seconds until
 	// endpoints drop a pod, and the time of a start.
-	maxAway = 15 * time.Second
-	// maxAwayAlone replaces maxAway for a fleet whose only pod ends: it is the time of a start.
-	maxAwayAlone = time.Minute
+	maxSilence = 15 * time.Second
+	// maxSilenceAlone replaces maxSilence for a fleet whose only pod ends: it is the time of a start.
+	maxSilenceAlone = time.Minute
 	// failedShare is the share of calls, status requests included, that may be refused or stay
 	// without an answer while pods come and go one after another. It should be zero, but the
 	// routes of a node that stalls may drop a pod only after it has gone. Clients send requests
-	// without a pause, so a fleet that is away for a tenth of the time exceeds
+	// without a pause, so a fleet that does not serve for a tenth of the time exceeds
 	// the share.
 	failedShare = 0.1
 	// failedShareKilled replaces failedShare while one of several pods is killed: requests to
@@ -103,9 +103,9 @@ type service struct {
 // is the share of calls that may fail if there are others.
 func boundsWhenOneEnds(pods int, share float64) check.Bounds {
 	if pods == 1 {
-		return check.Bounds{MaxSilence: maxAwayAlone, MaxFailed: 1} // no other pod serves
+		return check.Bounds{MaxSilence: maxSilenceAlone, MaxFailed: 1} // no other pod serves
 	}
-	return check.Bounds{MaxSilence: maxAway, MaxFailed: share}
+	return check.Bounds{MaxSilence: maxSilence, MaxFailed: share}
 }
 
 // startService starts to measure the service once clients are served, and returns the function

@@ -169,7 +169,7 @@ func TestCheckNeverProbesForTheWholeTime(t *testing.T) {
 	}{
 		"no event":              {violated: time.Hour},
 		"an event near the end": {violated: 50 * time.Second, want: "a pod is added: there are 2 pods"},
-		"no probe succeeds":     {violated: time.Hour, failing: true, want: "could not be checked for 1m0s: away"},
+		"no probe succeeds":     {violated: time.Hour, failing: true, want: "could not be checked for 1m0s: unreachable"},
 		"an event afterwards":   {violated: 61 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestCheckNeverProbesForTheWholeTime(t *testing.T) {
 				began := time.Now()
 				wantError(t, checkNever(t.Context(), "a pod is added", time.Minute, func(context.Context) (string, error) {
 					if tc.failing {
-						return "", errors.New("away")
+						return "", errors.New("unreachable")
 					}
 					if time.Since(began) >= tc.violated {
 						return "there are 2 pods", nil
@@ -312,19 +312,19 @@ func TestSuitePodsMeetTheRestrictedStandard(t *testing.T) {
 
 func TestRefusedDistinguishesRefusalFromUnreachableGate(t *testing.T) {
 	t.Parallel()
-	dropped, away := fmt.Errorf("dial: %w", gate.ErrUnreachable), errors.New("the gate answered 503")
+	dropped, unreachable := fmt.Errorf("dial: %w", gate.ErrUnreachable), errors.New("the gate answered 503")
 	for name, tc := range map[string]struct {
 		// answers come one after another, and the last one is repeated.
 		answers []error
 		want    bool
 		wantErr error
 	}{
-		"refused at once":                        {[]error{dropped}, true, nil},
-		"refused once the policy is enforced":    {[]error{nil, nil, away, nil, dropped}, true, nil},
-		"never refused":                          {[]error{nil}, false, nil},
-		"never refused, after the gate was away": {[]error{away, away, nil}, false, nil},
-		"the gate is away":                       {[]error{away}, false, away},
-		"the gate went away":                     {[]error{nil, nil, away}, false, away},
+		"refused at once":                               {[]error{dropped}, true, nil},
+		"refused once the policy is enforced":           {[]error{nil, nil, unreachable, nil, dropped}, true, nil},
+		"never refused":                                 {[]error{nil}, false, nil},
+		"never refused, after the gate was unreachable": {[]error{unreachable, unreachable, nil}, false, nil},
+		"the gate is unreachable":                       {[]error{unreachable}, false, unreachable},
+		"the gate became unreachable":                   {[]error{nil, nil, unreachable}, false, unreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -350,7 +350,7 @@ func TestDeniedReportsAcceptedRequests(t *testing.T) {
 	}{
 		"refused":               {apierrors.NewTooManyRequests("the disruption budget demo needs 2 healthy pods", 10), ""},
 		"accepted":              {nil, "a second eviction was accepted, expected a refusal"},
-		"failed in another way": {apierrors.NewInternalError(errors.New("etcd is away")), "a second eviction failed, but not with the expected refusal: Internal error occurred: etcd is away"},
+		"failed in another way": {apierrors.NewInternalError(errors.New("etcd is unreachable")), "a second eviction failed, but not with the expected refusal: Internal error occurred: etcd is unreachable"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -366,7 +366,7 @@ func TestServedAllCountsCallsThatEndLater(t *testing.T) {
 		return load.Answer{Call: load.CallTransact, Sent: at(sent), At: at(came), Status: status, RequestID: uuid.UUID{1}}
 	}
 	services := []service{
-		{scenario: "upgrade", from: at(0), to: at(10), bounds: check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare}},
+		{scenario: "upgrade", from: at(0), to: at(10), bounds: check.Bounds{MaxSilence: maxSilence, MaxFailed: failedShare}},
 		{scenario: "eviction", from: at(10), to: at(12), bounds: boundsWhenOneEnds(1, failedShare)},
 	}
 	records := []load.Record{{Requests: []load.Request{{Answers: []load.Answer{answer(1, 2, 202), answer(3, 4, 202)}}}}}

@@ -14,7 +14,7 @@ import (
 // upgrade rolls the fleet to the next release of the relay through the chart.
 func (s *suite) upgrade(t *testing.T) {
 	s.startTraffic(t, calmRate)
-	checkService := s.startService(t, check.Bounds{MaxSilence: maxAway, MaxFailed: failedShare})
+	checkService := s.startService(t, check.Bounds{MaxSilence: maxSilence, MaxFailed: failedShare})
 	began := time.Now()
 	s.values["relay"] = map[string]any{"image": chartImage(s.images.nextRelay)}
 	s.deploy(t, "upgrade")

@@ -17,7 +17,7 @@ type Sample struct {
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`
 	// Between counts the swaps whose first leg is completed and whose second is not.
-	// Executed and Refunded count those that have ended.
+	// Executed and Refunded count the swaps that ended so.
 	Between  int `json:"between"`
 	Executed int `json:"executed"`
 	Refunded int `json:"refunded"`

@@ -20,7 +20,7 @@ import (
 
 //go:generate go test -run ^TestPicture$ . -update
 
-var update = flag.Bool("update", false, "write the golden picture anew")
+var update = flag.Bool("update", false, "rewrite the golden picture")
 
 func drill() *timeline.Timeline {
 	t := &timeline.Timeline{

@@ -56,7 +56,7 @@ func Checks() []Check {
 		{"one-spend", "at most one landed transaction per nullifier", true, oneSpend},
 		{"recipients-paid-once", "each recipient got exactly its share, once", true, recipientsPaid},
 		{"swap-ends-once", "every landed swap ended once: the recipient's token account got the minimum or more, or the recipient's wallet got every lamport of the swap's state", true, swapsEndOnce},
-		{"swap-outcome-is-true", "each swap's end on the chain is the one in the database and in /status", true, swapOutcomeIsTrue},
+		{"swap-outcome-is-true", "the database and /status report each swap's end as it is on the chain", true, swapOutcomeIsTrue},
 		{"swap-ends-in-time", "no swap is refunded before its timeout, and none stays open for longer than lost executions and refunds take to expire", true, swapsEndInTime},
 		{"swaps-leave-nothing", "swaps leave no state and no wrapped SOL behind, and the market got every lamport of the executed swaps", true, noLamportsLeft},
 		{"payers-pay-fees-and-rent", "each transaction cost its payer the fee and the rent of accounts that it created, minus the rent of accounts that it closed, and no lamport more", true, payersPayRent},

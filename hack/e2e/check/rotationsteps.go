@@ -8,11 +8,11 @@ import (
 )
 
 // Steps checks observed steps: they have to be in the order of course, without unknown
-// steps, and include the steps of long, which take too long to be missed.
-func Steps(seen, course, long []string) error {
+// steps, and include the required steps, which take too long to be missed.
+func Steps(observed, course, required []string) error {
 	var errs []error
 	last := -1
-	for _, step := range seen {
+	for _, step := range observed {
 		at := slices.Index(course, step)
 		switch {
 		case at < 0:
@@ -22,8 +22,8 @@ func Steps(seen, course, long []string) error {
 		}
 		last = max(last, at)
 	}
-	for _, step := range long {
-		if !slices.Contains(seen, step) {
+	for _, step := range required {
+		if !slices.Contains(observed, step) {
 			errs = append(errs, fmt.Errorf("the step %s was skipped", step))
 		}
 	}

@@ -6,9 +6,9 @@ import (
 
 func TestStepsAreInOrderAndNoLongStepIsSkipped(t *testing.T) {
 	t.Parallel()
-	course, long := []string{"Generate", "Fund", "Drain", "Sweep", "Done"}, []string{"Drain", "Sweep", "Done"}
+	course, required := []string{"Generate", "Fund", "Drain", "Sweep", "Done"}, []string{"Drain", "Sweep", "Done"}
 	for name, tc := range map[string]struct {
-		seen []string
+		observed []string
 		// want is a part of the error; empty for no error.
 		want string
 	}{
@@ -22,7 +22,7 @@ func TestStepsAreInOrderAndNoLongStepIsSkipped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := Steps(tc.seen, course, long)
+			err := Steps(tc.observed, course, required)
 			wantError(t, err, tc.want)
 		})
 	}

@@ -60,10 +60,10 @@ func TestWithinReportsOutages(t *testing.T) {
 		"some failures at a pod's end": {
 			join(steady(0, 26, 2.5, 202, true), steady(0, 26, 10, 200, false), steady(10, 12, 10, 0, false)), "",
 		},
-		"away for 20 s of 26 s": {
+		"no service for 20 s of 26 s": {
 			join(steady(0, 3, 2.5, 202, true), steady(3, 23, 10, 0, false), steady(23, 26, 2.5, 202, true)), "no submission was accepted for 20.",
 		},
-		"away for 7 s, between two generations of pods": {
+		"no service for 7 s, between two generations of pods": {
 			join(steady(0, 10, 2.5, 202, true), steady(0, 10, 10, 200, false), steady(10, 17, 10, 503, false), steady(17, 26, 2.5, 202, true), steady(17, 26, 10, 200, false)),
 			" calls were refused and 0 stayed",
 		},

@@ -170,7 +170,7 @@ const remainingLamports = minimum * 6 / 10
 const transferUnits = 10_000
 
 // steal moves the first payer's funds to an unused address, with the payer's key but without
-// a relay. It repeats that until hardly anything is left, because relays spend meanwhile.
+// a relay. It repeats that until hardly anything is left, because relays spend too.
 func (s *Stage) steal(ctx context.Context) error {
 	client, payer := rpc.New(s.URL), s.Payers[0].PublicKey()
 	nowhere := solana.NewWallet().PublicKey()
