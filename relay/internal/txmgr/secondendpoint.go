@@ -7,8 +7,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// HoldSecondEndpoint: only one endpoint reports the outcome of a job. The outcome waits for
-// a second endpoint; new work does not.
+// HoldSecondEndpoint is the reason of a job whose outcome only one endpoint reports. The
+// outcome waits for a second endpoint; new work does not.
 const HoldSecondEndpoint = "second_endpoint"
 
 const (
