@@ -28,7 +28,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// pool is the spec of a RelayPool, for values.
+// pool is the spec of a RelayPool in the chart's values.
 const pool = `
       pool: {profile: {name: shield-pool-v1}, verifyingKeyConfigMapRef: {name: shield-verifying-key, key: verification_key.json}}
       solana: {cluster: mainnet-beta, endpoints: [{name: paid, urlSecretRef: {name: shield-rpc, key: url}}]}
@@ -37,16 +37,16 @@ const pool = `
       viewingKeys: {compliancePublicKey: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb}
 `
 
-// set is values for the chart, and options for rendering it.
-type set struct {
+// renderCase is values for the chart, with options for rendering it.
+type renderCase struct {
 	values  string
 	options release.Options
 }
 
-// sets are rendered into testdata; other tests check them too. Their keys become the names
-// of golden files.
-func sets() map[string]set {
-	return map[string]set{
+// renderCases are rendered into testdata; other tests check them too. Their keys become the
+// names of golden files.
+func renderCases() map[string]renderCase {
+	return map[string]renderCase{
 		"the whole cluster":          {},
 		"another release":            {options: release.Options{Name: "blue", Namespace: "infra"}},
 		"some namespaces":            {values: `namespaces: [team-a, team-b]`},
@@ -57,7 +57,7 @@ monitoring:
   serviceMonitor: {enabled: true, labels: {release: prometheus}, interval: 30s}
   prometheusRule: {enabled: true, labels: {release: prometheus}}
   dashboards: {enabled: true, folder: Relays}`},
-		"a registry of one's own": {values: `
+		"a private registry": {values: `
 imageRegistry: registry.your.org/mirror
 imagePullSecrets: [{name: mirror}]
 operator: {image: {digest: "sha256:` + strings.Repeat("a1", 32) + `", pullPolicy: Always}}
@@ -75,8 +75,8 @@ relayPools:
 		"several replicas": {values: `
 operator: {replicas: 3}
 leaderElection: {leaseName: lead, leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 4s}`},
-		"one without a Lease": {values: `leaderElection: {enabled: false}`},
-		"permissions by somebody else": {values: `
+		"one replica without a Lease": {values: `leaderElection: {enabled: false}`},
+		"external permissions": {values: `
 rbac: {create: false}
 serviceAccount: {create: false, name: relays}
 networkPolicy: {enabled: false}`},
@@ -89,7 +89,7 @@ monitoring: {serviceMonitor: {enabled: true, authorization: {credentials: {name:
 	}
 }
 
-// example is one of the values' files in the chart's folder.
+// example returns a values file of the chart's folder examples.
 func example(name string) string {
 	content, err := os.ReadFile(filepath.Join(chartPath, "examples", name+".yaml"))
 	if err != nil {
@@ -98,8 +98,8 @@ func example(name string) string {
 	return string(content)
 }
 
-// everything sets each value to something else than its default, if the other values allow
-// that.
+// everything gives each value something else than its default, where the other values allow
+// it.
 const everything = `
 imageRegistry: registry.your.org
 imagePullSecrets: [{name: mirror}]
@@ -139,8 +139,8 @@ monitoring:
 networkPolicy: {metricsNamespaceLabels: {scrapes: "yes"}}
 `
 
-// loaded returns the chart with one small dashboard in place of the real ones, which change
-// often.
+// loaded returns the chart with one small dashboard in place of the real dashboards, which
+// change often.
 func loaded(t *testing.T) *chart.Chart {
 	t.Helper()
 	c, err := release.Load(chartPath)
@@ -162,19 +162,18 @@ func parsed(t *testing.T, text string) map[string]any {
 	return values
 }
 
-// rendered returns the objects of a set, and its notes.
-func rendered(t *testing.T, s set) ([]*unstructured.Unstructured, string) {
+// rendered returns the objects and the notes of a case.
+func rendered(t *testing.T, s renderCase) ([]*unstructured.Unstructured, string) {
 	t.Helper()
 	objects, notes, err := release.Render(loaded(t), parsed(t, s.values), s.options)
 	must(t, err)
 	if len(objects) < 2 {
-		t.Fatalf("%d objects were rendered", len(objects))
+		t.Fatalf("%d objects were rendered, want at least 2", len(objects))
 	}
 	return objects, notes
 }
 
-// pick returns the one object of a kind with that name, as the requested
-// type.
+// pick returns the object of a kind with that name, as the requested type.
 func pick[T any](t *testing.T, objects []*unstructured.Unstructured, kind, name string) *T {
 	t.Helper()
 	for _, u := range objects {

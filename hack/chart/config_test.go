@@ -23,9 +23,9 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// built returns the objects that kubectl apply -k would apply for these folders of config
-// with these components.
-func built(t *testing.T, resources, components []string) []*unstructured.Unstructured {
+// kustomized returns the objects that kubectl apply -k would apply for these folders of
+// config with these components.
+func kustomized(t *testing.T, resources, components []string) []*unstructured.Unstructured {
 	t.Helper()
 	memory := filesys.MakeFsInMemory()
 	must(t, filepath.WalkDir(root+"/config", func(path string, d fs.DirEntry, err error) error {
@@ -139,10 +139,10 @@ func TestConfigInstallsTheSameAsTheChart(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			objects, _ := rendered(t, set{values: tc.values})
-			got, want := byName(objects), byName(built(t, tc.resources, tc.components))
+			objects, _ := rendered(t, renderCase{values: tc.values})
+			got, want := byName(objects), byName(kustomized(t, tc.resources, tc.components))
 			if len(want) < 10 {
-				t.Errorf("config has %d objects", len(want))
+				t.Errorf("config has %d objects, want at least 10", len(want))
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("objects (-config +chart):\n%s", diff)
@@ -151,7 +151,7 @@ func TestConfigInstallsTheSameAsTheChart(t *testing.T) {
 	}
 }
 
-func TestTheDefinitionIsConfigs(t *testing.T) {
+func TestChartDefinitionMatchesConfig(t *testing.T) {
 	t.Parallel()
 	read := func(path string) *apiextensionsv1.CustomResourceDefinition {
 		content, err := os.ReadFile(path)
@@ -163,10 +163,10 @@ func TestTheDefinitionIsConfigs(t *testing.T) {
 	const file = "relaypool.dev_relaypools.yaml"
 	got, want := read(filepath.Join(chartPath, "crds", file)), read(filepath.Join(root, "config/crd", file))
 	if got.Annotations["helm.sh/resource-policy"] != "keep" {
-		t.Error("nothing keeps the definition when a release goes")
+		t.Error("uninstalling the chart would delete the definition: want the annotation helm.sh/resource-policy: keep")
 	}
 	for key := range got.Annotations {
-		if _, both := want.Annotations[key]; !both {
+		if _, inConfig := want.Annotations[key]; !inConfig {
 			delete(got.Annotations, key)
 		}
 	}
@@ -175,7 +175,7 @@ func TestTheDefinitionIsConfigs(t *testing.T) {
 	}
 }
 
-// permissions are "verb group/resource", of all rules together.
+// permissions returns all permissions of the rules, each as "verb group/resource".
 func permissions(rules []rbacv1.PolicyRule) []string {
 	var out []string
 	for _, r := range rules {
@@ -191,8 +191,8 @@ func permissions(rules []rbacv1.PolicyRule) []string {
 	return slices.Compact(out)
 }
 
-// marked returns the permissions of the markers next to the reconciler.
-func marked(t *testing.T) []string {
+// markerPermissions returns the permissions in the kubebuilder markers of the reconciler.
+func markerPermissions(t *testing.T) []string {
 	t.Helper()
 	content, err := os.ReadFile(root + "/controllers/internal/pool/rbac.go")
 	must(t, err)
@@ -203,33 +203,33 @@ func marked(t *testing.T) []string {
 		})
 	}
 	if len(rules) < 5 {
-		t.Fatalf("%d markers were found", len(rules))
+		t.Fatalf("%d markers were found, want at least 5", len(rules))
 	}
 	return permissions(rules)
 }
 
-// The operator has the same permissions in each way of installing, and no more than its code
+// The operator has the same permissions however it is installed, and no more than its code
 // declares.
-func TestPermissionsAreThoseOfConfigAndMarkers(t *testing.T) {
+func TestOperatorRoleMatchesConfigAndMarkers(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile(root + "/config/rbac/role.yaml")
 	must(t, err)
 	var config rbacv1.ClusterRole
 	must(t, yaml.UnmarshalStrict(content, &config))
-	for name, s := range map[string]set{"the whole cluster": {}, "some namespaces": {values: "namespaces: [team-a]"}} {
+	for name, s := range map[string]renderCase{"the whole cluster": {}, "some namespaces": {values: "namespaces: [team-a]"}} {
 		objects, _ := rendered(t, s)
 		role := pick[rbacv1.ClusterRole](t, objects, "ClusterRole", "relaypool-operator")
 		if diff := cmp.Diff(config.Rules, role.Rules); diff != "" {
 			t.Errorf("%s: run make chart (-config/rbac/role.yaml +chart):\n%s", name, diff)
 		}
-		if diff := cmp.Diff(marked(t), permissions(role.Rules)); diff != "" {
+		if diff := cmp.Diff(markerPermissions(t), permissions(role.Rules)); diff != "" {
 			t.Errorf("%s (-markers +chart):\n%s", name, diff)
 		}
 	}
 }
 
-// grants returns the roles that bindings give the operator's service account: for the
-// cluster, and for each namespace.
+// grants returns the roles that bindings give a service account: for the cluster, and for
+// each namespace.
 func grants(objects []*unstructured.Unstructured, account string) (cluster []string, namespaced map[string][]string) {
 	namespaced = map[string][]string{}
 	for _, u := range objects {
@@ -256,9 +256,9 @@ func grants(objects []*unstructured.Unstructured, account string) (cluster []str
 	return cluster, namespaced
 }
 
-// With namespaces, the operator has only the cluster-wide permissions that cannot be given
-// for a namespace.
-func TestSomeNamespacesAreAllThatIsReached(t *testing.T) {
+// With namespaces, the operator has only those cluster-wide permissions that cannot be
+// granted in a namespace.
+func TestNamespacesLimitTheOperatorsRoles(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		values         string
@@ -287,27 +287,27 @@ func TestSomeNamespacesAreAllThatIsReached(t *testing.T) {
 				"kube-system":      {"extension-apiserver-authentication-reader"}, "team-a": {"relaypool-operator"},
 			},
 		},
-		"nothing": {values: "rbac: {create: false}", wantNamespaced: map[string][]string{}},
+		"without roles": {values: "rbac: {create: false}", wantNamespaced: map[string][]string{}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			objects, _ := rendered(t, set{values: tc.values})
+			objects, _ := rendered(t, renderCase{values: tc.values})
 			cluster, namespaced := grants(objects, "relaypool-operator")
 			if diff := cmp.Diff(tc.wantCluster, cluster); diff != "" {
-				t.Errorf("in all of the cluster (-want +got):\n%s", diff)
+				t.Errorf("cluster-wide roles (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.wantNamespaced, namespaced); diff != "" {
-				t.Errorf("in namespaces (-want +got):\n%s", diff)
+				t.Errorf("roles in namespaces (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
 // No role in the chart can delete a key, list or watch keys, or extend its own permissions.
-func TestNoRoleGivesTooMuch(t *testing.T) {
+func TestNoRoleGrantsDangerousPermissions(t *testing.T) {
 	t.Parallel()
-	for name, s := range sets() {
+	for name, s := range renderCases() {
 		objects, _ := rendered(t, s)
 		for _, u := range objects {
 			if u.GetKind() == "Secret" {
@@ -320,25 +320,25 @@ func TestNoRoleGivesTooMuch(t *testing.T) {
 			for _, p := range permissions(role.Rules) {
 				verb, what, _ := strings.Cut(p, " ")
 				if strings.Contains(p, "*") || slices.Contains([]string{"impersonate", "escalate", "bind", "deletecollection"}, verb) {
-					t.Errorf("%s: %s gives %s", name, u.GetName(), p)
+					t.Errorf("%s: the role %s grants %q", name, u.GetName(), p)
 				}
 				if what == "/secrets" && !slices.Contains([]string{"create", "get", "patch"}, verb) {
-					t.Errorf("%s: %s gives %s", name, u.GetName(), p)
+					t.Errorf("%s: the role %s grants %q", name, u.GetName(), p)
 				}
 			}
 		}
 	}
 }
 
-// The chart uses the values of package contract.
-func TestTheChartUsesTheContractsNames(t *testing.T) {
+// The chart uses the names, ports and version of package contract.
+func TestTheChartUsesTheNamesOfTheContract(t *testing.T) {
 	t.Parallel()
-	objects, _ := rendered(t, set{values: everything})
+	objects, _ := rendered(t, renderCase{values: everything})
 	d := deployment(t, objects)
 	c := d.Spec.Template.Spec.Containers[0]
 	for _, e := range c.Env {
 		if !slices.Contains(contract.OperatorEnvironmentVariables(), e.Name) {
-			t.Errorf("%s is no variable of the operator", e.Name)
+			t.Errorf("the operator reads no environment variable %s", e.Name)
 		}
 	}
 	ports := map[string]int32{}
@@ -350,11 +350,11 @@ func TestTheChartUsesTheContractsNames(t *testing.T) {
 		t.Errorf("ports (-contract +chart):\n%s", diff)
 	}
 	if c.LivenessProbe.HTTPGet.Path != contract.LivenessPath || c.ReadinessProbe.HTTPGet.Path != contract.ReadinessPath {
-		t.Errorf("probes at %s and %s", c.LivenessProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Path)
+		t.Errorf("probes at %s and %s, want %s and %s", c.LivenessProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Path, contract.LivenessPath, contract.ReadinessPath)
 	}
 	metadata := loaded(t).Metadata
 	if metadata.Version != contract.Version || metadata.AppVersion != contract.Version {
-		t.Errorf("the chart is %s of %s, want %s", metadata.Version, metadata.AppVersion, contract.Version)
+		t.Errorf("the chart has version %s and app version %s, want %s for both", metadata.Version, metadata.AppVersion, contract.Version)
 	}
 	found := map[string]bool{}
 	for _, u := range objects {
@@ -365,7 +365,7 @@ func TestTheChartUsesTheContractsNames(t *testing.T) {
 		"Service " + contract.OperatorExternalMetrics,
 	} {
 		if !found[name] {
-			t.Errorf("there is no %s: %v", name, slices.Sorted(maps.Keys(found)))
+			t.Errorf("the chart has no %s, only %v", name, slices.Sorted(maps.Keys(found)))
 		}
 	}
 	if release.Namespace != contract.OperatorSystemNamespace {

@@ -18,7 +18,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 		got, err := os.ReadFile(filepath.Join(chartPath, name))
 		must(t, err)
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("run make chart: %s (-generated +there):\n%.2000s", name, diff)
+			t.Errorf("run make chart: %s (-generated +committed):\n%.2000s", name, diff)
 		}
 	}
 }
@@ -35,9 +35,9 @@ func TestTheReadmeHasEveryValue(t *testing.T) {
 	}
 }
 
-func TestHelmsOwnLinterFindsNothing(t *testing.T) {
+func TestHelmLintFindsNothing(t *testing.T) {
 	t.Parallel()
-	for name, s := range sets() {
+	for name, s := range renderCases() {
 		lint := action.NewLint()
 		lint.Strict = true
 		lint.Namespace = "relaypool-system"
@@ -46,7 +46,7 @@ func TestHelmsOwnLinterFindsNothing(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if result.TotalChartsLinted != 1 {
-			t.Errorf("%s: %d charts were linted", name, result.TotalChartsLinted)
+			t.Errorf("%s: %d charts were linted, want 1", name, result.TotalChartsLinted)
 		}
 	}
 }

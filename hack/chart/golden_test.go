@@ -11,15 +11,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write testdata anew")
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
-// A change of a template shows its effect in the goldens.
-func TestRendersAreTheGoldens(t *testing.T) {
+// The golden files show the effect of a changed template.
+func TestRenderedChartsMatchTheGoldens(t *testing.T) {
 	t.Parallel()
-	known := map[string]bool{}
-	for name, s := range sets() {
+	expected := map[string]bool{}
+	for name, s := range renderCases() {
 		file := filepath.Join("testdata", strings.NewReplacer(" ", "-", "'", "").Replace(name)+".golden.yaml")
-		known[file] = true
+		expected[file] = true
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := golden(t, s)
@@ -29,22 +29,22 @@ func TestRendersAreTheGoldens(t *testing.T) {
 			want, err := os.ReadFile(file)
 			must(t, err)
 			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("go test ./hack/chart -run Goldens -update writes %s anew (-golden +rendered):\n%s", file, diff)
+				t.Errorf("go test ./hack/chart -run Goldens -update rewrites %s (-golden +rendered):\n%s", file, diff)
 			}
 		})
 	}
 	files, err := filepath.Glob("testdata/*.golden.yaml")
 	must(t, err)
 	for _, file := range files {
-		if !known[file] {
-			t.Errorf("%s belongs to no set of values: delete it", file)
+		if !expected[file] {
+			t.Errorf("%s belongs to no case of renderCases: delete it", file)
 		}
 	}
 }
 
-// golden is the rendered text of a set, and then the notes. It leaves out the specs of the CRD
-// and the alerts, which come from config and have other tests.
-func golden(t *testing.T, s set) string {
+// golden returns the rendered objects of a case, and then the notes. It leaves out the specs
+// of the CRD and the alerts, which come from config and have other tests.
+func golden(t *testing.T, s renderCase) string {
 	t.Helper()
 	objects, notes := rendered(t, s)
 	var b strings.Builder

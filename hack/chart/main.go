@@ -46,7 +46,7 @@ func generate(root string) (map[string][]byte, error) {
 	for _, path := range []string{definitionFile, roleFile, alertsFile, valuesFile, schemaDefinitionsFile} {
 		content, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(path))) //nolint:gosec // files of the tree
 		if err != nil {
-			return nil, fmt.Errorf("read what the chart is made from: %w", err)
+			return nil, fmt.Errorf("read the chart's sources: %w", err)
 		}
 		sources[path] = content
 	}
@@ -83,9 +83,9 @@ const (
 	schemaDefinitionsFile = "hack/chart/definitions.yaml"
 )
 
-// annotated adds annotations to the custom resource definition. One keeps it when a release
-// is uninstalled. The other identifies its version: an upgrade applies the chart's
-// definition if the cluster has another version.
+// annotated adds two annotations to the custom resource definition. The first keeps the
+// definition when the release is uninstalled. The second identifies its version: an upgrade
+// applies the chart's definition if the cluster has another version.
 func annotated(crd []byte) ([]byte, error) {
 	const mark = "  annotations:\n"
 	before, after, found := bytes.Cut(crd, []byte(mark))
@@ -96,8 +96,8 @@ func annotated(crd []byte) ([]byte, error) {
 	return fmt.Appendf(nil, "%s%s    helm.sh/resource-policy: keep\n    relaypool.dev/definition: %s\n%s", before, mark, hex.EncodeToString(sum[:8]), after), nil
 }
 
-// part returns a file from the key's line on, below a line that names the file. A template
-// of the chart includes the part in an object.
+// part returns the end of a file, from the line of key on, after a comment that names the
+// file. A template of the chart includes the part in an object.
 func part(path string, file []byte, key string) ([]byte, error) {
 	at := bytes.Index(file, []byte("\n"+key+":\n"))
 	if at < 0 {

@@ -15,7 +15,7 @@ import (
 
 type object = map[string]any
 
-// valuesSchema returns values.schema.json, by which helm refuses wrong values before it
+// valuesSchema returns values.schema.json, with which helm rejects invalid values before it
 // contacts a cluster.
 func valuesSchema(values, definitions, crd []byte) ([]byte, error) {
 	var document kyaml.Node
@@ -82,8 +82,8 @@ func propertiesOf(group *kyaml.Node) (object, error) {
 // typeName matches the type of a value, which is for helm-docs only.
 var typeName = regexp.MustCompile(`^\([a-z]+\) `)
 
-// annotation reads the comment above a value: its schema and its documentation, in the
-// form that the head of values.yaml describes.
+// annotation reads a value's schema and documentation from the comment above it. The head of
+// values.yaml describes the format.
 func annotation(comment string) (schema object, doc string, err error) {
 	for line := range strings.Lines(comment) {
 		line = strings.TrimSpace(strings.TrimPrefix(line, "#"))
@@ -98,15 +98,15 @@ func annotation(comment string) (schema object, doc string, err error) {
 	return schema, doc, err
 }
 
-// specSchema returns the schema of a RelayPool's spec. It has the fields, types and formats
-// of the resource; only the API server checks the rules between fields.
+// specSchema returns the schema of a RelayPool's spec: its fields, types and formats. Only
+// the API server checks the rules between fields.
 func specSchema(file []byte) (*apiextensionsv1.JSONSchemaProps, error) {
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(file, &crd); err != nil {
 		return nil, fmt.Errorf("read the definition: %w", err)
 	}
 	if len(crd.Spec.Versions) != 1 {
-		return nil, fmt.Errorf("the definition has %d versions: the schema of values knows one", len(crd.Spec.Versions))
+		return nil, fmt.Errorf("the definition has %d versions: want 1 for the schema of values", len(crd.Spec.Versions))
 	}
 	spec, ok := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
 	if !ok {
@@ -140,7 +140,7 @@ func makeStrict(s *apiextensionsv1.JSONSchemaProps) {
 func firstSentence(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	for i := 0; i+2 < len(text); i++ {
-		// A full stop without a capital after it ends an abbreviation, such as e.g.
+		// A full stop that is not followed by a capital letter ends an abbreviation, such as e.g.
 		if text[i] == '.' && text[i+1] == ' ' && unicode.IsUpper(rune(text[i+2])) {
 			return text[:i+1]
 		}

@@ -7,12 +7,12 @@ import (
 	"github.com/relaypool/relaypool/hack/chart/release"
 )
 
-// Faults in values are reported with their place, before a cluster is contacted.
-func TestWrongValuesAreRefused(t *testing.T) {
+// Helm reports errors in values, with the key, before it contacts a cluster.
+func TestInvalidValuesAreRefused(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		values string
-		// want is in the refusal; empty if the values are accepted.
+		// want is part of the error message, or empty if the values are accepted.
 		want string
 	}{
 		"nothing is set":                           {"{}", ""},
@@ -20,37 +20,37 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"an unknown key at the top":                {"replicas: 2", "additional properties 'replicas' not allowed"},
 		"an unknown key in a group":                {"operator: {replica: 2}", "additional properties 'replica' not allowed"},
 		"an unknown key deep down":                 {"operator: {image: {name: x}}", "'/operator/image'"},
-		"an environment of one's own":              {"operator: {extraEnv: [{name: A, value: b}]}", "additional properties 'extraEnv' not allowed"},
+		"additional environment variables":         {"operator: {extraEnv: [{name: A, value: b}]}", "additional properties 'extraEnv' not allowed"},
 		"replicas in words":                        {"operator: {replicas: two}", "got string, want null or integer"},
 		"no replica":                               {"operator: {replicas: 0}", "minimum: got 0, want 1"},
 		"replicas by default":                      {"operator: {replicas: null}", ""},
-		"a number for a switch":                    {"externalMetrics: {enabled: 1}", "got number, want boolean"},
-		"a word for a switch":                      {"externalMetrics: {enabled: \"yes\"}", "got string, want boolean"},
-		"a pull policy that is none":               {"operator: {image: {pullPolicy: Sometimes}}", "value must be one of 'Always', 'IfNotPresent', 'Never'"},
-		"a log level that is none":                 {"operator: {log: {level: trace}}", "value must be one of"},
+		"a number for a boolean":                   {"externalMetrics: {enabled: 1}", "got number, want boolean"},
+		"a word for a boolean":                     {"externalMetrics: {enabled: \"yes\"}", "got string, want boolean"},
+		"an unknown pull policy":                   {"operator: {image: {pullPolicy: Sometimes}}", "value must be one of 'Always', 'IfNotPresent', 'Never'"},
+		"an unknown log level":                     {"operator: {log: {level: trace}}", "value must be one of"},
 		"a digest without its algorithm":           {"operator: {image: {digest: abc}}", "does not match pattern"},
 		"a digest":                                 {"relay: {image: {digest: 'sha256:" + strings.Repeat("0f", 32) + "'}}", ""},
-		"a tag with a blank":                       {"relay: {image: {tag: 'a b'}}", "does not match pattern"},
-		"a registry with a scheme and a blank":     {"imageRegistry: 'https: //x'", "does not match pattern"},
+		"a tag with a space":                       {"relay: {image: {tag: 'a b'}}", "does not match pattern"},
+		"a registry with a scheme and a space":     {"imageRegistry: 'https: //x'", "does not match pattern"},
 		"a registry with a port and a path":        {"imageRegistry: registry.your.org:5000/mirror", ""},
 		"a registry that ends in a slash":          {"imageRegistry: registry.your.org/", "does not match pattern"},
 		"a pull secret by its name alone":          {"imagePullSecrets: [mirror]", "got string, want object"},
 		"an invalid namespace":                     {"namespaces: [Team_A]", "does not match pattern"},
 		"one namespace without a list":             {"namespaces: team-a", "got string, want array"},
 		"a word for clusterWide":                   {"clusterWide: \"yes\"", "got string, want boolean"},
-		"a repository of tenants with a blank":     {"tenants: {images: ['a b']}", "does not match pattern"},
+		"a repository of tenants with a space":     {"tenants: {images: ['a b']}", "does not match pattern"},
 		"images below a path":                      {"tenants: {images: ['registry.your.org:5000/relaypool/*']}", ""},
-		"a field that the template does not have":  {"tenants: {templateFields: [hostNetwork]}", "does not match pattern"},
+		"an unknown field of the template":         {"tenants: {templateFields: [hostNetwork]}", "does not match pattern"},
 		"every field of the template":              {"tenants: {templateFields: null}", ""},
 		"a usable Secret without its namespace":    {"tenants: {requireLabel: true, usable: [rpc]}", "does not match pattern"},
 		"an interval without a unit":               {"operator: {refsInterval: '30'}", "does not match pattern"},
 		"an interval":                              {"operator: {refsInterval: 1m30s}", ""},
 		"a toleration with an unknown field":       {"operator: {tolerations: [{keys: x}]}", "additional properties 'keys' not allowed"},
-		"resources that do not exist":              {"operator: {resources: {request: {cpu: 1}}}", "additional properties 'request' not allowed"},
+		"an unknown field of resources":            {"operator: {resources: {request: {cpu: 1}}}", "additional properties 'request' not allowed"},
 		"a quantity as a number":                   {"operator: {resources: {requests: {cpu: 1}}}", ""},
 		"an affinity with an unknown field":        {"operator: {affinity: {nodeAffinities: {}}}", "additional properties 'nodeAffinities' not allowed"},
-		"a spread without its key":                 {"operator: {topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]}", "missing property 'topologyKey'"},
-		"a label that is no string":                {"extraLabels: {a: 1}", "got number, want string"},
+		"a topology spread without its key":        {"operator: {topologySpreadConstraints: [{maxSkew: 1, whenUnsatisfiable: DoNotSchedule}]}", "missing property 'topologyKey'"},
+		"a label that is not a string":             {"extraLabels: {a: 1}", "got number, want string"},
 		"a RelayPool without a spec":               {"relayPools: {shield: {}}", "missing property 'spec'"},
 		"a RelayPool with an unknown field":        {"relayPools: {shield: {spec: {" + inline + ", replica: 2}}}", "additional properties 'replica' not allowed"},
 		"a RelayPool with an unknown field inside": {"relayPools: {shield: {spec: {" + inline + ", api: {rate: 2}}}}", "additional properties 'rate' not allowed"},
@@ -62,13 +62,13 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"a RelayPool without a database":           {"relayPools: {shield: {spec: {replicas: 1}}}", "missing properties 'database'"},
 		"a RelayPool outside of namespaces":        {"namespaces: [team-a]\nrelayPools: {shield: {spec: {" + inline + "}}}", "relayPools.shield is in namespace relaypool-system, which the operator would not look at: namespaces has only team-a"},
 		"two operators and no Lease":               {"leaderElection: {enabled: false}\noperator: {replicas: 2}", "two operators would work against each other"},
-		"external metrics need two, and no Lease":  {"leaderElection: {enabled: false}\nexternalMetrics: {enabled: true}", "two operators would work against each other"},
-		"TLS that the monitor does not have":       {"monitoring: {serviceMonitor: {tlsConfig: {insecure: true}}}", "additional properties 'insecure' not allowed"},
+		"external metrics and no Lease":            {"leaderElection: {enabled: false}\nexternalMetrics: {enabled: true}", "two operators would work against each other"},
+		"an unknown field of the monitor's TLS":    {"monitoring: {serviceMonitor: {tlsConfig: {insecure: true}}}", "additional properties 'insecure' not allowed"},
 		"an egress rule with an unknown field":     {"networkPolicy: {egress: [{too: []}]}", "additional properties 'too' not allowed"},
 		"an egress rule":                           {"networkPolicy: {egress: [{to: [{ipBlock: {cidr: 10.0.0.0/8}}], ports: [{port: 443}, {port: https}]}]}", ""},
-		"a label of the chart's own":               {"extraLabels: {app.kubernetes.io/name: mine}", "/extraLabels/app.kubernetes.io~1name': false schema"},
-		"a pod label of the chart's own":           {"operator: {podLabels: {app.kubernetes.io/name: mine}}", "/operator/podLabels/app.kubernetes.io~1name': false schema"},
-		"a label of the cluster's":                 {"operator: {podLabels: {topology.kubernetes.io/zone: a}}", ""},
+		"a reserved label":                         {"extraLabels: {app.kubernetes.io/name: mine}", "/extraLabels/app.kubernetes.io~1name': false schema"},
+		"a reserved pod label":                     {"operator: {podLabels: {app.kubernetes.io/name: mine}}", "/operator/podLabels/app.kubernetes.io~1name': false schema"},
+		"another label with a domain":              {"operator: {podLabels: {topology.kubernetes.io/zone: a}}", ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -79,11 +79,11 @@ func TestWrongValuesAreRefused(t *testing.T) {
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("%v\nwant a refusal with: %s", err, tc.want)
+				t.Errorf("got error %v\nwant one with: %s", err, tc.want)
 			}
 		})
 	}
 }
 
-// inline is a spec of a RelayPool in one line.
+// inline is a RelayPool's spec on one line.
 var inline = strings.TrimSuffix(strings.ReplaceAll(strings.TrimSpace(pool), "\n", ","), ",")

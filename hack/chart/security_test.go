@@ -26,7 +26,7 @@ func TestPodsAreRestricted(t *testing.T) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	must(t, err)
 	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
-	for name, s := range sets() {
+	for name, s := range renderCases() {
 		objects, _ := rendered(t, s)
 		template := deployment(t, objects).Spec.Template
 		for _, r := range evaluator.EvaluatePod(restricted, &template.ObjectMeta, &template.Spec) {

@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/hack/chart/release"
 )
 
-// changes gives each value another content than the set everything does.
+// changes gives each value another content than the values everything.
 func changes() map[string]string {
 	return map[string]string{
 		"imageRegistry":                               `other.org`,
@@ -86,7 +86,8 @@ func changes() map[string]string {
 	}
 }
 
-// valuesOf returns the path of each value of the chart's schema by its name, without groups.
+// valuesOf returns the path of each value in the chart's schema, by the value's name. Groups
+// of values are left out.
 func valuesOf(t *testing.T) map[string][]string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(chartPath, "values.schema.json"))
@@ -98,13 +99,13 @@ func valuesOf(t *testing.T) map[string][]string {
 	collect = func(group map[string]any, path []string) {
 		for key, value := range group {
 			path := append(slices.Clone(path), key)
-			about, _ := value.(map[string]any)
-			if inside, ok := about["properties"].(map[string]any); ok {
+			schema, _ := value.(map[string]any)
+			if inside, ok := schema["properties"].(map[string]any); ok {
 				collect(inside, path)
 			} else if path[0] != "global" {
 				found[strings.Join(path, ".")] = path
 			}
-			if doc, _ := about["description"].(string); doc == "" && about["properties"] == nil {
+			if doc, _ := schema["description"].(string); doc == "" && schema["properties"] == nil {
 				t.Errorf("%s has no comment that says what it does", strings.Join(path, "."))
 			}
 		}
@@ -116,67 +117,67 @@ func valuesOf(t *testing.T) map[string][]string {
 // Every value must change the rendered objects.
 func TestEveryValueChangesTheRenderedObjects(t *testing.T) {
 	t.Parallel()
-	left := changes()
+	untested := changes()
 	for name, path := range valuesOf(t) {
-		change, ok := left[name]
+		change, ok := untested[name]
 		if !ok {
 			t.Errorf("%s is in no test: add it to changes", name)
 			continue
 		}
-		delete(left, name)
+		delete(untested, name)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if before, after := renderedWith(t, path, ""), renderedWith(t, path, change); before == after {
-				t.Errorf("%s at %s makes what is made without", name, change)
+				t.Errorf("%s set to %s does not change the rendered objects", name, change)
 			}
 		})
 	}
-	for name := range left {
-		t.Errorf("%s is no value of the chart", name)
+	for name := range untested {
+		t.Errorf("%s is not a value of the chart: delete it from changes", name)
 	}
 }
 
-// renderedWith returns the rendered text of the set everything with one value changed, or
-// unchanged if change is empty.
+// renderedWith returns the rendered text of the values everything, with one value changed
+// if change is not empty.
 func renderedWith(t *testing.T, path []string, change string) string {
 	t.Helper()
-	given := parsed(t, everything)
+	values := parsed(t, everything)
 	switch name := strings.Join(path, "."); name {
 	case "leaderElection.enabled":
-		// Off is only for one replica.
-		group(given, "operator")["replicas"] = 1
+		// Leader election can be disabled only for one replica.
+		group(values, "operator")["replicas"] = 1
 	case "operator.metrics.enabled":
-		// Without metrics, the chart refuses scrapes and alerts.
-		group(group(given, "monitoring"), "serviceMonitor")["enabled"] = false
-		group(group(given, "monitoring"), "prometheusRule")["enabled"] = false
+		// Without metrics, the chart refuses ServiceMonitors and alerts.
+		group(group(values, "monitoring"), "serviceMonitor")["enabled"] = false
+		group(group(values, "monitoring"), "prometheusRule")["enabled"] = false
 	case "clusterWide":
 		// clusterWide excludes namespaces.
 		if change != "" {
-			delete(given, "namespaces")
+			delete(values, "namespaces")
 		}
 	case "tenants.requireLabel":
 		// Without requireLabel, the chart refuses a list of usable Secrets.
-		delete(group(given, "tenants"), "usable")
+		delete(group(values, "tenants"), "usable")
 	case "operator.image.registry", "relay.image.registry":
-		delete(given, "imageRegistry")
+		delete(values, "imageRegistry")
 	}
 	if change != "" {
 		var value any
 		must(t, yaml.Unmarshal([]byte(change), &value))
-		at := given
+		at := values
 		for _, key := range path[:len(path)-1] {
 			at = group(at, key)
 		}
 		at[path[len(path)-1]] = value
 	}
-	objects, notes, err := release.Render(loaded(t), given, release.Options{Upgrade: true})
+	objects, notes, err := release.Render(loaded(t), values, release.Options{Upgrade: true})
 	must(t, err)
 	text, err := yaml.Marshal(objects)
 	must(t, err)
 	return string(text) + notes
 }
 
-// group returns the values of that group, and makes the group if it is missing.
+// group returns the group of values under key, which it adds if it is missing.
 func group(in map[string]any, key string) map[string]any {
 	inside, ok := in[key].(map[string]any)
 	if !ok {
@@ -186,9 +187,9 @@ func group(in map[string]any, key string) map[string]any {
 	return inside
 }
 
-// Every .Values.x of a template is a value of the chart, or a group of them: a name without a
-// value would always be empty.
-func TestTemplatesNameValuesThatAreThere(t *testing.T) {
+// Every .Values.x of a template must be a value or a group of values of the chart. An unknown
+// name would always be empty.
+func TestTemplatesUseOnlyExistingValues(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
 	for _, path := range valuesOf(t) {
@@ -212,6 +213,6 @@ func TestTemplatesNameValuesThatAreThere(t *testing.T) {
 		return nil
 	}))
 	if uses < 50 {
-		t.Errorf("%d uses of values were found", uses)
+		t.Errorf("%d uses of values were found, want at least 50", uses)
 	}
 }

@@ -1,5 +1,5 @@
 // Package pack packages the chart as helm package and helm push do. One commit always gives
-// the same bytes, so that a release that is run again does not replace published files.
+// the same bytes, so that a repeated release does not replace published files.
 package pack
 
 import (
@@ -37,8 +37,8 @@ func Archive(folder, out string, at time.Time) (string, error) {
 }
 
 // Layout writes an archive into an OCI layout, in the form in which helm push would publish
-// it below a registry's folder such as ghcr.io/relaypool/charts. It replaces the layout's
-// folder, and returns the name and the digest.
+// it below repository, for instance ghcr.io/relaypool/charts. It replaces the layout's
+// folder, and returns the chart's name and digest.
 func Layout(archive, repository, folder string, at time.Time) (tag name.Tag, digest v1.Hash, err error) {
 	wrap := func(err error) (name.Tag, v1.Hash, error) {
 		return tag, digest, fmt.Errorf("write the OCI layout of the chart: %w", err)

@@ -34,8 +34,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// packaged packages a copy of the chart's folder whose files have another modification
-// time.
+// packaged packages a copy of the chart's folder whose files have the modification time
+// modified.
 func packaged(t *testing.T, modified, at time.Time) (archive, oci string, digest v1.Hash) {
 	t.Helper()
 	folder, out := filepath.Join(t.TempDir(), "relaypool"), t.TempDir()
@@ -62,14 +62,14 @@ func version(archive string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(filepath.Base(archive), "relaypool-"), ".tgz")
 }
 
-// A release that is run again makes the same files as before.
-func TestAChartIsTheSameWheneverItIsPackaged(t *testing.T) {
+// A repeated release makes the same files.
+func TestPackagingIsReproducible(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 	first, _, digest := packaged(t, time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC), at)
 	second, _, again := packaged(t, time.Date(2026, 6, 2, 0, 0, 0, 0, time.UTC), at.In(time.FixedZone("elsewhere", 3600)))
 	if digest != again {
-		t.Errorf("the digest is %s, and then %s", digest, again)
+		t.Errorf("the first digest is %s, the second %s; want the same", digest, again)
 	}
 	a, err := os.ReadFile(first)
 	must(t, err)
@@ -94,7 +94,7 @@ func TestHelmPullsThePackagedChart(t *testing.T) {
 	must(t, err)
 	manifest, err := index.IndexManifest()
 	must(t, err)
-	// The names under which it is published.
+	// The names under which the chart is published.
 	var got []string
 	for _, m := range manifest.Manifests {
 		got = append(got, m.Annotations["io.containerd.image.name"], m.Annotations["org.opencontainers.image.ref.name"])
@@ -107,20 +107,20 @@ func TestHelmPullsThePackagedChart(t *testing.T) {
 
 	server := httptest.NewServer(inmemory.New(inmemory.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
-	at := strings.TrimPrefix(server.URL, "http://") + "/charts/relaypool:" + version(archive)
-	tag, err := name.NewTag(at)
+	address := strings.TrimPrefix(server.URL, "http://") + "/charts/relaypool:" + version(archive)
+	tag, err := name.NewTag(address)
 	must(t, err)
 	must(t, remote.Write(tag, img))
 	helm, err := registry.NewClient(registry.ClientOptPlainHTTP(), registry.ClientOptWriter(io.Discard), registry.ClientOptCredentialsFile(filepath.Join(t.TempDir(), "none")))
 	must(t, err)
-	pulled, err := helm.Pull(at)
+	pulled, err := helm.Pull(address)
 	must(t, err)
 	content, err := os.ReadFile(archive)
 	must(t, err)
 	if !bytes.Equal(pulled.Chart.Data, content) || pulled.Manifest.Digest != digest.String() {
-		t.Errorf("helm pulls %d bytes of %s, want the archive's %d of %s", len(pulled.Chart.Data), pulled.Manifest.Digest, len(content), digest)
+		t.Errorf("helm pulls %d bytes with digest %s, want the archive's %d bytes with digest %s", len(pulled.Chart.Data), pulled.Manifest.Digest, len(content), digest)
 	}
 	if pulled.Chart.Meta.Name != "relaypool" || pulled.Chart.Meta.Version != version(archive) {
-		t.Errorf("helm pulls %+v", pulled.Chart.Meta)
+		t.Errorf("helm pulls %+v, want relaypool in version %s", pulled.Chart.Meta, version(archive))
 	}
 }

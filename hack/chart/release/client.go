@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// timeout bounds Helm's waiting: for the definition to be served, and for hooks to
-// finish.
+// timeout limits how long Helm waits for the API server to serve the definition, and for
+// hooks to finish.
 const timeout = 2 * time.Minute
 
 // Client runs Helm's commands for one release on one cluster.
@@ -26,10 +26,10 @@ type Client struct {
 	Kubeconfig string
 	// CacheDir is the folder of Helm's cache of the cluster's API.
 	CacheDir string
-	// Name and Namespace are the release's. A missing namespace is created.
+	// Name and Namespace of the release. A missing namespace is created.
 	Name, Namespace string
-	// InNamespace leaves out the objects outside of the namespace: the namespace itself, and
-	// the definition.
+	// InNamespace creates only objects in the namespace: neither the namespace itself nor the
+	// definition.
 	InNamespace bool
 	// HelmVersion is the version that Helm reports in place of its own.
 	HelmVersion string
@@ -46,14 +46,14 @@ func (c *Client) configuration() (*action.Configuration, error) {
 	}
 	configuration := action.NewConfiguration(action.ConfigurationSetLogger(c.Log.Handler()))
 	if err := configuration.Init(flags, c.Namespace, "secret"); err != nil {
-		return nil, fmt.Errorf("make a client of Helm: %w", err)
+		return nil, fmt.Errorf("make a Helm client: %w", err)
 	}
 	return configuration, nil
 }
 
-// Install runs helm install --create-namespace. It tries again when Helm was faster than the
-// API server: the server lists a kind only a moment after its definition is established, and
-// Helm reads that list once. The failed attempt has stored nothing.
+// Install runs helm install --create-namespace. It tries again if Helm does not find the
+// RelayPool kind: the API server lists a kind only a moment after its definition is
+// established, and Helm reads that list once. The failed attempt has stored nothing.
 func (c *Client) Install(ch *chart.Chart, values map[string]any) (*release.Release, error) {
 	for deadline := time.Now().Add(timeout); ; time.Sleep(time.Second) {
 		got, err := c.install(ch, values)
@@ -72,7 +72,7 @@ func (c *Client) install(ch *chart.Chart, values map[string]any) (*release.Relea
 	install.ReleaseName, install.Namespace, install.CreateNamespace = c.Name, c.Namespace, !c.InNamespace
 	install.WaitStrategy, install.Timeout, install.SkipCRDs = kube.HookOnlyStrategy, timeout, c.InNamespace
 	got, err := install.Run(ch, values)
-	return made(got, err)
+	return toRelease(got, err)
 }
 
 // Upgrade runs helm upgrade.
@@ -87,7 +87,7 @@ func (c *Client) Upgrade(ch *chart.Chart, values map[string]any) (*release.Relea
 	upgrade := action.NewUpgrade(configuration)
 	upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = c.Namespace, kube.HookOnlyStrategy, timeout
 	got, err := upgrade.Run(c.Name, ch, values)
-	return made(got, err)
+	return toRelease(got, err)
 }
 
 func (c *Client) capabilities() *common.Capabilities {
@@ -112,13 +112,13 @@ func (c *Client) Uninstall() (string, error) {
 	return response.Info, nil
 }
 
-func made(got helmrelease.Releaser, err error) (*release.Release, error) {
+func toRelease(got helmrelease.Releaser, err error) (*release.Release, error) {
 	if err != nil {
 		return nil, err //nolint:wrapcheck // Helm's own words are what the user reads
 	}
 	rel, ok := got.(*release.Release)
 	if !ok {
-		return nil, fmt.Errorf("helm gave a release of type %T", got)
+		return nil, fmt.Errorf("helm returned a release of type %T", got)
 	}
 	return rel, nil
 }

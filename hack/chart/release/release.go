@@ -17,7 +17,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// Name and Namespace are those in the documents' install commands.
+// Name and Namespace of the release in the documents' install commands.
 const (
 	Name      = "relaypool"
 	Namespace = "relaypool-system"
@@ -36,7 +36,7 @@ func Load(path string) (*chart.Chart, error) {
 // relaypool in relaypool-system on a cluster without other APIs.
 type Options struct {
 	Name, Namespace string
-	// APIVersions are the cluster's APIs in addition to those of Kubernetes itself.
+	// APIVersions are the cluster's APIs in addition to Kubernetes' own APIs.
 	APIVersions []string
 	// Upgrade renders for helm upgrade instead of helm install.
 	Upgrade bool
@@ -56,7 +56,7 @@ func Render(c *chart.Chart, values map[string]any, o Options) (objects []*unstru
 	}
 	rel, ok := got.(*release.Release)
 	if !ok {
-		return nil, "", fmt.Errorf("helm gave a release of type %T", got)
+		return nil, "", fmt.Errorf("helm returned a release of type %T", got)
 	}
 	text := rel.Manifest
 	for _, h := range rel.Hooks {

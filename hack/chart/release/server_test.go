@@ -35,11 +35,11 @@ import (
 )
 
 const (
-	current = "../../../charts/relaypool"
-	// previous is the package of an earlier state, as a user would have it installed.
-	previous   = "testdata/relaypool-0.1.0-rc.1.tgz"
-	definition = "relaypools.relaypool.dev"
-	apiService = "v1beta1.external.metrics.k8s.io"
+	currentChart = "../../../charts/relaypool"
+	// previousChart is the package of an earlier version, which a user may have installed.
+	previousChart = "testdata/relaypool-0.1.0-rc.1.tgz"
+	definition    = "relaypools.relaypool.dev"
+	apiService    = "v1beta1.external.metrics.k8s.io"
 	// definitionAnnotation identifies the version of the definition in a cluster.
 	definitionAnnotation = "relaypool.dev/definition"
 )
@@ -56,15 +56,15 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// cluster is a real API server without the chart, and Helm as its client.
+// cluster starts a real API server without the chart, and returns its client and Helm.
 func cluster(t *testing.T) (client.Client, *release.Client) {
 	t.Helper()
-	c, helm, _ := clusterOf(t)
+	c, helm, _ := clusterWithServer(t)
 	return c, helm
 }
 
-// clusterOf is like cluster, and also returns the server, which can make other users.
-func clusterOf(t *testing.T) (client.Client, *release.Client, *apiserver.Server) {
+// clusterWithServer is like cluster, and also returns the server, which can make other users.
+func clusterWithServer(t *testing.T) (client.Client, *release.Client, *apiserver.Server) {
 	t.Helper()
 	server, err := apiserver.Start(t.Context(), apiserver.Options{Log: t.Output(), NoCRDs: true})
 	must(t, err)
@@ -102,9 +102,9 @@ func parsed(t *testing.T, text string) map[string]any {
 	return values
 }
 
-// before returns values for the previous chart, which required neither namespaces nor
-// clusterWide, and in which fields had other names.
-func before(t *testing.T, text string) map[string]any {
+// previousValues returns values for the previous chart, which required neither namespaces nor
+// clusterWide, and in which some fields had other names.
+func previousValues(t *testing.T, text string) map[string]any {
 	t.Helper()
 	names := strings.NewReplacer("verifyingKeyConfigMapRef", "verifyingKey", "urlSecretRef", "urlFrom", "BalanceLamports", "Balance")
 	return unmarshal(t, names.Replace(text))
@@ -126,8 +126,8 @@ func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured
 	return u
 }
 
-// live returns an object from the cluster.
-func live(t *testing.T, c client.Client, apiVersion, kind, namespace, name string) *unstructured.Unstructured {
+// getObject returns an object from the cluster.
+func getObject(t *testing.T, c client.Client, apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	u := object(apiVersion, kind, namespace, name)
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
@@ -136,12 +136,12 @@ func live(t *testing.T, c client.Client, apiVersion, kind, namespace, name strin
 	return u
 }
 
-func namespace(t *testing.T, c client.Client, name string) {
+func createNamespace(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 }
 
-// fleet are values with a RelayPool in the namespace shield.
+// fleet is values with a RelayPool in the namespace shield.
 const fleet = `
 relayPools:
   shield:
@@ -155,11 +155,11 @@ relayPools:
       viewingKeys: {compliancePublicKey: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb}
 `
 
-func replicas(n string) string { return strings.Replace(fleet, "REPLICAS", n, 1) }
+func fleetValues(replicas string) string { return strings.Replace(fleet, "REPLICAS", replicas, 1) }
 
-// another gives the chart a definition like that of a later version: with one more field,
+// withLaterDefinition gives the chart the definition of a later version: with one more field,
 // and another value of the annotation that identifies the version.
-func another(t *testing.T, ch *chart.Chart) *chart.Chart {
+func withLaterDefinition(t *testing.T, ch *chart.Chart) *chart.Chart {
 	t.Helper()
 	ch.Schema = nil // the schema of the values does not have the field
 	for _, f := range ch.Files {
@@ -179,7 +179,7 @@ func another(t *testing.T, ch *chart.Chart) *chart.Chart {
 	return nil
 }
 
-func crd(t *testing.T, c client.Client) *apiextensionsv1.CustomResourceDefinition {
+func installedCRD(t *testing.T, c client.Client) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	var out apiextensionsv1.CustomResourceDefinition
 	must(t, c.Get(t.Context(), client.ObjectKey{Name: definition}, &out))
@@ -187,99 +187,99 @@ func crd(t *testing.T, c client.Client) *apiextensionsv1.CustomResourceDefinitio
 }
 
 // The test upgrades from the previous chart to this one and to a later one, uninstalls and
-// installs again. Objects that give access to funds are never deleted.
-func TestALifeOfARelease(t *testing.T) {
+// installs again. The definition, the RelayPool and the keys are never deleted.
+func TestUpgradeUninstallAndReinstallKeepRelayPoolsAndKeys(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	c, helm := cluster(t)
-	namespace(t, c, "shield")
+	createNamespace(t, c, "shield")
 
-	// One command makes the operator, the definition and a fleet.
-	_, err := helm.Install(load(t, previous), before(t, replicas("2")))
+	// One command creates the operator, the definition and a fleet.
+	_, err := helm.Install(load(t, previousChart), previousValues(t, fleetValues("2")))
 	must(t, err)
-	pool := live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
+	pool := getObject(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
 	if target, _, _ := unstructured.NestedInt64(pool.Object, "spec", "feePayers", "targetBalance"); target != 2000000000 {
-		t.Errorf("the target balance is %d", target)
+		t.Errorf("the target balance is %d, want 2000000000", target)
 	}
-	uid, earlier := pool.GetUID(), crd(t, c)
-	operatorWorks(t, c)
+	uid, previousCRD := pool.GetUID(), installedCRD(t, c)
+	changeAsOperator(t, c)
 
 	// The definition of this chart replaces the earlier one.
-	_, err = helm.Upgrade(load(t, current), parsed(t, replicas("2")))
+	_, err = helm.Upgrade(load(t, currentChart), parsed(t, fleetValues("2")))
 	must(t, err)
-	first := crd(t, c)
-	if first.UID != earlier.UID {
-		t.Error("the definition is another")
+	first := installedCRD(t, c)
+	if first.UID != previousCRD.UID {
+		t.Error("the definition was deleted and created again")
 	}
 
 	// No version of Helm changes an identical definition.
-	old := *helm
-	old.HelmVersion = "v3.19.0"
-	rel, err := old.Upgrade(load(t, current), parsed(t, replicas("3")))
+	helm3 := *helm
+	helm3.HelmVersion = "v3.19.0"
+	rel, err := helm3.Upgrade(load(t, currentChart), parsed(t, fleetValues("3")))
 	must(t, err)
-	if rel.Version != 3 || rel.Chart.Metadata.Version != load(t, current).Metadata.Version {
-		t.Errorf("revision %d of %s", rel.Version, rel.Chart.Metadata.Version)
+	if rel.Version != 3 || rel.Chart.Metadata.Version != load(t, currentChart).Metadata.Version {
+		t.Errorf("got revision %d of chart version %s, want revision 3 of the current chart", rel.Version, rel.Chart.Metadata.Version)
 	}
-	if got := crd(t, c); got.UID != first.UID || got.Generation != first.Generation {
-		t.Errorf("the definition was written: generation %d, before %d", got.Generation, first.Generation)
+	if got := installedCRD(t, c); got.UID != first.UID || got.Generation != first.Generation {
+		t.Errorf("the definition was written: got generation %d, want %d as before", got.Generation, first.Generation)
 	}
-	pool = live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
+	pool = getObject(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
 	if n, _, _ := unstructured.NestedInt64(pool.Object, "spec", "replicas"); n != 3 {
-		t.Errorf("%d replicas, want those of the upgrade", n)
+		t.Errorf("got %d replicas, want 3 as in the upgrade's values", n)
 	}
-	kept(t, pool)
+	checkChangesKept(t, pool)
 
-	// For another definition Helm 3 prints the necessary command, and Helm 4 applies it.
-	if _, err := old.Upgrade(another(t, load(t, current)), parsed(t, replicas("3"))); err == nil || !strings.Contains(err.Error(), "kubectl apply --server-side") {
-		t.Errorf("Helm 3 upgrades to another definition: %v", err)
+	// If the definition differs, Helm 3 prints the command that applies it, and Helm 4 applies it.
+	if _, err := helm3.Upgrade(withLaterDefinition(t, load(t, currentChart)), parsed(t, fleetValues("3"))); err == nil || !strings.Contains(err.Error(), "kubectl apply --server-side") {
+		t.Errorf("upgrade to another definition with Helm 3: got error %v, want one with the kubectl command", err)
 	}
 	// The definition is applied before the RelayPools, which may use new fields.
-	_, err = helm.Upgrade(another(t, load(t, current)), parsed(t, strings.Replace(replicas("3"), "spec:", "spec:\n      note: new", 1)))
+	_, err = helm.Upgrade(withLaterDefinition(t, load(t, currentChart)), parsed(t, strings.Replace(fleetValues("3"), "spec:", "spec:\n      note: new", 1)))
 	must(t, err)
-	if got := crd(t, c); got.UID != first.UID || got.Annotations[definitionAnnotation] != "later" {
-		t.Errorf("the definition is not the later one: %v", got.Annotations)
+	if got := installedCRD(t, c); got.UID != first.UID || got.Annotations[definitionAnnotation] != "later" {
+		t.Errorf("got a definition with annotations %v, want the later definition", got.Annotations)
 	}
 
 	// A fleet that is removed from the values stays.
-	_, err = helm.Upgrade(another(t, load(t, current)), parsed(t, "{}"))
+	_, err = helm.Upgrade(withLaterDefinition(t, load(t, currentChart)), parsed(t, "{}"))
 	must(t, err)
-	live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
+	getObject(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
 
 	// Uninstalling removes only the operator.
-	_, err = helm.Upgrade(another(t, load(t, current)), parsed(t, replicas("3")))
+	_, err = helm.Upgrade(withLaterDefinition(t, load(t, currentChart)), parsed(t, fleetValues("3")))
 	must(t, err)
-	told, err := helm.Uninstall()
+	info, err := helm.Uninstall()
 	must(t, err)
-	if !strings.Contains(told, "[RelayPool] shield") {
-		t.Errorf("helm does not tell what it kept: %q", told)
+	if !strings.Contains(info, "[RelayPool] shield") {
+		t.Errorf("helm reports %q, want the RelayPool that it kept", info)
 	}
-	if got := crd(t, c); got.UID != first.UID || got.DeletionTimestamp != nil {
-		t.Error("the definition is gone, or going")
+	if got := installedCRD(t, c); got.UID != first.UID || got.DeletionTimestamp != nil {
+		t.Error("the definition is deleted or being deleted")
 	}
-	pool = live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
+	pool = getObject(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
 	if pool.GetUID() != uid || pool.GetDeletionTimestamp() != nil {
-		t.Error("the RelayPool is gone, or going")
+		t.Error("the RelayPool is deleted or being deleted")
 	}
-	kept(t, pool)
-	live(t, c, "v1", "Secret", "shield", "shield-payer-0-0")
+	checkChangesKept(t, pool)
+	getObject(t, c, "v1", "Secret", "shield", "shield-payer-0-0")
 	if err := c.Get(ctx, client.ObjectKey{Namespace: release.Namespace, Name: "relaypool-operator"}, &appsv1.Deployment{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the operator's Deployment: %v", err)
+		t.Errorf("get the operator's Deployment: error %v, want not found", err)
 	}
 
 	// A new installation adopts the objects that stayed.
-	_, err = helm.Install(load(t, current), parsed(t, replicas("4")))
+	_, err = helm.Install(load(t, currentChart), parsed(t, fleetValues("4")))
 	must(t, err)
-	pool = live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
+	pool = getObject(t, c, "relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
 	if n, _, _ := unstructured.NestedInt64(pool.Object, "spec", "replicas"); n != 4 || pool.GetUID() != uid {
-		t.Errorf("the RelayPool is another, or has %d replicas", n)
+		t.Errorf("the RelayPool was created again, or has %d replicas, want 4", n)
 	}
-	if got := crd(t, c); got.UID != first.UID {
-		t.Error("the definition is another")
+	if got := installedCRD(t, c); got.UID != first.UID {
+		t.Error("the definition was deleted and created again")
 	}
 }
 
-// operatorWorks makes the changes that the operator would make: a finalizer and a key.
-func operatorWorks(t *testing.T, c client.Client) {
+// changeAsOperator makes the changes that the operator would make: a finalizer and a key.
+func changeAsOperator(t *testing.T, c client.Client) {
 	t.Helper()
 	pool := object("relaypool.dev/v1alpha1", "RelayPool", "shield", "shield")
 	pool.SetFinalizers([]string{"relaypool.dev/keys"})
@@ -294,64 +294,64 @@ func operatorWorks(t *testing.T, c client.Client) {
 	}))
 }
 
-// kept checks that the changes of others are still there.
-func kept(t *testing.T, pool *unstructured.Unstructured) {
+// checkChangesKept checks that the changes of changeAsOperator are still there.
+func checkChangesKept(t *testing.T, pool *unstructured.Unstructured) {
 	t.Helper()
 	if paused, _, _ := unstructured.NestedBool(pool.Object, "spec", "paused"); !paused {
-		t.Error("what somebody set beside the values is gone")
+		t.Error("spec.paused is gone, which the values do not set")
 	}
 	if f := pool.GetFinalizers(); len(f) != 1 {
-		t.Errorf("the RelayPool's finalizers are %v", f)
+		t.Errorf("the RelayPool's finalizers are %v, want the operator's", f)
 	}
 }
 
-// A second command makes the objects that the first one could not make.
-func TestAnInstallationThatFailedGoesOn(t *testing.T) {
+// An upgrade creates the objects that the failed installation could not create.
+func TestUpgradeCompletesAFailedInstallation(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
-	namespace(t, c, "shield")
-	values := parsed(t, replicas("2"))
+	createNamespace(t, c, "shield")
+	values := parsed(t, fleetValues("2"))
 	pools := values["relayPools"].(map[string]any)
 	pools["missing"] = map[string]any{"namespace": "nowhere", "spec": pools["shield"].(map[string]any)["spec"]}
-	_, err := helm.Install(load(t, current), values)
-	// A busy API server may offer the kind a moment after its definition is established.
+	_, err := helm.Install(load(t, currentChart), values)
+	// A busy API server may serve the kind only a moment after its definition is established.
 	for i := 0; i < 100 && err != nil && strings.Contains(err.Error(), "ensure CRDs are installed first"); i++ {
 		time.Sleep(100 * time.Millisecond)
-		_, err = helm.Install(load(t, current), values)
+		_, err = helm.Install(load(t, currentChart), values)
 	}
 	if err == nil || !strings.Contains(err.Error(), `"nowhere" not found`) {
-		t.Fatalf("installed into a namespace that is missing: %v", err)
+		t.Fatalf("install into a missing namespace: got error %v, want that it is not found", err)
 	}
-	// The same command succeeds once the namespace exists.
-	namespace(t, c, "nowhere")
-	_, err = helm.Upgrade(load(t, current), values)
+	// An upgrade succeeds once the namespace exists.
+	createNamespace(t, c, "nowhere")
+	_, err = helm.Upgrade(load(t, currentChart), values)
 	must(t, err)
-	live(t, c, "relaypool.dev/v1alpha1", "RelayPool", "nowhere", "missing")
-	live(t, c, "apps/v1", "Deployment", release.Namespace, "relaypool-operator")
+	getObject(t, c, "relaypool.dev/v1alpha1", "RelayPool", "nowhere", "missing")
+	getObject(t, c, "apps/v1", "Deployment", release.Namespace, "relaypool-operator")
 }
 
-// If another manager has written the definition, an upgrade reports that, and succeeds once
-// the chart's definition has been applied by hand.
-func TestAForeignDefinitionIsNotOverwritten(t *testing.T) {
+// If another field manager has written the definition, an upgrade fails and reports it. The
+// upgrade succeeds after the chart's definition has been applied by hand.
+func TestDefinitionOfAnotherFieldManagerIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
-	later := another(t, load(t, current))
-	byHand(t, c, load(t, current))
-	_, err := helm.Install(load(t, current), parsed(t, "{}"))
+	later := withLaterDefinition(t, load(t, currentChart))
+	applyByHand(t, c, load(t, currentChart))
+	_, err := helm.Install(load(t, currentChart), parsed(t, "{}"))
 	must(t, err)
 	if _, err := helm.Upgrade(later, nil); err == nil || !strings.Contains(err.Error(), "was written by kubectl (Apply)") || !strings.Contains(err.Error(), "kubectl apply --server-side --force-conflicts") {
-		t.Fatalf("upgrade of another's definition: %v", err)
+		t.Fatalf("upgrade of a definition that kubectl wrote: got error %v, want a conflict with the kubectl command", err)
 	}
-	byHand(t, c, later)
-	rel, err := helm.Upgrade(another(t, load(t, current)), nil)
+	applyByHand(t, c, later)
+	rel, err := helm.Upgrade(withLaterDefinition(t, load(t, currentChart)), nil)
 	must(t, err)
 	if len(rel.Hooks) != 0 {
-		t.Errorf("the definition was applied again")
+		t.Errorf("the upgrade applied the definition that was there, with %d hooks; want none", len(rel.Hooks))
 	}
 }
 
-// byHand applies the chart's definition as kubectl does.
-func byHand(t *testing.T, c client.Client, ch *chart.Chart) {
+// applyByHand applies the chart's definition as kubectl does.
+func applyByHand(t *testing.T, c client.Client, ch *chart.Chart) {
 	t.Helper()
 	for _, crd := range ch.CRDObjects() {
 		all, err := release.Objects(crd.File.Data)
@@ -362,8 +362,8 @@ func byHand(t *testing.T, c client.Client, ch *chart.Chart) {
 	}
 }
 
-// adapter is another server of external metrics.
-func adapter(t *testing.T, c client.Client) {
+// createAdapter registers another server of external metrics, prometheus-adapter.
+func createAdapter(t *testing.T, c client.Client) {
 	t.Helper()
 	a := object("apiregistration.k8s.io/v1", "APIService", "", apiService)
 	a.SetAnnotations(map[string]string{"meta.helm.sh/release-name": "adapter"})
@@ -374,107 +374,107 @@ func adapter(t *testing.T, c client.Client) {
 	must(t, c.Create(t.Context(), a))
 }
 
-func TestAnotherAdapterIsNamed(t *testing.T) {
+func TestRefusalNamesAnotherMetricsAdapter(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
-	adapter(t, c)
-	on := parsed(t, "externalMetrics: {enabled: true}")
-	_, err := helm.Install(load(t, current), on)
+	createAdapter(t, c)
+	enabled := parsed(t, "externalMetrics: {enabled: true}")
+	_, err := helm.Install(load(t, currentChart), enabled)
 	if err == nil || !strings.Contains(err.Error(), "the Service monitoring/prometheus-adapter of the Helm release adapter serves external.metrics.k8s.io in this cluster") ||
 		!strings.Contains(err.Error(), "externalMetrics.enabled to false") {
-		t.Fatalf("install beside another adapter: %v", err)
+		t.Fatalf("install beside another adapter: got error %v, want one that names the adapter", err)
 	}
-	// Without external metrics, the notes name the server of the metrics.
-	rel, err := helm.Install(load(t, current), parsed(t, "{}"))
+	// Without externalMetrics.enabled, the notes name the adapter that serves external metrics.
+	rel, err := helm.Install(load(t, currentChart), parsed(t, "{}"))
 	must(t, err)
 	if !strings.Contains(rel.Info.Notes, "NOTE: the Service monitoring/prometheus-adapter of the Helm release adapter\nserves external metrics") {
-		t.Errorf("the notes do not tell of the other adapter:\n%s", rel.Info.Notes)
+		t.Errorf("got notes that do not name the adapter:\n%s", rel.Info.Notes)
 	}
-	// A later upgrade does not take the APIService over either.
-	if _, err := helm.Upgrade(load(t, current), on); err == nil || !strings.Contains(err.Error(), "prometheus-adapter") {
-		t.Fatalf("upgrade beside another adapter: %v", err)
+	// An upgrade does not take over the adapter's APIService either.
+	if _, err := helm.Upgrade(load(t, currentChart), enabled); err == nil || !strings.Contains(err.Error(), "prometheus-adapter") {
+		t.Fatalf("upgrade beside another adapter: got error %v, want one that names the adapter", err)
 	}
-	// Once it is gone, the operator's own APIService replaces it.
+	// After the adapter's APIService is deleted, the chart creates its own.
 	must(t, c.Delete(t.Context(), object("apiregistration.k8s.io/v1", "APIService", "", apiService)))
-	rel, err = helm.Upgrade(load(t, current), on)
+	rel, err = helm.Upgrade(load(t, currentChart), enabled)
 	must(t, err)
 	if strings.Contains(rel.Info.Notes, "NOTE: the Service") {
-		t.Errorf("the chart takes its own Service for another adapter:\n%s", rel.Info.Notes)
+		t.Errorf("the notes name the chart's own Service as another adapter:\n%s", rel.Info.Notes)
 	}
 }
 
-// A release recognises its own objects when they get other names.
-func TestExternalMetricsMoveWithTheNames(t *testing.T) {
+// A release recognises its own APIService after its objects are renamed.
+func TestExternalMetricsFollowAChangedName(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
-	_, err := helm.Install(load(t, current), parsed(t, "externalMetrics: {enabled: true}"))
+	_, err := helm.Install(load(t, currentChart), parsed(t, "externalMetrics: {enabled: true}"))
 	must(t, err)
-	_, err = helm.Upgrade(load(t, current), parsed(t, "externalMetrics: {enabled: true}\nfullnameOverride: our-operator"))
+	_, err = helm.Upgrade(load(t, currentChart), parsed(t, "externalMetrics: {enabled: true}\nfullnameOverride: our-operator"))
 	must(t, err)
-	got, _, _ := unstructured.NestedString(live(t, c, "apiregistration.k8s.io/v1", "APIService", "", apiService).Object, "spec", "service", "name")
+	got, _, _ := unstructured.NestedString(getObject(t, c, "apiregistration.k8s.io/v1", "APIService", "", apiService).Object, "spec", "service", "name")
 	if got != "our-operator-external-metrics" {
-		t.Errorf("the APIService leads to %q", got)
+		t.Errorf("the APIService names the Service %q, want our-operator-external-metrics", got)
 	}
-	// Another release in the same namespace is a different one.
+	// The chart refuses a second release with external metrics, also in the same namespace.
 	other := *helm
 	other.Name = "second"
-	_, err = other.Install(load(t, current), parsed(t, "externalMetrics: {enabled: true}\nnamespaces: [relaypool-system]"))
+	_, err = other.Install(load(t, currentChart), parsed(t, "externalMetrics: {enabled: true}\nnamespaces: [relaypool-system]"))
 	if err == nil || !strings.Contains(err.Error(), "the Service relaypool-system/our-operator-external-metrics of the Helm release relaypool serves") {
-		t.Errorf("a second release takes the external metrics: %v", err)
+		t.Errorf("install a second release with external metrics: got error %v, want one that names the first release's Service", err)
 	}
 }
 
-// Leader election can be turned off and on again in a cluster that has the release.
-func TestTheLeaseIsGivenUpAndTakenAgain(t *testing.T) {
+// An upgrade can disable leader election and enable it again.
+func TestUpgradeDisablesAndEnablesLeaderElection(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
-	_, err := helm.Install(load(t, current), parsed(t, "{}"))
+	_, err := helm.Install(load(t, currentChart), parsed(t, "{}"))
 	must(t, err)
 	for _, step := range []struct{ values, want string }{
 		{"leaderElection: {enabled: false}", "Recreate"}, {"leaderElection: {enabled: true}", "RollingUpdate"}, {"leaderElection: {enabled: false}", "Recreate"},
 	} {
-		_, err = helm.Upgrade(load(t, current), parsed(t, step.values))
+		_, err = helm.Upgrade(load(t, currentChart), parsed(t, step.values))
 		must(t, err)
-		got, _, _ := unstructured.NestedString(live(t, c, "apps/v1", "Deployment", release.Namespace, "relaypool-operator").Object, "spec", "strategy", "type")
+		got, _, _ := unstructured.NestedString(getObject(t, c, "apps/v1", "Deployment", release.Namespace, "relaypool-operator").Object, "spec", "strategy", "type")
 		if got != step.want {
-			t.Errorf("with %s the strategy is %s, want %s", step.values, got, step.want)
+			t.Errorf("with %s the Deployment's strategy is %s, want %s", step.values, got, step.want)
 		}
 	}
 }
 
-// Two operators may be in a cluster if they have no namespace in common.
-func TestOperatorsShareNoNamespace(t *testing.T) {
+// A cluster can have two operators if they have no namespace in common.
+func TestTwoOperatorsCannotShareANamespace(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
 	for _, name := range []string{"team-a", "team-b", "team-c"} {
-		namespace(t, c, name)
+		createNamespace(t, c, name)
 	}
-	_, err := helm.Install(load(t, current), parsed(t, "namespaces: [team-a, team-b]"))
+	_, err := helm.Install(load(t, currentChart), parsed(t, "namespaces: [team-a, team-b]"))
 	must(t, err)
 	second := *helm
 	second.Name, second.Namespace = "second", "second-system"
 	refused := func(values, want string) {
 		t.Helper()
-		if _, err := second.Install(load(t, current), parsed(t, values)); err == nil ||
+		if _, err := second.Install(load(t, currentChart), parsed(t, values)); err == nil ||
 			!strings.Contains(err.Error(), "the operator relaypool-system/relaypool-operator looks after RelayPools of "+want+" already") {
-			t.Errorf("a second operator with %s: %v", values, err)
+			t.Errorf("install a second operator with %s: got error %v, want one that names %s", values, err, want)
 		}
 	}
 	refused("{}", "team-a, team-b")
 	refused("namespaces: [team-c, team-b]", "team-b")
-	_, err = second.Install(load(t, current), parsed(t, "namespaces: [team-c]"))
+	_, err = second.Install(load(t, currentChart), parsed(t, "namespaces: [team-c]"))
 	must(t, err)
-	// An upgrade may not add such a namespace either, and a new name does not change that.
-	if _, err := second.Upgrade(load(t, current), parsed(t, "namespaces: [team-c, team-a]")); err == nil || !strings.Contains(err.Error(), "RelayPools of team-a already") {
-		t.Errorf("the second operator spreads: %v", err)
+	// An upgrade cannot add a namespace of the first operator either, and can change the name.
+	if _, err := second.Upgrade(load(t, currentChart), parsed(t, "namespaces: [team-c, team-a]")); err == nil || !strings.Contains(err.Error(), "RelayPools of team-a already") {
+		t.Errorf("add the first operator's namespace to the second: got error %v, want one that names team-a", err)
 	}
-	_, err = second.Upgrade(load(t, current), parsed(t, "namespaces: [team-c]\nfullnameOverride: other-operator"))
+	_, err = second.Upgrade(load(t, currentChart), parsed(t, "namespaces: [team-c]\nfullnameOverride: other-operator"))
 	must(t, err)
 	_, err = second.Uninstall()
 	must(t, err)
 
-	// An operator whose settings are arguments, as in an installation by hand, counts as well,
-	// and one scaled to zero does not.
+	// The chart also recognises an operator whose settings are arguments, as in an installation
+	// by hand. It ignores an operator that is scaled to zero.
 	var d appsv1.Deployment
 	must(t, c.Get(t.Context(), client.ObjectKey{Namespace: release.Namespace, Name: "relaypool-operator"}, &d))
 	for args, want := range map[string]string{"--namespaces=team-c": "team-c", "--log-level=debug": "the whole cluster"} {
@@ -484,38 +484,38 @@ func TestOperatorsShareNoNamespace(t *testing.T) {
 	}
 	d.Spec.Replicas = new(int32)
 	must(t, c.Update(t.Context(), &d))
-	_, err = second.Install(load(t, current), parsed(t, "{}"))
+	_, err = second.Install(load(t, currentChart), parsed(t, "{}"))
 	must(t, err)
 }
 
 // Helm does not remove the fields that the operator writes into the APIService.
-func TestTheAuthoritySurvivesAnUpgrade(t *testing.T) {
+func TestUpgradeKeepsTheCABundle(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
-	on := parsed(t, "externalMetrics: {enabled: true}")
-	_, err := helm.Install(load(t, current), on)
+	enabled := parsed(t, "externalMetrics: {enabled: true}")
+	_, err := helm.Install(load(t, currentChart), enabled)
 	must(t, err)
 	a := object("apiregistration.k8s.io/v1", "APIService", "", apiService)
 	must(t, c.Patch(t.Context(), a, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"caBundle":"`+bundle+`"}}`)), client.FieldOwner("relaypool-operator")))
 	for _, values := range []string{"externalMetrics: {enabled: true}\noperator: {replicas: 3}", "externalMetrics: {enabled: true}\nextraLabels: {a: b}"} {
-		_, err = helm.Upgrade(load(t, current), parsed(t, values))
+		_, err = helm.Upgrade(load(t, currentChart), parsed(t, values))
 		must(t, err)
-		got, _, _ := unstructured.NestedString(live(t, c, "apiregistration.k8s.io/v1", "APIService", "", apiService).Object, "spec", "caBundle")
+		got, _, _ := unstructured.NestedString(getObject(t, c, "apiregistration.k8s.io/v1", "APIService", "", apiService).Object, "spec", "caBundle")
 		if got != bundle {
-			t.Errorf("after an upgrade with %q the authority is %q", values, got)
+			t.Errorf("after an upgrade with %q the CA bundle is %q, want %q", values, got, bundle)
 		}
 	}
 }
 
-// bundle is base64 of text that is not a certificate, which the API server accepts.
+// bundle is base64 of a text. The API server accepts it although it is not a certificate.
 const bundle = "Y2VydGlmaWNhdGU="
 
 // The administrator of one namespace can install the operator for it, once the definition and
 // the roles exist.
-func TestTheAdministratorOfANamespaceInstalls(t *testing.T) {
+func TestANamespaceAdministratorCanInstall(t *testing.T) {
 	t.Parallel()
-	c, helm, server := clusterOf(t)
-	namespace(t, c, release.Namespace)
+	c, helm, server := clusterWithServer(t)
+	createNamespace(t, c, release.Namespace)
 	// Bind the parts of the role admin one by one: no controller aggregates them here.
 	for _, part := range []string{"system:aggregate-to-admin", "system:aggregate-to-edit", "system:aggregate-to-view"} {
 		must(t, c.Create(t.Context(), &rbacv1.RoleBinding{
@@ -528,18 +528,18 @@ func TestTheAdministratorOfANamespaceInstalls(t *testing.T) {
 	must(t, err)
 	helm.Kubeconfig, helm.InNamespace = kubeconfig(t, ada), true
 	values := parsed(t, "namespaces: [relaypool-system]\nrbac: {create: false}\ncrds: {upgrade: false}\noperator: {metrics: {enabled: false}}")
-	_, err = helm.Install(load(t, current), values)
+	_, err = helm.Install(load(t, currentChart), values)
 	must(t, err)
-	_, err = helm.Upgrade(load(t, current), values)
+	_, err = helm.Upgrade(load(t, currentChart), values)
 	must(t, err)
-	live(t, c, "apps/v1", "Deployment", release.Namespace, "relaypool-operator")
+	getObject(t, c, "apps/v1", "Deployment", release.Namespace, "relaypool-operator")
 	// With roles, the API server reports the missing permissions.
-	if _, err := helm.Upgrade(load(t, current), parsed(t, "namespaces: [relaypool-system]\ncrds: {upgrade: false}")); !apierrors.IsForbidden(err) && (err == nil || !strings.Contains(err.Error(), "forbidden")) {
-		t.Errorf("made roles without the right to: %v", err)
+	if _, err := helm.Upgrade(load(t, currentChart), parsed(t, "namespaces: [relaypool-system]\ncrds: {upgrade: false}")); !apierrors.IsForbidden(err) && (err == nil || !strings.Contains(err.Error(), "forbidden")) {
+		t.Errorf("create roles without the permission: got error %v, want forbidden", err)
 	}
 }
 
-// kubeconfig is a file with that user's credentials.
+// kubeconfig writes a kubeconfig with a user's credentials, and returns its path.
 func kubeconfig(t *testing.T, config *rest.Config) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -554,14 +554,14 @@ func kubeconfig(t *testing.T, config *rest.Config) string {
 
 // An API server accepts every object of the golden files: no unknown field, no wrong type, no
 // name that is too long.
-func TestEveryObjectIsTaken(t *testing.T) {
+func TestTheAPIServerAcceptsEveryGoldenObject(t *testing.T) {
 	t.Parallel()
 	c, helm := cluster(t)
-	// Make the definition, and the namespaces that the golden files name.
-	_, err := helm.Install(load(t, current), parsed(t, "{}"))
+	// Create the definition, and the namespaces that the golden files name.
+	_, err := helm.Install(load(t, currentChart), parsed(t, "{}"))
 	must(t, err)
 	for _, name := range []string{"team-a", "team-b", "infra"} {
-		namespace(t, c, name)
+		createNamespace(t, c, name)
 	}
 	for _, kind := range []string{"ServiceMonitor", "PrometheusRule"} {
 		must(t, c.Create(t.Context(), apiservertest.ForeignCRD(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: kind}, strings.ToLower(kind)+"s")))
@@ -569,10 +569,10 @@ func TestEveryObjectIsTaken(t *testing.T) {
 	files, err := filepath.Glob("../testdata/*.golden.yaml")
 	must(t, err)
 	if len(files) < 12 {
-		t.Fatalf("%d goldens were found", len(files))
+		t.Fatalf("%d golden files were found, want at least 12", len(files))
 	}
-	// The field manager is Helm's name in this process, so that fields which Helm has set and a
-	// golden lacks are removed, as in an upgrade.
+	// Helm uses this process's name as its field manager. The test uses the same name, so that
+	// fields which Helm has set and a golden file lacks are removed, as in an upgrade.
 	owner := client.FieldOwner(filepath.Base(os.Args[0]))
 	for _, file := range files {
 		for _, u := range objects(t, file) {
@@ -589,7 +589,7 @@ func TestEveryObjectIsTaken(t *testing.T) {
 	}
 }
 
-// eventually repeats a call while it fails because a definition is not served yet.
+// eventually repeats a call until the API server serves the kind's definition.
 func eventually(t *testing.T, try func(context.Context) error, what string) {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -26,19 +26,19 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// accepted returns the checks of kube-score that the chart does not meet, and why.
+// accepted returns the checks of kube-score that the chart may fail, with the reasons.
 func accepted() map[string]string {
 	return map[string]string{
-		"container-image-pull-policy":                   "images have a version or a digest; a node that has one need not reach the registry to start the operator again",
-		"container-ephemeral-storage-request-and-limit": "the file system is read-only and there is no volume to write to: logs are all that is left, and the node rotates these",
+		"container-image-pull-policy":                   "images have a version or a digest; a node that has the image can start the operator again without the registry",
+		"container-ephemeral-storage-request-and-limit": "the file system is read-only and no volume is writable; the container only writes logs, which the node rotates",
 		"deployment-has-host-podantiaffinity":           "topologySpreadConstraints spread replicas over nodes",
 	}
 }
 
-// alone returns the additional accepted checks for an operator of one replica.
-func alone() map[string]string {
+// acceptedForOneReplica returns additional accepted checks for an operator with one replica.
+func acceptedForOneReplica() map[string]string {
 	return map[string]string{
-		"deployment-replicas": "one replica hands its Lease over at once, and fleets work on while none is there",
+		"deployment-replicas": "a stopped replica releases its Lease at once, and the relays keep running without an operator",
 	}
 }
 
@@ -47,19 +47,19 @@ func TestKubeScoreFindsNothing(t *testing.T) {
 	goldens, err := filepath.Glob("../testdata/*.golden.yaml")
 	must(t, err)
 	if len(goldens) < 12 {
-		t.Fatalf("%d goldens were found", len(goldens))
+		t.Fatalf("%d golden files were found, want at least 12", len(goldens))
 	}
-	met := map[string]bool{}
+	failed := map[string]bool{}
 	for _, file := range goldens {
 		content, err := os.ReadFile(file)
 		must(t, err)
 		for check, why := range findings(t, content) {
-			met[check] = true
+			failed[check] = true
 			_, ok := accepted()[check]
-			if _, single := alone()[check]; single && bytes.Contains(content, []byte("\n  replicas: 1\n  selector:")) {
+			if _, single := acceptedForOneReplica()[check]; single && bytes.Contains(content, []byte("\n  replicas: 1\n  selector:")) {
 				ok = true
 			}
-			// Without a Lease, two operators at once do more harm than a moment without one.
+			// Without a Lease, two operators at the same time do more harm than a moment without an operator.
 			if check == "deployment-strategy" && bytes.Contains(content, []byte("RELAYPOOL_LEADER_ELECT")) {
 				ok = true
 			}
@@ -72,28 +72,28 @@ func TestKubeScoreFindsNothing(t *testing.T) {
 			}
 		}
 	}
-	for _, exceptions := range []map[string]string{accepted(), alone()} {
+	for _, exceptions := range []map[string]string{accepted(), acceptedForOneReplica()} {
 		for check := range exceptions {
-			if !met[check] {
-				t.Errorf("%s is excepted, and met everywhere: take the exception out", check)
+			if !failed[check] {
+				t.Errorf("%s passes everywhere: delete its exception", check)
 			}
 		}
 	}
 }
 
-// named adds a file name to a text, which kube-score requires.
-type named struct {
+// namedReader adds the file name that kube-score requires.
+type namedReader struct {
 	io.Reader
 }
 
-func (named) Name() string { return "chart" }
+func (namedReader) Name() string { return "chart" }
 
 // findings returns kube-score's findings, by the names of its checks.
 func findings(t *testing.T, objects []byte) map[string]string {
 	t.Helper()
 	p, err := parser.New(nil)
 	must(t, err)
-	all, err := p.ParseFiles([]ks.NamedReader{named{bytes.NewReader(objects)}})
+	all, err := p.ParseFiles([]ks.NamedReader{namedReader{bytes.NewReader(objects)}})
 	must(t, err)
 	run := &config.RunConfiguration{
 		// A CPU limit could slow down a leader, which has to renew its Lease.
@@ -111,16 +111,16 @@ func findings(t *testing.T, objects []byte) map[string]string {
 			if c.Skipped || c.Grade >= scorecard.GradeAlmostOK {
 				continue
 			}
-			var said []string
+			var messages []string
 			for _, comment := range c.Comments {
-				said = append(said, comment.Path+" "+comment.Summary+" "+comment.Description)
+				messages = append(messages, comment.Path+" "+comment.Summary+" "+comment.Description)
 			}
-			slices.Sort(said)
-			out[c.Check.ID] = object.HumanFriendlyRef() + ": " + strings.Join(said, "; ")
+			slices.Sort(messages)
+			out[c.Check.ID] = object.HumanFriendlyRef() + ": " + strings.Join(messages, "; ")
 		}
 	}
 	if checked < 25 {
-		t.Fatalf("%d checks were made", checked)
+		t.Fatalf("kube-score made %d checks, want at least 25", checked)
 	}
 	return out
 }
