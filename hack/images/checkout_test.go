@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// checkout copies the current source, changes included, into a repository of its own with one
-// commit, and returns that commit.
+// checkout copies the current source, changes included, into a new repository in folder with
+// one commit, and returns that commit.
 func checkout(t *testing.T, folder string) (commit string) {
 	t.Helper()
 	root := filepath.Join("..", "..")

@@ -18,38 +18,39 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// TestTheImagesOfTheSuite builds the images from the current source and runs each.
-func TestTheImagesOfTheSuite(t *testing.T) {
+// TestEndToEndImagesRun builds the images of the end-to-end suite from the current source and
+// runs each.
+func TestEndToEndImagesRun(t *testing.T) {
 	root, out := t.TempDir(), t.TempDir()
 	checkout(t, root)
 	if err := run(t.Context(), []string{"e2e", "-root", root, "-out", out}, io.Discard, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("localnet is a chain with the development key", func(t *testing.T) {
+	t.Run("localnet serves a chain with the development key", func(t *testing.T) {
 		p := newJail(t, filepath.Join(out, "localnet.tar")).start(t, "-listen", "127.0.0.1:0", "-initialise")
-		p.await("the chain is ready", p.says("pool      initialised"))
+		p.await("the chain is ready", p.hasPrinted("pool      initialised"))
 		p.stop(syscall.SIGTERM)
 	})
-	t.Run("gate is the suite's program", func(t *testing.T) {
+	t.Run("gate starts the suite's program", func(t *testing.T) {
 		p := newJail(t, filepath.Join(out, "gate.tar")).start(t, "open", "sesame")
 		<-p.ended
 		if !strings.HasPrefix(p.output.String(), "gate: expected serve") {
-			t.Errorf("it says %q, want what it expects", p.output)
+			t.Errorf("gate prints %q, want the argument that it expects", p.output)
 		}
 	})
-	t.Run("postgres is a database", func(t *testing.T) { database(t, newJail(t, filepath.Join(out, "postgres.tar"))) })
+	t.Run("postgres serves a database", func(t *testing.T) { checkDatabase(t, newJail(t, filepath.Join(out, "postgres.tar"))) })
 }
 
-func database(t *testing.T, j *jail) {
+func checkDatabase(t *testing.T, j *jail) {
 	const password, passwordFile, data = "correct horse", "secret/password", "var/lib/postgresql/data"
 	for _, mounted := range []string{data, "var/run/postgresql", "tmp", filepath.Dir(passwordFile)} {
-		j.own(t, mounted)
+		j.makeWritable(t, mounted)
 	}
 	if err := os.WriteFile(filepath.Join(j.root, passwordFile), []byte(password+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// A container that was killed while it initialised the database leaves these files.
-	j.own(t, data+"/pgdata.new")
+	// Such files are left by a container that was killed while it initialised the database.
+	j.makeWritable(t, data+"/pgdata.new")
 	if err := os.WriteFile(filepath.Join(j.root, data, "pgdata.new", "PG_VERSION"), []byte("15\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -59,25 +60,25 @@ func database(t *testing.T, j *jail) {
 
 	p := j.start(t, args...)
 	var conn *pgx.Conn
-	p.await("the database takes connections", func() (open bool) {
-		conn, open = connect(t, port, password)
-		return open
+	p.await("the database accepts connections", func() (connected bool) {
+		conn, connected = connect(t, port, password)
+		return connected
 	})
 	if _, err := conn.Exec(t.Context(), "CREATE TABLE kept AS SELECT 'a row' AS text"); err != nil {
 		t.Fatal(err)
 	}
 	var refusal *pgconn.PgError
 	if _, err := pgx.Connect(t.Context(), url(port, "a guess")); !errors.As(err, &refusal) || refusal.Code != "28P01" {
-		t.Errorf("with another password: %v, want a refusal for the password", err)
+		t.Errorf("connect with another password: got error %v, want invalid password (28P01)", err)
 	}
-	// The connection stays open: clients must not delay the end of a pod.
+	// The connection stays open during the stop: clients must not delay the end of a pod.
 	p.stop(signalOf(t, j.config.StopSignal))
 	_ = conn.Close(context.WithoutCancel(t.Context())) // the server is gone
 
 	p = j.start(t, args...)
-	p.await("the database takes connections again", func() (open bool) {
-		conn, open = connect(t, port, password)
-		return open
+	p.await("the database accepts connections again", func() (connected bool) {
+		conn, connected = connect(t, port, password)
+		return connected
 	})
 	var row, encoding, zone string
 	if err := conn.QueryRow(t.Context(), "SELECT text, current_setting('server_encoding'), current_setting('TimeZone') FROM kept").Scan(&row, &encoding, &zone); err != nil {
@@ -98,7 +99,7 @@ func database(t *testing.T, j *jail) {
 func signalOf(t *testing.T, name string) syscall.Signal {
 	t.Helper()
 	if name != "SIGINT" {
-		t.Fatalf("the container is stopped with %q, want SIGINT, Postgres' fast shutdown", name)
+		t.Fatalf("the image's stop signal is %q, want SIGINT, which is Postgres' fast shutdown", name)
 	}
 	return syscall.SIGINT
 }

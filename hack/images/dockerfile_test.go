@@ -49,11 +49,11 @@ type configuration struct {
 	Entrypoint  []string
 	Environment []string
 	Labels      map[string]string
-	// Copied are the COPY instructions, in Dockerfile's words.
+	// Copied are the arguments of the COPY instructions.
 	Copied []string
 }
 
-// configure runs a stage's instructions, except for those that copy, with the given build
+// configure returns the configuration that a stage's instructions make with the given build
 // arguments.
 func configure(t *testing.T, s instructions.Stage, arguments map[string]string) configuration {
 	t.Helper()
@@ -75,7 +75,7 @@ func configure(t *testing.T, s instructions.Stage, arguments map[string]string) 
 		case *instructions.ArgCommand:
 			for _, a := range command.Args {
 				if known[a.Key] = arguments[a.Key]; a.Value == nil || arguments[a.Key] == "" {
-					t.Errorf("argument %s of stage %s: want a default, and one that this test knows", a.Key, s.Name)
+					t.Errorf("argument %s of stage %s: want a default, and a value in this test", a.Key, s.Name)
 				}
 			}
 		case *instructions.LabelCommand:
@@ -86,19 +86,19 @@ func configure(t *testing.T, s instructions.Stage, arguments map[string]string) 
 			c.User = command.User
 		case *instructions.EntrypointCommand:
 			if command.PrependShell {
-				t.Errorf("stage %s has an entry point that needs a shell, and the image has none", s.Name)
+				t.Errorf("stage %s has an entry point that needs a shell, which the image lacks", s.Name)
 			}
 			c.Entrypoint = command.CmdLine
 		case *instructions.CopyCommand:
 			c.Copied = append(c.Copied, command.From+":"+strings.Join(command.SourcePaths, ",")+" "+command.DestPath)
 		default:
-			t.Errorf("stage %s has %s, which the images of `make images` have nothing of", s.Name, command.Name())
+			t.Errorf("stage %s has the instruction %s, want only instructions that this test compares with `make images`", s.Name, command.Name())
 		}
 	}
 	return c
 }
 
-// environment has build arguments in the form that BuildKit's expansion of words needs.
+// environment gives BuildKit's word expansion the build arguments.
 type environment map[string]string
 
 func (e environment) Get(name string) (string, bool) {
@@ -114,7 +114,7 @@ func (e environment) Keys() []string {
 	return names
 }
 
-func TestTheDockerfileMakesTheSameImages(t *testing.T) {
+func TestTheDockerfileConfiguresImagesAsMakeImagesDoes(t *testing.T) {
 	t.Parallel()
 	all := stages(t)
 	s := &source{version: "1.2.3", revision: "c0ffee", created: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)}
@@ -124,10 +124,10 @@ func TestTheDockerfileMakesTheSameImages(t *testing.T) {
 			t.Parallel()
 			stage, found := all[p.name]
 			if !found {
-				t.Fatalf("no stage %s", p.name)
+				t.Fatalf("the Dockerfile has no stage %s", p.name)
 			}
 			if stage.BaseName != "scratch" {
-				t.Errorf("the image begins with %s, want scratch", stage.BaseName)
+				t.Errorf("the image is based on %s, want scratch", stage.BaseName)
 			}
 			config := s.configuration(p)
 			want := configuration{
@@ -139,7 +139,7 @@ func TestTheDockerfileMakesTheSameImages(t *testing.T) {
 			}
 			files := all[p.name+"-files"]
 			if files.BaseName != "build" || len(files.Commands) != 1 {
-				t.Fatalf("the files come from stage %s and %d commands, want build and 1", files.BaseName, len(files.Commands))
+				t.Fatalf("the files are made from stage %s by %d commands, want stage build and 1 command", files.BaseName, len(files.Commands))
 			}
 			command := files.Commands[0].(*instructions.RunCommand).CmdLine[0]
 			wantCommand := "images rootfs -root /src -image " + p.name + " -platform ${TARGETOS}/${TARGETARCH} -out /rootfs"
@@ -150,7 +150,7 @@ func TestTheDockerfileMakesTheSameImages(t *testing.T) {
 	}
 }
 
-func TestTheDockerfileBuildsWithTheModulesGo(t *testing.T) {
+func TestTheDockerfileUsesTheGoVersionOfGoMod(t *testing.T) {
 	t.Parallel()
 	module, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
 	if err != nil {
@@ -166,8 +166,8 @@ func TestTheDockerfileBuildsWithTheModulesGo(t *testing.T) {
 	}
 }
 
-// If Docker does not get a committed file, the version becomes "+modified"; if it gets a file that
-// git ignores, the programs may differ.
+// If .dockerignore lists a committed file, the revision becomes "+modified". If it does not list
+// a file that git ignores, the programs may differ.
 func TestDockerIgnoresWhatGitIgnores(t *testing.T) {
 	t.Parallel()
 	patterns := func(file string) []string {
@@ -178,7 +178,7 @@ func TestDockerIgnoresWhatGitIgnores(t *testing.T) {
 		var list []string
 		for line := range strings.Lines(string(content)) {
 			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
-				list = append(list, strings.TrimPrefix(line, "**/")) // git looks in every folder anyway
+				list = append(list, strings.TrimPrefix(line, "**/")) // git's patterns match in every folder without this prefix
 			}
 		}
 		slices.Sort(list)

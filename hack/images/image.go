@@ -30,14 +30,14 @@ import (
 
 const (
 	blobs, dockerList = "blobs/sha256/", "manifest.json"
-	// containerdName is the annotation that containerd reads an image's name from.
+	// containerdName is the annotation with an image's name for containerd.
 	containerdName = "io.containerd.image.name"
 	repository     = "https://github.com/relaypool/relaypool"
-	// searchPath is what Docker gives every image that is built from scratch.
+	// searchPath is the PATH that Docker sets in every image built from scratch.
 	searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// product is an image; its program has the same name.
+// product describes an image. Its program has the same name.
 type product struct{ name, title, description, pkg, license string }
 
 var (
@@ -65,7 +65,7 @@ func (s *source) configuration(p product) v1.Config {
 
 func (t *tool) build(ctx context.Context) error { return t.makeImages(ctx, released, "bin/images") }
 
-// e2e builds for clusters of this machine's architecture.
+// e2e builds the suite's images for this machine's architecture.
 func (t *tool) e2e(ctx context.Context) error {
 	t.version, t.registry, t.platform = "dev", "docker.io/relaypool", "linux/"+runtime.GOARCH
 	return t.makeImages(ctx, forTests, "bin/images/e2e")
@@ -81,12 +81,12 @@ func (t *tool) rootfs(ctx context.Context) error {
 
 // makeImages writes the archive, SBOM and digest of each image for each platform, and
 // the OCI layout with an index of each image.
-func (t *tool) makeImages(ctx context.Context, all []product, usually string) error {
+func (t *tool) makeImages(ctx context.Context, all []product, defaultOut string) error {
 	products := slices.DeleteFunc(slices.Clone(all), func(p product) bool { return t.image != "" && t.image != p.name })
 	if len(products) == 0 || !platformList.MatchString(t.platform) {
-		return fmt.Errorf("image %q for %q: want operator or relay, of e2e localnet, gate or postgres, for linux/amd64, linux/arm64, or both with a comma", t.image, t.platform)
+		return fmt.Errorf("image %q for %q: want operator or relay, or with e2e localnet, gate or postgres, for linux/amd64, linux/arm64, or both with a comma", t.image, t.platform)
 	}
-	t.out = cmp.Or(t.out, filepath.Join(t.root, usually))
+	t.out = cmp.Or(t.out, filepath.Join(t.root, defaultOut))
 	err := os.MkdirAll(t.out, 0o750)
 	layout, indexes, digests := tree{}, []v1.Descriptor{}, ""
 	for _, p := range products {
@@ -144,7 +144,7 @@ func (s *source) stage(ctx context.Context, p product, platform *v1.Platform) (t
 	}
 	var roots bytes.Buffer
 	for root := range bundle.Roots() {
-		if root.Constraint == nil { // the file cannot express a condition of trust
+		if root.Constraint == nil { // the file cannot express a constraint
 			roots.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
 		}
 	}
@@ -155,7 +155,7 @@ func (s *source) stage(ctx context.Context, p product, platform *v1.Platform) (t
 		"etc/group": text("root:x:0:\nnonroot:x:65532:\n"), "etc/ssl/certs/ca-certificates.crt": text(roots.Bytes()),
 		"etc/passwd": text("root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"),
 	}
-	if p.name == "localnet" { // it contains the pool's development key
+	if p.name == "localnet" { // its pool uses the development key
 		key, unread := os.ReadFile(filepath.Join(s.root, "hack", "circuit", "verification_key.json"))
 		files["verification_key.json"], err = text(key), errors.Join(err, unread)
 		config.Entrypoint = append(config.Entrypoint, "-vk", "/verification_key.json")
@@ -163,8 +163,8 @@ func (s *source) stage(ctx context.Context, p product, platform *v1.Platform) (t
 	return files, config, errors.Join(failed, err, s.addLicenses(ctx, files, p, platform))
 }
 
-// postgresFiles lists the server's programs, without extensions, the commands of the
-// entry point, their libraries, and the files that initdb reads. First comes the server's folder.
+// postgresFiles prints the server's folder, and then the files of the image: the server's
+// programs without extensions, the entry point's commands, their libraries, and initdb's input.
 const postgresFiles = `set -e
 bin=$(ls -d /usr/lib/postgresql/*/bin | tail -n 1) version=$(basename "$(dirname "$bin")")
 lib=/usr/lib/postgresql/$version/lib share=/usr/share/postgresql/$version zones=/usr/share/zoneinfo
@@ -172,8 +172,8 @@ programs="/bin/sh /bin/rm /bin/mv $bin/initdb $bin/postgres $bin/pg_isready $lib
 echo "$bin"; ls $programs $share/*.* $share/extension/plpgsql* $share/timezonesets/* $share/tsearch_data/* $zones/UTC $zones/Etc/UTC $zones/GMT /usr/share/doc/postgresql-$version/copyright
 ldd $programs | sed -n 's|^[^/]*\(/[^ ]*\) (0x.*|\1|p'`
 
-// stagePostgres returns the files of the Postgres server that Debian's packages installed on
-// this machine, and the configuration.
+// stagePostgres returns the files of this machine's Postgres server, which comes from Debian's
+// packages, and the image's configuration.
 func (s *source) stagePostgres(ctx context.Context, config v1.Config) (tree, v1.Config, error) {
 	listed, err := output(ctx, "/", nil, "sh", "-c", postgresFiles)
 	if err != nil {
@@ -191,15 +191,15 @@ func (s *source) stagePostgres(ctx context.Context, config v1.Config) (tree, v1.
 	return files, config, err
 }
 
-// tree is files in memory by their paths: the files of an image, of an archive, or of an
-// OCI layout.
+// tree maps paths to files in memory: the files of an image, of an archive, or of an OCI
+// layout.
 type tree = fstest.MapFS
 
 func text[T string | []byte](content T) *fstest.MapFile {
 	return &fstest.MapFile{Data: []byte(content), Mode: 0o644}
 }
 
-// pack writes files as a tar: owned by root, with one time, each after its folders.
+// pack returns a tar of files, all owned by root and with the time at. Folders precede their files.
 func pack(files tree, at time.Time) ([]byte, error) {
 	for file := range maps.Clone(files) {
 		files[file].ModTime = at
@@ -224,9 +224,9 @@ func add(to tree, kind types.MediaType, content any) v1.Descriptor {
 	return v1.Descriptor{MediaType: kind, Digest: digest, Size: size}
 }
 
-// newImage makes an image of one layer, as the files that `docker save` packs. These are an
-// OCI layout, so that containerd keeps the digest, and the list that Docker before version 25
-// reads. The same files and configuration give the same digest.
+// newImage makes an image of one layer, and returns the files of its `docker save` archive: an
+// OCI layout, with which containerd keeps the digest, and manifest.json for Docker before
+// version 25. The same files and configuration give the same digest.
 func newImage(files tree, config v1.ConfigFile, tag name.Tag) (content tree, image v1.Descriptor, err error) {
 	layer, err := pack(files, config.Created.Time)
 	var packed bytes.Buffer
@@ -250,7 +250,7 @@ func newImage(files tree, config v1.ConfigFile, tag name.Tag) (content tree, ima
 	return content, image, err
 }
 
-// named gives a descriptor the annotations that engines read a name from.
+// named gives a descriptor the annotations with an image's name for container engines.
 func named(d v1.Descriptor, tag name.Tag) v1.Descriptor {
 	full := strings.Replace(tag.Name(), name.DefaultRegistry, "docker.io", 1)
 	d.Annotations = map[string]string{containerdName: full, "org.opencontainers.image.ref.name": tag.TagStr()}

@@ -27,7 +27,7 @@ import (
 
 var at = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-// example is an image with some files.
+// example returns an image with three files, as an OCI layout and its descriptor.
 func example(t *testing.T, architecture, content string, tag name.Tag) (tree, v1.Descriptor) {
 	t.Helper()
 	files := tree{
@@ -40,7 +40,7 @@ func example(t *testing.T, architecture, content string, tag name.Tag) (tree, v1
 	return layout, image
 }
 
-func TestALayerHasItsFilesInOrderWithTheirFolders(t *testing.T) {
+func TestALayerHasFoldersBeforeTheirFiles(t *testing.T) {
 	t.Parallel()
 	files := tree{
 		"usr/bin/app": {Mode: 0o755}, "etc/passwd": text("root"), "tmp": {Mode: fs.ModeDir | fs.ModeSticky | 0o777},
@@ -59,7 +59,7 @@ func TestALayerHasItsFilesInOrderWithTheirFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 		if h.Uid != 0 || h.Gid != 0 || h.Uname != "" || h.Gname != "" || !h.ModTime.Equal(at) {
-			t.Errorf("%s is of %d:%d at %s, want 0:0 at %s", h.Name, h.Uid, h.Gid, h.ModTime, at)
+			t.Errorf("%s has owner %d:%d and time %s, want 0:0 and %s", h.Name, h.Uid, h.Gid, h.ModTime, at)
 		}
 		got = append(got, fmt.Sprintf("%c %04o %s", h.Typeflag, h.Mode, h.Name))
 	}
@@ -72,9 +72,9 @@ func TestALayerHasItsFilesInOrderWithTheirFolders(t *testing.T) {
 func TestAnArchiveIsReadByDockerAndByContainerdUnderTheSameName(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ name, docker, containerd string }{
-		"a registry of its own": {"ghcr.io/relaypool/relay:1.2.3", "ghcr.io/relaypool/relay:1.2.3", "ghcr.io/relaypool/relay:1.2.3"},
-		"a port":                {"registry.example:5000/relay:1.2.3", "registry.example:5000/relay:1.2.3", "registry.example:5000/relay:1.2.3"},
-		"Docker's own":          {"docker.io/relaypool/localnet:dev", "relaypool/localnet:dev", "docker.io/relaypool/localnet:dev"},
+		"another registry":       {"ghcr.io/relaypool/relay:1.2.3", "ghcr.io/relaypool/relay:1.2.3", "ghcr.io/relaypool/relay:1.2.3"},
+		"a registry with a port": {"registry.example:5000/relay:1.2.3", "registry.example:5000/relay:1.2.3", "registry.example:5000/relay:1.2.3"},
+		"Docker Hub":             {"docker.io/relaypool/localnet:dev", "relaypool/localnet:dev", "docker.io/relaypool/localnet:dev"},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestAnArchiveIsReadByDockerAndByContainerdUnderTheSameName(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Docker reads manifest.json, and so does this reader.
+			// Docker and the package tarball read manifest.json.
 			docker, err := tarball.Image(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed)), nil }, &tag)
 			if err != nil {
 				t.Fatal(err)
@@ -126,19 +126,19 @@ func TestAnArchiveIsReadByDockerAndByContainerdUnderTheSameName(t *testing.T) {
 			}
 			again, _ := example(t, "amd64", "one", tag)
 			if repacked, err := pack(again, at); err != nil || !bytes.Equal(packed, repacked) {
-				t.Errorf("two archives of the same image differ (%v)", err)
+				t.Errorf("two archives of the same image differ, or error %v", err)
 			}
 		})
 	}
 }
 
-func TestAnImageTrustsWhomMozillaTrustsWithoutConditions(t *testing.T) {
+func TestAnImageHasMozillasUnconstrainedRoots(t *testing.T) {
 	t.Parallel()
 	canceled, cancel := context.WithCancel(t.Context())
-	cancel() // the test needs no program
+	cancel() // so that stage does not compile the program
 	files, _, err := (&source{root: filepath.Join("..", "..")}).stage(canceled, released[0], &v1.Platform{OS: "linux", Architecture: "amd64"})
 	if err == nil {
-		t.Error("an image without its program is no error")
+		t.Error("stage without a compiled program: got no error")
 	}
 	certificates := files["etc/ssl/certs/ca-certificates.crt"].Data
 	got := map[string]bool{}
@@ -149,23 +149,23 @@ func TestAnImageTrustsWhomMozillaTrustsWithoutConditions(t *testing.T) {
 		}
 		got[string(block.Bytes)] = true
 	}
-	conditional := 0
+	constrained := 0
 	for root := range bundle.Roots() {
 		if root.Constraint != nil {
-			conditional++
+			constrained++
 		}
 		if want := root.Constraint == nil; got[string(root.Certificate)] != want {
-			t.Errorf("a root certificate with conditions %t is trusted: %t", !want, !want)
+			t.Errorf("a root certificate (with a constraint: %t) is in the image: %t, want %t", !want, !want, want)
 		}
 		delete(got, string(root.Certificate))
 	}
 	if len(got) > 0 {
-		t.Errorf("%d certificates are not Mozilla's", len(got))
+		t.Errorf("the image has %d certificates that are not Mozilla's, want none", len(got))
 	}
-	if conditional == 0 {
-		t.Error("no root has conditions any more: leave out what says so")
+	if constrained == 0 {
+		t.Error("no root certificate has a constraint any more: delete the code for constraints")
 	}
 	if !x509.NewCertPool().AppendCertsFromPEM(certificates) {
-		t.Error("Go's own reader finds no certificate")
+		t.Error("crypto/x509 finds no certificate in the image's file")
 	}
 }

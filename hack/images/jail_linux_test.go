@@ -17,11 +17,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// patience is the time limit for steps that take a moment on an idle machine.
-const patience = 2 * time.Minute
+// stepTimeout is the time limit for steps that take a moment on an idle machine.
+const stepTimeout = 2 * time.Minute
 
-// jail is a container for tests, without an engine: the files of an image, and processes that
-// run as the image's user and can access nothing else.
+// jail is a container for tests, without a container engine: the files of an image. Its
+// processes run as the image's user and can access only these files.
 type jail struct {
 	root   string
 	config v1.Config
@@ -37,16 +37,16 @@ func newJail(t *testing.T, archive string) *jail {
 	}
 	j := &jail{root: t.TempDir(), config: config.Config}
 	if _, err := fmt.Sscanf(config.Config.User, "%d:", &j.user); err != nil || j.user == 0 {
-		t.Fatalf("the image's user is %q, want the number of one that is not root", config.Config.User)
+		t.Fatalf("the image's user is %q, want the number of a user other than root", config.Config.User)
 	}
 	content := mutate.Extract(img)
 	unpack(t, content, j.root)
 	if err := content.Close(); err != nil {
 		t.Fatal(err)
 	}
-	// These are the mounts of a container engine.
+	// A container engine mounts these.
 	for _, folder := range []string{"dev", "dev/shm"} {
-		j.own(t, folder)
+		j.makeWritable(t, folder)
 	}
 	if err := os.WriteFile(filepath.Join(j.root, "dev", "null"), nil, 0o666); err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func newJail(t *testing.T, archive string) *jail {
 	if err := os.Chmod(filepath.Join(j.root, "dev", "null"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	// The image's user must be able to enter the test's own folders above it.
+	// The image's user must be able to enter the folders above root.
 	for folder := j.root; folder != filepath.Dir(os.TempDir()) && folder != "/"; folder = filepath.Dir(folder) {
 		info, err := os.Stat(folder)
 		if err != nil {
@@ -69,8 +69,8 @@ func newJail(t *testing.T, archive string) *jail {
 	return j
 }
 
-// own makes a folder that the image's user can write, like an emptyDir.
-func (j *jail) own(t *testing.T, folder string) {
+// makeWritable makes a folder that the image's user can write to, like an emptyDir.
+func (j *jail) makeWritable(t *testing.T, folder string) {
 	t.Helper()
 	folder = filepath.Join(j.root, folder)
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -87,30 +87,30 @@ func (j *jail) own(t *testing.T, folder string) {
 type process struct {
 	*testing.T
 	cmd    *exec.Cmd
-	output *printed
+	output *outputBuffer
 	ended  chan struct{}
-	err    error // once ended is closed
+	err    error // the result, set before ended is closed
 }
 
-// start starts the image's entry point with arguments, as a container would. It is
-// killed with its test.
+// start starts the image's entry point with arguments, as a container engine does. The process
+// is killed at the end of the test.
 func (j *jail) start(t *testing.T, args ...string) *process {
 	t.Helper()
 	command := slices.Concat(j.config.Entrypoint, args)
-	p := &process{T: t, cmd: exec.Command(command[0], command[1:]...), output: &printed{}, ended: make(chan struct{})}
+	p := &process{T: t, cmd: exec.Command(command[0], command[1:]...), output: &outputBuffer{}, ended: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env = j.config.WorkingDir, j.config.Env
 	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Chroot: j.root, Pdeathsig: syscall.SIGKILL, Credential: &syscall.Credential{Uid: j.user, Gid: j.user},
 	}
-	if os.Geteuid() != 0 { // other users may do this in a namespace of their own
+	if os.Geteuid() != 0 { // other users need a user namespace for a chroot
 		a := p.cmd.SysProcAttr
 		a.Cloneflags, a.Credential.NoSetGroups = syscall.CLONE_NEWUSER, true
 		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: int(j.user), HostID: os.Getuid(), Size: 1}}
 		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: int(j.user), HostID: os.Getgid(), Size: 1}}
 	}
 	if err := p.cmd.Start(); err != nil {
-		t.Fatalf("start %s in a root of its own: %v; it takes root, or user namespaces for everybody", command[0], err)
+		t.Fatalf("start %s in a chroot: %v; this needs root, or unprivileged user namespaces", command[0], err)
 	}
 	go func() {
 		p.err = p.cmd.Wait()
@@ -126,7 +126,7 @@ func (j *jail) start(t *testing.T, args ...string) *process {
 	return p
 }
 
-// stop sends the signal that ends the container and requires an end without an error.
+// stop sends the container's stop signal and requires that the process ends without an error.
 func (p *process) stop(signal syscall.Signal) {
 	p.Helper()
 	if err := p.cmd.Process.Signal(signal); err != nil {
@@ -134,50 +134,50 @@ func (p *process) stop(signal syscall.Signal) {
 	}
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
-		p.Fatalf("it runs still, %s after %s", patience, signal)
+	case <-time.After(stepTimeout):
+		p.Fatalf("the process still runs %s after %s, want its end", stepTimeout, signal)
 	}
 	if p.err != nil {
-		p.Errorf("it ends with %v", p.err)
+		p.Errorf("the process ended with %v after %s, want exit code 0", p.err, signal)
 	}
 }
 
-// await waits until a condition is true.
-func (p *process) await(what string, holds func() bool) {
+// await waits until the condition that what describes is true.
+func (p *process) await(what string, condition func() bool) {
 	p.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(stepTimeout)
 	for tick := time.NewTicker(20 * time.Millisecond); ; {
-		if holds() {
+		if condition() {
 			tick.Stop()
 			return
 		}
 		select {
 		case <-p.ended:
-			p.Fatalf("it ended with %v before this was so: %s", p.err, what)
+			p.Fatalf("the process ended with %v, want first that %s", p.err, what)
 		case <-deadline:
-			p.Fatalf("after %s this is not so: %s", patience, what)
+			p.Fatalf("%s passed, want that %s", stepTimeout, what)
 		case <-tick.C:
 		}
 	}
 }
 
-func (p *process) says(text string) func() bool {
+func (p *process) hasPrinted(text string) func() bool {
 	return func() bool { return strings.Contains(p.output.String(), text) }
 }
 
-// printed is the output of a process, which can be read while it runs.
-type printed struct {
+// outputBuffer collects the output of a process, and can be read while the process runs.
+type outputBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (o *printed) Write(p []byte) (int, error) {
+func (o *outputBuffer) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.Write(p)
 }
 
-func (o *printed) String() string {
+func (o *outputBuffer) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.text.String()

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// load reads the one image of an archive as containerd does.
+// load reads the only image of an archive as containerd does.
 func load(t *testing.T, archive string) v1.Image {
 	t.Helper()
 	folder := t.TempDir()

@@ -46,12 +46,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	root := flags.String("root", "../..", "build, e2e, rootfs, notes: `folder` of the checkout")
 	flags.StringVar(&t.out, "out", "", "build, e2e, rootfs: `folder` to write to (bin/images of the checkout, for e2e its folder e2e; rootfs requires a new one)")
-	flags.StringVar(&t.registry, "registry", "ghcr.io/relaypool", "build: `registry` and folder in it that the images are named for")
+	flags.StringVar(&t.registry, "registry", "ghcr.io/relaypool", "build: `registry` and folder that the images' names start with")
 	flags.StringVar(&t.platform, "platform", "linux/amd64", "build, rootfs: `platforms`, separated by commas: linux/amd64, linux/arm64")
 	flags.StringVar(&t.image, "only", "", "build, e2e: `name` of the one image to build")
 	flags.StringVar(&t.image, "image", "", "rootfs: `name` of the image")
 	flags.StringVar(&t.tag, "tag", "", "notes: git `tag` of the release, such as v1.2.3")
-	flags.Func("oci", "build, push: `folder` of an OCI layout with an index for each image; there may be several", func(folder string) error {
+	flags.Func("oci", "build, push: `folder` of an OCI layout with an index for each image; can be repeated", func(folder string) error {
 		t.oci = append(t.oci, folder)
 		return nil
 	})
@@ -68,8 +68,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return commands[args[0]](ctx)
 }
 
-// notes prints the text below the version's heading in the changelog. It refuses a tag of
-// another version, because images and programs would report a version other than the tag's.
+// notes prints the text below the version's heading in the changelog. It refuses a tag that
+// does not match contract.Version, which images and programs report.
 func (t *tool) notes(context.Context) error {
 	if t.tag != "v"+t.version {
 		return fmt.Errorf("-tag is %q, and contract.Version says %s: want v%s", t.tag, t.version, t.version)
@@ -77,7 +77,7 @@ func (t *tool) notes(context.Context) error {
 	section := regexp.MustCompile(`(?ms)^## \[` + regexp.QuoteMeta(t.version) + `\][^\n]*$(.*?)(?:^## \[|^\[[^\]\n]+\]: https://|\z)`)
 	notes, _ := match(filepath.Join(t.root, "CHANGELOG.md"), section)
 	if notes = strings.TrimSpace(notes); notes == "" {
-		return fmt.Errorf("the changelog has no version %s: turn [Unreleased] into ## [%s] - with the date, before the tag", t.version, t.version)
+		return fmt.Errorf("the changelog has no version %s: before you tag, rename [Unreleased] to ## [%s] - with the date", t.version, t.version)
 	}
 	fmt.Fprintln(t.stdout, notes)
 	return nil

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// sourcesVariable has a digest of the whole checkout when `make test` runs these tests. They
-// read and build files outside of their module, which go test's cache does not track. The
-// cache does track a variable that tests read. By hand, -count=1 has the same effect.
+// sourcesVariable names an environment variable that `make test` sets to a digest of the whole
+// checkout. These tests read and build files outside of their module, which go test's cache does
+// not track; it does track variables that tests read. Without make, use -count=1.
 const sourcesVariable = "RELAYPOOL_SOURCES"
 
 func TestMain(m *testing.M) {

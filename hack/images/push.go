@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 )
 
-// push publishes OCI layouts under the names that they were built with. It never replaces
-// what is published under a name, because a name must always give the same image. It checks
-// every name first, because half a release could neither be completed nor withdrawn.
+// push publishes OCI layouts under the names that their annotations have. It never replaces a
+// published image, because a name must always mean the same image. It checks every name first,
+// because a half-published release could neither be completed nor withdrawn.
 func (t *tool) push(ctx context.Context) error {
 	if len(t.oci) == 0 {
 		return errors.New("-oci is missing: name the folder that `images build -oci` wrote")
@@ -36,15 +36,15 @@ func (t *tool) push(ctx context.Context) error {
 		for _, d := range manifest.Manifests {
 			tag, err := name.NewTag(d.Annotations[containerdName], name.StrictValidation)
 			if err != nil {
-				return fmt.Errorf("read the OCI layout %s: %s without the annotation %s: %w", folder, d.Digest, containerdName, err)
+				return fmt.Errorf("read the OCI layout %s: %s has no valid name in the annotation %s: %w", folder, d.Digest, containerdName, err)
 			}
-			there, err := remote.Head(tag, options...)
+			existing, err := remote.Head(tag, options...)
 			if answer := (*transport.Error)(nil); errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
 				if missing[tag], err = root.Image(d.Digest); d.MediaType.IsIndex() { // otherwise it is a chart
 					missing[tag], err = root.ImageIndex(d.Digest)
 				}
-			} else if err == nil && there.Digest != d.Digest {
-				err = fmt.Errorf("it is published as %s, and this one is %s; a published version never changes, so raise contract.Version", there.Digest, d.Digest)
+			} else if err == nil && existing.Digest != d.Digest {
+				err = fmt.Errorf("the published digest is %s, and this build's is %s; a published version never changes, so raise contract.Version", existing.Digest, d.Digest)
 			}
 			if err != nil {
 				refused = errors.Join(refused, fmt.Errorf("publish %s: %w", tag, err))

@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// layoutOf writes an OCI layout of an index over both platforms, or of one image, which is the
-// form of a chart. Layouts with different texts have different digests.
+// layoutOf writes an OCI layout of an index for both platforms, or if chart is set, of a single
+// manifest. Layouts with different texts have different digests.
 func layoutOf(t *testing.T, tag name.Tag, text string, chart bool) (folder, digest string) {
 	t.Helper()
 	content, index := tree{}, v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex}
@@ -45,13 +45,13 @@ func TestAPublishedVersionNeverChanges(t *testing.T) {
 	t.Parallel()
 	tag := tagOf(t, registryOf(t), "relaypool/relay:1.2.3")
 	folder, digest := layoutOf(t, tag, "one", false)
-	for _, when := range []string{"the first time", "again, as after a release that broke off"} {
+	for _, when := range []string{"the first time", "again, as after an interrupted release"} {
 		var out bytes.Buffer
 		if err := run(t.Context(), []string{"push", "-oci", folder}, &out, io.Discard); err != nil {
 			t.Fatalf("%s: %v", when, err)
 		}
 		if want := tag.String() + "@" + digest + "\n"; out.String() != want {
-			t.Errorf("%s it prints %q, want %q", when, out.String(), want)
+			t.Errorf("%s push prints %q, want %q", when, out.String(), want)
 		}
 	}
 	got, err := remote.Index(tag)
@@ -74,14 +74,14 @@ func TestAPublishedVersionNeverChanges(t *testing.T) {
 	other, _ := layoutOf(t, tag, "two", false)
 	err = run(t.Context(), []string{"push", "-oci", other}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "a published version never changes") || !strings.Contains(err.Error(), digest) {
-		t.Errorf("error is %v, want that the version is published as %s", err, digest)
+		t.Errorf("push of another build: got error %v, want one with the published digest %s", err, digest)
 	}
-	if there, err := remote.Head(tag); err != nil || there.Digest.String() != digest {
-		t.Errorf("published is %v, %v, want %s still", there, err, digest)
+	if published, err := remote.Head(tag); err != nil || published.Digest.String() != digest {
+		t.Errorf("after the refused push the tag has %v, error %v; want %s still", published, err, digest)
 	}
 }
 
-// registryOf is the address of an empty registry.
+// registryOf starts an empty registry and returns its address.
 func registryOf(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -98,9 +98,9 @@ func tagOf(t *testing.T, host, text string) name.Tag {
 	return tag
 }
 
-// A release lists the images first and the chart last. If one name is published with another
-// digest, nothing is published.
-func TestNothingIsPublishedWhenOneNameIsTaken(t *testing.T) {
+// A release publishes the images first and the chart last. If one name has another digest
+// already, nothing is published.
+func TestNothingIsPublishedIfOneDigestDiffers(t *testing.T) {
 	t.Parallel()
 	host := registryOf(t)
 	operator, chart := tagOf(t, host, "relaypool/operator:1.2.3"), tagOf(t, host, "relaypool/charts/relaypool:1.2.3")
@@ -115,13 +115,13 @@ func TestNothingIsPublishedWhenOneNameIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := run(t.Context(), []string{"push", "-oci", images, "-oci", charts("two")}, io.Discard, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), chart.String()+": it is published as") {
+	if err == nil || !strings.Contains(err.Error(), chart.String()+": the published digest is") {
 		t.Errorf("error is %v, want one about %s", err, chart)
 	}
-	if there, err := remote.Head(operator); err == nil {
-		t.Errorf("half a release is published: %s is %s", operator, there.Digest)
+	if published, err := remote.Head(operator); err == nil {
+		t.Errorf("%s is published with digest %s, want nothing published", operator, published.Digest)
 	}
-	// When the same chart is published already, the rest is published.
+	// If the same chart is published already, push publishes only the images.
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"push", "-oci", images, "-oci", first}, &out, io.Discard); err != nil {
 		t.Fatal(err)
@@ -131,10 +131,10 @@ func TestNothingIsPublishedWhenOneNameIsTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := operator.String() + "@" + digest + "\n" + chart.String() + "@" + published.Digest.String() + "\n"; out.String() != want {
-		t.Errorf("it prints %q, want %q", out.String(), want)
+		t.Errorf("push prints %q, want %q", out.String(), want)
 	}
-	if there, err := remote.Head(operator); err != nil || there.Digest.String() != digest {
-		t.Errorf("published is %v, %v, want %s", there, err, digest)
+	if published, err := remote.Head(operator); err != nil || published.Digest.String() != digest {
+		t.Errorf("%s has %v, error %v; want %s", operator, published, err, digest)
 	}
 }
 
@@ -146,16 +146,16 @@ func TestWrongUseIsReported(t *testing.T) {
 	}{
 		"no command":                      {nil, "want build, e2e, rootfs, push or notes"},
 		"an unknown command":              {[]string{"bulid"}, `got ["bulid"]`},
-		"an argument that is no flag":     {[]string{"build", "relay"}, `want flags only, got "relay"`},
+		"an argument that is not a flag":  {[]string{"build", "relay"}, `want flags only, got "relay"`},
 		"a platform without images":       {[]string{"build", "-platform", "linux/amd64,linux/386", "-out", t.TempDir()}, `for "linux/amd64,linux/386": want`},
-		"a folder that is no checkout":    {[]string{"build", "-root", t.TempDir(), "-out", t.TempDir()}, "project's root"},
-		"no folder for files":             {[]string{"rootfs", "-image", "relay"}, "-image or -out is missing"},
-		"files of no image":               {[]string{"rootfs", "-out", "x"}, "-image or -out is missing"},
-		"files of an unknown image":       {[]string{"rootfs", "-image", "relais", "-out", "x"}, `image "relais" for "linux/amd64": want operator or relay`},
-		"an unknown image of the suite":   {[]string{"e2e", "-only", "redis", "-out", t.TempDir()}, `want operator or relay, of e2e localnet, gate or postgres`},
+		"a folder that is not a checkout": {[]string{"build", "-root", t.TempDir(), "-out", t.TempDir()}, "project's root"},
+		"rootfs without a folder":         {[]string{"rootfs", "-image", "relay"}, "-image or -out is missing"},
+		"rootfs without an image":         {[]string{"rootfs", "-out", "x"}, "-image or -out is missing"},
+		"rootfs of an unknown image":      {[]string{"rootfs", "-image", "relais", "-out", "x"}, `image "relais" for "linux/amd64": want operator or relay`},
+		"an unknown image of the suite":   {[]string{"e2e", "-only", "redis", "-out", t.TempDir()}, `want operator or relay, or with e2e localnet, gate or postgres`},
 		"a tag of another version":        {[]string{"notes", "-tag", "v99.0.0"}, "-tag is \"v99.0.0\", and contract.Version says"},
-		"publishing nothing":              {[]string{"push"}, "-oci is missing"},
-		"publishing what is not a layout": {[]string{"push", "-oci", t.TempDir()}, "read the OCI layout"},
+		"push without a layout":           {[]string{"push"}, "-oci is missing"},
+		"push of an empty folder":         {[]string{"push", "-oci", t.TempDir()}, "read the OCI layout"},
 	}
 	for title, tt := range tests {
 		t.Run(title, func(t *testing.T) {

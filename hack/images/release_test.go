@@ -27,12 +27,12 @@ import (
 	"github.com/spdx/tools-golang/spdxlib"
 )
 
-// built is a release that was built in one folder.
+// built is a release that was built from the checkout root into the folder out.
 type built struct{ root, out, commit, version string }
 
-// TestARelease builds the images twice, as a release does: from two clones of one commit in
-// folders with names of different lengths.
-func TestARelease(t *testing.T) {
+// TestReleaseBuild builds the images as a release does, from two clones of one commit in folders
+// with names of different lengths.
+func TestReleaseBuild(t *testing.T) {
 	t.Setenv("SOURCE_DATE_EPOCH", "")
 	first := built{root: t.TempDir(), out: t.TempDir()}
 	first.commit = checkout(t, first.root)
@@ -53,7 +53,7 @@ func TestARelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) { first.check(t, name) })
 	}
 	t.Run("digests", first.digests)
-	// These are the files that the Dockerfile copies, from the other clone.
+	// The Dockerfile copies the files of the folder that rootfs writes.
 	t.Run("has the same files as a rootfs folder", func(t *testing.T) {
 		folder, want := filepath.Join(t.TempDir(), "rootfs"), t.TempDir()
 		args := []string{"rootfs", "-root", second.root, "-image", "relay", "-platform", "linux/" + runtime.GOARCH, "-out", folder}
@@ -92,7 +92,7 @@ func sameFiles(t *testing.T, a, b string) {
 		t.Errorf("files (-first +second):\n%s", diff)
 	}
 	if len(names[0]) < 5 {
-		t.Errorf("only %d files", len(names[0]))
+		t.Errorf("the folder has %d files, want at least 5", len(names[0]))
 	}
 	for _, line := range names[0] {
 		mode, name, _ := strings.Cut(line, " ")
@@ -104,7 +104,7 @@ func sameFiles(t *testing.T, a, b string) {
 			t.Fatal(err)
 		}
 		if second, err := os.ReadFile(b + name); err != nil || !bytes.Equal(first, second) {
-			t.Errorf("%s differs between two clones (%v)", name, err)
+			t.Errorf("%s differs between two clones, or error %v", name, err)
 		}
 	}
 }
@@ -128,9 +128,9 @@ func (b built) configuration(t *testing.T, name string, img v1.Image) {
 		t.Fatal(err)
 	}
 	labels := config.Config.Labels
-	for _, text := range []string{"title", "description"} { // these two are prose
+	for _, text := range []string{"title", "description"} { // free texts, whose values are not checked
 		if labels["org.opencontainers.image."+text] == "" {
-			t.Errorf("no label for the %s", text)
+			t.Errorf("the image has no label for its %s", text)
 		}
 	}
 	want := v1.Config{
@@ -152,12 +152,12 @@ func (b built) configuration(t *testing.T, name string, img v1.Image) {
 		t.Errorf("configuration (-want +got):\n%s", diff)
 	}
 	if config.OS != "linux" || config.Architecture != runtime.GOARCH || config.Created.Format(time.RFC3339) != commitTime {
-		t.Errorf("the image is for %s/%s of %s, want linux/%s of the commit's time", config.OS, config.Architecture, config.Created, runtime.GOARCH)
+		t.Errorf("the image is for %s/%s and created at %s, want linux/%s and the commit's time", config.OS, config.Architecture, config.Created, runtime.GOARCH)
 	}
 }
 
-// extract requires exactly the files that an image should have, no shell among them, and writes
-// the program to a file.
+// extract requires exactly the files that an image should have, without a shell, and writes the
+// program to a file.
 func extract(t *testing.T, img v1.Image, name, file string) {
 	content := mutate.Extract(img)
 	defer func() {
@@ -175,12 +175,12 @@ func extract(t *testing.T, img v1.Image, name, file string) {
 			t.Fatal(err)
 		}
 		if h.Uid != 0 || h.Gid != 0 || h.ModTime.UTC().Format(time.RFC3339) != commitTime {
-			t.Errorf("%s is of %d:%d at %s, want root's at the commit's time", h.Name, h.Uid, h.Gid, h.ModTime)
+			t.Errorf("%s has owner %d:%d and time %s, want root and the commit's time", h.Name, h.Uid, h.Gid, h.ModTime)
 		}
 		line := fmt.Sprintf("%04o %s", h.Mode, strings.TrimSuffix(h.Name, "/"))
-		if strings.HasPrefix(h.Name, thirdParty+"/") { // another check covers these
+		if strings.HasPrefix(h.Name, thirdParty+"/") { // licenses checks the content of these
 			if want := map[byte]int64{tar.TypeDir: 0o755, tar.TypeReg: 0o644}[h.Typeflag]; h.Mode != want {
-				t.Errorf("%s is no text that everybody may read", line)
+				t.Errorf("%s: want mode %04o", line, want)
 			}
 			continue
 		}
@@ -204,8 +204,8 @@ func extract(t *testing.T, img v1.Image, name, file string) {
 	}
 }
 
-// program requires that the image's program runs without any other file, and that it reports the
-// right version.
+// program requires that the image's program runs without any other file and reports the
+// release's version.
 func (b built) program(t *testing.T, name, file string) {
 	cmd := exec.Command(file, "version", "--json")
 	cmd.Env = []string{}
@@ -219,7 +219,7 @@ func (b built) program(t *testing.T, name, file string) {
 		t.Fatal(err)
 	}
 	if got.Version != b.version || got.Build != b.commit {
-		t.Errorf("%s says %+v, want version %s and build %s", name, got, b.version, b.commit)
+		t.Errorf("%s reports %+v, want version %s and build %s", name, got, b.version, b.commit)
 	}
 	if out, err := exec.Command("ldd", file).CombinedOutput(); err == nil || !strings.Contains(string(out), "not a dynamic executable") {
 		t.Errorf("the program is not static: %s", out)
@@ -228,8 +228,8 @@ func (b built) program(t *testing.T, name, file string) {
 
 const thirdParty = "licenses/THIRD-PARTY"
 
-// licenses requires the text of every module that the program's build information names, equal to
-// the module's own.
+// licenses requires that the image has the unchanged licence of every module in the program's
+// build information.
 func (b built) licenses(t *testing.T, file string, img v1.Image) {
 	folder := t.TempDir()
 	content := mutate.Extract(img)
@@ -237,22 +237,22 @@ func (b built) licenses(t *testing.T, file string, img v1.Image) {
 	if err := content.Close(); err != nil {
 		t.Fatal(err)
 	}
-	same := func(got, want string) {
+	checkSame := func(name, source string) {
 		t.Helper()
-		is, err := os.ReadFile(filepath.Join(folder, got))
+		got, err := os.ReadFile(filepath.Join(folder, name))
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		should, err := os.ReadFile(want)
+		want, err := os.ReadFile(source)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(is, should) {
-			t.Errorf("/%s is not what %s has", got, want)
+		if !bytes.Equal(got, want) {
+			t.Errorf("/%s differs from %s", name, source)
 		}
 	}
-	same("licenses/LICENSE", filepath.Join(b.root, "LICENSE"))
+	checkSame("licenses/LICENSE", filepath.Join(b.root, "LICENSE"))
 	info, err := buildinfo.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -262,20 +262,21 @@ func (b built) licenses(t *testing.T, file string, img v1.Image) {
 		path, _, _ := strings.Cut(module, "@")
 		switch {
 		case file != "":
-			same(filepath.Join(thirdParty, module, filepath.Base(file)), file)
+			checkSame(filepath.Join(thirdParty, module, filepath.Base(file)), file)
 		case !slices.Contains(withoutLicense, path):
-			t.Errorf("%s has no licence file under a name that this test knows", module)
+			t.Errorf("%s has no licence file with a name that this test knows", module)
 		}
 	}
 	if len(all) < 40 {
-		t.Errorf("%d modules are linked, want all that the program is built from", len(all))
+		t.Errorf("%d modules are linked, want at least 40", len(all))
 	}
 }
 
-// licenseFiles returns the licence files of all modules that a program is linked from, of Go and of
-// the CA certificates, by the module's folder in the image; empty if a module has none.
+// licenseFiles maps a module's folder in the image to its licence file, which is empty if the
+// module has none. It includes Go, the modules that the program is linked with, and the module
+// of the CA certificates.
 func (b built) licenseFiles(t *testing.T, info *debug.BuildInfo) map[string]string {
-	ask := func(folder string, args ...string) string {
+	goOutput := func(folder string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command("go", args...)
 		cmd.Dir = filepath.Join(b.root, folder)
@@ -285,11 +286,11 @@ func (b built) licenseFiles(t *testing.T, info *debug.BuildInfo) map[string]stri
 		}
 		return strings.TrimSpace(string(out))
 	}
-	folders := map[string]string{"std@" + runtime.Version(): ask(".", "env", "GOROOT")}
+	folders := map[string]string{"std@" + runtime.Version(): goOutput(".", "env", "GOROOT")}
 	for _, m := range info.Deps {
-		folders[m.Path+"@"+m.Version] = ask(".", "list", "-m", "-f", "{{.Dir}}", m.Path)
+		folders[m.Path+"@"+m.Version] = goOutput(".", "list", "-m", "-f", "{{.Dir}}", m.Path)
 	}
-	folders[authorities+"@"+ask("hack/images", "list", "-m", "-f", "{{.Version}}", authorities)] = ask("hack/images", "list", "-m", "-f", "{{.Dir}}", authorities)
+	folders[certificatesModule+"@"+goOutput("hack/images", "list", "-m", "-f", "{{.Version}}", certificatesModule)] = goOutput("hack/images", "list", "-m", "-f", "{{.Dir}}", certificatesModule)
 	all := map[string]string{}
 	for module, folder := range folders {
 		all[module] = ""
@@ -302,7 +303,7 @@ func (b built) licenseFiles(t *testing.T, info *debug.BuildInfo) map[string]stri
 	return all
 }
 
-// sbom compares the document with the program's own build information.
+// sbom compares the SBOM with the program's build information.
 func (b built) sbom(t *testing.T, name, file string, img v1.Image) {
 	text, err := os.ReadFile(filepath.Join(b.out, name+".spdx.json"))
 	if err != nil {
@@ -326,12 +327,12 @@ func (b built) sbom(t *testing.T, name, file string, img v1.Image) {
 	url := func(path, version string) string {
 		return "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
 	}
-	want := map[string]string{ // package URL to its description
+	want := map[string]string{ // from a package's URL to its description
 		url("stdlib", strings.TrimPrefix(runtime.Version(), "go")): "",
 		url(info.Main.Path, "v"+b.version):                         "built from " + info.Path + " at commit " + b.commit,
 	}
 	own, _ := debug.ReadBuildInfo()
-	for _, m := range append(info.Deps, own.Deps[slices.IndexFunc(own.Deps, func(m *debug.Module) bool { return m.Path == authorities })]) {
+	for _, m := range append(info.Deps, own.Deps[slices.IndexFunc(own.Deps, func(m *debug.Module) bool { return m.Path == certificatesModule })]) {
 		if m.Replace != nil {
 			m = m.Replace
 		}
@@ -343,18 +344,18 @@ func (b built) sbom(t *testing.T, name, file string, img v1.Image) {
 			got[r.Locator] = p.PackageSourceInfo
 		}
 		if len(p.PackageChecksums) > 0 && p.PackageChecksums[0].Value != digest.Hex {
-			t.Errorf("the document is of an image %s, want %s", p.PackageChecksums[0].Value, digest.Hex)
+			t.Errorf("the SBOM is of the image %s, want %s", p.PackageChecksums[0].Value, digest.Hex)
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("packages (-want +got):\n%s", diff)
 	}
 	if len(want) < 20 {
-		t.Errorf("the program names %d modules, want all that it is built from", len(want))
+		t.Errorf("the build information names %d modules, want at least 20", len(want))
 	}
 }
 
-// digests compares digests.txt with the archives and the layout.
+// digests compares digests.txt with the archives and the OCI layout.
 func (b built) digests(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(b.out, "digests.txt"))
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 // ownCode matches a script that runs or builds the project's own programs.
 var ownCode = regexp.MustCompile(`(?m)(?:^|[;&|(] *)(?:make|go|bin/[a-z/]+|\./[a-z./]+) `)
 
-// Programs that are built here contain others' modules, so a job that may write to the registry
-// or sign must not run them. The only exception is the program that pushes, in a job that may
-// not sign.
-func TestNothingIsBuiltWhereSomethingMayBeWritten(t *testing.T) {
+// The project's programs contain third-party modules, so a job that may write to the registry or
+// sign must not run them. The only exception is the program that pushes, in a job that may not
+// sign.
+func TestJobsThatMayWriteRunNoProjectPrograms(t *testing.T) {
 	t.Parallel()
 	w := decode(t, workflows(t)["release.yml"])
-	built := 0
+	calls := 0
 	for id, job := range w.Jobs {
 		mayWrite := false
 		for _, level := range *job.Permissions {
@@ -28,23 +28,23 @@ func TestNothingIsBuiltWhereSomethingMayBeWritten(t *testing.T) {
 		}
 		for _, step := range job.Steps {
 			for _, call := range ownCode.FindAllString(step.Run, -1) {
-				built++
+				calls++
 				pushes := id == "publish" && strings.TrimSpace(call) == "bin/images/tool" && (*job.Permissions)["id-token"] == ""
 				if mayWrite && !pushes {
 					t.Errorf("job %s, which may write, runs %q", id, strings.TrimSpace(call))
 				}
 			}
 			if mayWrite && (strings.HasPrefix(step.Uses, "actions/checkout@") || strings.HasPrefix(step.Uses, "actions/setup-go@")) {
-				t.Errorf("job %s, which may write, uses %s: build in another one", id, step.Uses)
+				t.Errorf("job %s, which may write, uses %s: build in another job", id, step.Uses)
 			}
 		}
 	}
-	if built < 4 {
-		t.Errorf("%d calls of what is built here were found: this test reads them wrongly", built)
+	if calls < 4 {
+		t.Errorf("%d calls of the project's programs were found, want at least 4: mend this test's pattern", calls)
 	}
 }
 
-// An approval is required before anything is published, and all jobs that write come after it.
+// An approval is required before anything is published. All jobs that write run after it.
 func TestPublishingNeedsApproval(t *testing.T) {
 	t.Parallel()
 	w := decode(t, workflows(t)["release.yml"])
@@ -58,11 +58,11 @@ func TestPublishingNeedsApproval(t *testing.T) {
 		}
 	}
 	if got := w.Jobs["publish"].Environment; got != "release" {
-		t.Errorf("job publish is of the environment %q, want release, which has reviewers", got)
+		t.Errorf("job publish has the environment %q, want release, which has reviewers", got)
 	}
 }
 
-// stepOf returns the script of a step of the release.
+// stepOf returns the script of a step in the release workflow.
 func stepOf(t *testing.T, job, step string) string {
 	t.Helper()
 	for _, s := range decode(t, workflows(t)["release.yml"]).Jobs[job].Steps {
@@ -70,7 +70,7 @@ func stepOf(t *testing.T, job, step string) string {
 			return s.Run
 		}
 	}
-	t.Fatalf("job %s has no step %q that runs something", job, step)
+	t.Fatalf("job %s has no step %q with a script", job, step)
 	return ""
 }
 
@@ -95,8 +95,8 @@ func TestATagOutsideMainIsRefused(t *testing.T) {
 	commit("one")
 	git(t, origin, "tag", "v1.0.0")
 	commit("two")
-	git(t, origin, "tag", "-a", "-m", "signed, as it were", "v1.1.0")
-	git(t, origin, "checkout", "-q", "-b", "aside")
+	git(t, origin, "tag", "-a", "-m", "annotated", "v1.1.0")
+	git(t, origin, "checkout", "-q", "-b", "other")
 	commit("three")
 	git(t, origin, "tag", "v1.2.0")
 	git(t, origin, "checkout", "-q", "main")
@@ -105,10 +105,10 @@ func TestATagOutsideMainIsRefused(t *testing.T) {
 		git(t, clone, "checkout", "-q", tag)
 		out, err := runScript(t, clone, text, "GITHUB_REF_NAME="+tag)
 		if got := err == nil; got != want {
-			t.Errorf("%s is released: %t, want %t: %v\n%s", tag, got, want, err, out)
+			t.Errorf("%s is accepted: %t, want %t; error %v\n%s", tag, got, want, err, out)
 		}
 		if !want && !strings.Contains(out, "::error::"+tag+" is a tag of ") {
-			t.Errorf("the refusal of %s says %q", tag, out)
+			t.Errorf("the refusal of %s prints %q, want an ::error:: line with the tag", tag, out)
 		}
 	}
 }
@@ -144,21 +144,21 @@ func TestAPreReleaseIsNotTheLatest(t *testing.T) {
 	}
 }
 
-// The attestations are for the digests that push reports, and for each platform's image.
-func TestDigestsReachTheirAttestations(t *testing.T) {
+// The workflow attests the digests that push prints, and each platform's image.
+func TestWorkflowAttestsThePublishedDigests(t *testing.T) {
 	t.Parallel()
 	digest := func(n string) string { return "sha256:" + strings.Repeat(n, 64) }
 	tests := map[string]struct {
 		job, step, file, content string
 		want                     []string
 	}{
-		"what is published": {
+		"published names": {
 			"publish", "Publish", "bin/images/tool",
 			"#!/bin/bash\n[ \"$*\" = 'push -oci bin/images/oci -oci bin/charts/oci' ] && cat <<END\n" +
 				"ghcr.io/relaypool/operator:1.2.3@" + digest("a") + "\nghcr.io/relaypool/relay:1.2.3@" + digest("b") + "\nghcr.io/relaypool/charts/relaypool:1.2.3@" + digest("c") + "\nEND\n",
 			[]string{"operator=" + digest("a"), "relay=" + digest("b"), "chart=" + digest("c")},
 		},
-		"the platforms": {
+		"images of each platform": {
 			"attest", "Digests", "files/digests.txt",
 			digest("1") + "  ghcr.io/relaypool/operator:1.2.3  linux/amd64\n" + digest("2") + "  ghcr.io/relaypool/operator:1.2.3  linux/arm64\n" + digest("3") + "  ghcr.io/relaypool/operator:1.2.3  index\n" +
 				digest("4") + "  ghcr.io/relaypool/relay:1.2.3  linux/amd64\n" + digest("5") + "  ghcr.io/relaypool/relay:1.2.3  linux/arm64\n" + digest("6") + "  ghcr.io/relaypool/relay:1.2.3  index\n",

@@ -23,20 +23,20 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-const authorities = "golang.org/x/crypto/x509roots/fallback" // the source of the images' certificates
+const certificatesModule = "golang.org/x/crypto/x509roots/fallback" // the module of the images' CA certificates
 
 var (
 	versionLine = regexp.MustCompile(`(?m)^const Version = "(.+)"$`)
 	licenseName = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|unlicense|notice|patents)([.-][a-z0-9.-]*)?$`)
 	codeName    = regexp.MustCompile(`(?i)\.(go|s|c|h|json|ya?ml)$`)
-	unfit       = regexp.MustCompile(`[^A-Za-z0-9.-]`) // for an identifier of SPDX
-	// withoutLicense are modules that do not name their licence.
+	notSPDX     = regexp.MustCompile(`[^A-Za-z0-9.-]`) // not allowed in an SPDX identifier
+	// withoutLicense are modules without a licence file.
 	withoutLicense = []string{"github.com/gagliardetto/treeout"}
 )
 
 // source is the checkout that images are built from. Its revision is the commit, with
-// "+modified" when files differ from it, or "unknown" outside of version control. The
-// time of a build is the commit's, or that of SOURCE_DATE_EPOCH.
+// "+modified" if files differ from it, or "unknown" outside of version control. The time
+// created is SOURCE_DATE_EPOCH, or by default the commit's time.
 type source struct {
 	root, version, revision string
 	created                 time.Time
@@ -50,11 +50,11 @@ func readSource(ctx context.Context, root string) (*source, error) {
 	if err := errors.Join(err, failed); err != nil {
 		return nil, fmt.Errorf("read the version: %w; is %s the project's root?", err, root)
 	}
-	// An archive of the source may be unpacked inside another repository, whose commit is not
-	// the source's.
-	above := []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(folder)}
-	commit, failed := output(ctx, root, above, "git", "log", "-1", "--format=%H %ct")
-	changes, err := output(ctx, root, above, "git", "status", "--porcelain")
+	// An archive of the source may be unpacked inside another repository. Git must not report
+	// that repository's commit.
+	ceiling := []string{"GIT_CEILING_DIRECTORIES=" + filepath.Dir(folder)}
+	commit, failed := output(ctx, root, ceiling, "git", "log", "-1", "--format=%H %ct")
+	changes, err := output(ctx, root, ceiling, "git", "status", "--porcelain")
 	revision, seconds, _ := strings.Cut(commit, " ")
 	if changes != "" {
 		revision += "+modified"
@@ -65,12 +65,12 @@ func readSource(ctx context.Context, root string) (*source, error) {
 	}
 	since, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil || since < 0 {
-		return nil, fmt.Errorf("SOURCE_DATE_EPOCH is %q, want seconds since 1970, such as those of `git log -1 --format=%%ct`", seconds)
+		return nil, fmt.Errorf("SOURCE_DATE_EPOCH is %q, want seconds since 1970, such as the output of `git log -1 --format=%%ct`", seconds)
 	}
 	return &source{root: root, version: version, revision: cmp.Or(revision, "unknown"), created: time.Unix(since, 0).UTC()}, nil
 }
 
-// match returns the text in a file that matches the pattern's group.
+// match returns the text of the pattern's group at its first match in a file.
 func match(file string, pattern *regexp.Regexp) (string, error) {
 	text, err := os.ReadFile(file) //nolint:gosec // a file of the checkout
 	if found := pattern.FindSubmatch(text); found != nil {
@@ -89,14 +89,14 @@ func output(ctx context.Context, folder string, environment []string, program st
 	return strings.TrimSpace(string(out)), err
 }
 
-// goCommand runs the go command in a module for a platform, without the user's settings
+// goCommand runs the go command in a module for a platform. It overrides the user's settings
 // that would change the result. The Makefile chooses the toolchain.
 func goCommand(ctx context.Context, module string, platform *v1.Platform, args ...string) (string, error) {
 	environment := []string{"CGO_ENABLED=0", "GOOS=" + platform.OS, "GOARCH=" + platform.Architecture, "GOAMD64=v1", "GOARM64=v8.0", "GOEXPERIMENT=", "GOFIPS140=off", "GOWORK=off"}
 	return output(ctx, module, environment, "go", args...)
 }
 
-// compile builds a main package without C, without the folder's name and without symbols.
+// compile builds a main package without cgo, the folder's name and symbols.
 // It passes every setting as a flag: an empty GOFLAGS would not override `go env -w`.
 func (s *source) compile(ctx context.Context, pkg string, platform *v1.Platform) ([]byte, error) {
 	scratch, err := os.MkdirTemp("", "relaypool-images-")
@@ -109,19 +109,19 @@ func (s *source) compile(ctx context.Context, pkg string, platform *v1.Platform)
 	return program, errors.Join(failed, err, os.RemoveAll(scratch))
 }
 
-// addLicenses adds the licences of Go, of the authorities and of all modules that a
-// program is linked from. A module's licences are in its packages' folders and in the
-// folders above them, because it may contain copies of other modules.
+// addLicenses adds the licences of Go, of certificatesModule and of all modules that a
+// program is linked with. It searches a module's package folders and the folders above
+// them, because a module may contain copies of other modules.
 func (s *source) addLicenses(ctx context.Context, files tree, p product, platform *v1.Platform) error {
 	format := `-f={{if .Standard}}std@` + runtime.Version() + `	{{context.GOROOT}}	{{.Dir}}{{else}}{{with .Module}}{{if .Version}}{{.Path}}@{{with .Replace}}{{.Version}}{{else}}{{.Version}}{{end}}	{{.Dir}}	{{$.Dir}}{{end}}{{end}}{{end}}`
-	for module, linked := range map[string]string{s.root: p.pkg, filepath.Join(s.root, "hack", "images"): authorities + "/bundle"} {
+	for module, linked := range map[string]string{s.root: p.pkg, filepath.Join(s.root, "hack", "images"): certificatesModule + "/bundle"} {
 		lines, err := goCommand(ctx, module, platform, "list", "-deps", "-mod=readonly", "-tags=", format, linked)
 		for line := range strings.Lines(lines) {
 			m := strings.Split(strings.TrimSpace(line), "\t") // the module, its folder, the package's folder
 			found := len(m) < 3 || slices.ContainsFunc(withoutLicense, func(path string) bool { return strings.HasPrefix(m[0], path+"@") })
 			for folder := m[len(m)-1]; len(m) == 3 && strings.HasPrefix(folder, m[1]); folder = filepath.Dir(folder) {
-				near, _ := filepath.Glob(folder + "/*")
-				for _, file := range near {
+				siblings, _ := filepath.Glob(folder + "/*")
+				for _, file := range siblings {
 					if base := filepath.Base(file); !licenseName.MatchString(base) || codeName.MatchString(base) {
 						continue
 					}
@@ -131,7 +131,7 @@ func (s *source) addLicenses(ctx context.Context, files tree, p product, platfor
 				}
 			}
 			if !found {
-				err = errors.Join(err, fmt.Errorf("%s has no file with its licence: find out under which it is, and name it in withoutLicense of hack/images", m[0]))
+				err = errors.Join(err, fmt.Errorf("%s has no licence file: find out its licence, and add the module to withoutLicense in hack/images", m[0]))
 			}
 		}
 		if err != nil {
@@ -142,10 +142,10 @@ func (s *source) addLicenses(ctx context.Context, files tree, p product, platfor
 }
 
 // sbom lists the contents of an image as SPDX 2.3: the program, the modules and the
-// standard library that its build information names, and the authorities.
+// standard library in its build information, and certificatesModule.
 func (s *source) sbom(image string, digest v1.Hash, program []byte) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(program))
-	own, known := debug.ReadBuildInfo() // this program contains the authorities
+	own, known := debug.ReadBuildInfo() // this program contains certificatesModule
 	if err != nil || !known {
 		return nil, fmt.Errorf("read the build information: %w", err)
 	}
@@ -153,7 +153,7 @@ func (s *source) sbom(image string, digest v1.Hash, program []byte) ([]byte, err
 	const none = "NOASSERTION"
 	var packages, relations []object
 	add := func(from, relation, purpose, license, note string, m *debug.Module, more object) string {
-		id := "SPDXRef-" + unfit.ReplaceAllString(m.Path+"-"+m.Version, "-")
+		id := "SPDXRef-" + notSPDX.ReplaceAllString(m.Path+"-"+m.Version, "-")
 		relations = append(relations, object{"spdxElementId": from, "relationshipType": relation, "relatedSpdxElement": id})
 		packages = append(packages, object{
 			"SPDXID": id, "name": m.Path, "versionInfo": m.Version, "primaryPackagePurpose": purpose, "filesAnalyzed": false, "sourceInfo": note,
@@ -166,8 +166,8 @@ func (s *source) sbom(image string, digest v1.Hash, program []byte) ([]byte, err
 	in := add("SPDXRef-DOCUMENT", "DESCRIBES", "CONTAINER", "Apache-2.0", "", &debug.Module{Path: image, Version: s.version}, object{
 		"externalRefs": nil, "checksums": []object{{"algorithm": "SHA256", "checksumValue": digest.Hex}},
 	})
-	// The toolchain reports the version (devel) for a commit without a tag, so the program's own
-	// version is used.
+	// For a commit without a tag, the build information has the version (devel), so the SBOM has
+	// the project's version.
 	id := add(in, "CONTAINS", "APPLICATION", "Apache-2.0", "built from "+info.Path+" at commit "+s.revision, &debug.Module{Path: info.Main.Path, Version: "v" + s.version}, nil)
 	add(id, "DEPENDS_ON", "LIBRARY", none, "", &debug.Module{Path: "stdlib", Version: strings.TrimPrefix(info.GoVersion, "go")}, nil)
 	for _, m := range info.Deps {
@@ -176,11 +176,11 @@ func (s *source) sbom(image string, digest v1.Hash, program []byte) ([]byte, err
 		}
 		add(id, "DEPENDS_ON", "LIBRARY", none, "go.sum "+m.Sum, m, nil)
 	}
-	data := own.Deps[slices.IndexFunc(own.Deps, func(m *debug.Module) bool { return m.Path == authorities })]
+	data := own.Deps[slices.IndexFunc(own.Deps, func(m *debug.Module) bool { return m.Path == certificatesModule })]
 	add(in, "CONTAINS", "LIBRARY", none, "go.sum "+data.Sum, data, nil)
 	return json.MarshalIndent(object{
 		"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": image,
-		"documentNamespace": repository + "/spdx/" + unfit.ReplaceAllString(image, "-") + "-" + digest.Hex,
+		"documentNamespace": repository + "/spdx/" + notSPDX.ReplaceAllString(image, "-") + "-" + digest.Hex,
 		"creationInfo":      object{"creators": []string{"Organization: relaypool", "Tool: relaypool-images-" + s.version}, "created": s.created.Format(time.RFC3339)},
 		"packages":          packages, "relationships": relations,
 	}, "", " ")

@@ -19,7 +19,7 @@ type workflow struct {
 	Permissions *map[string]string
 	Jobs        map[string]struct {
 		Uses        string
-		Needs       any // one, or a list
+		Needs       any // a job or a list of jobs
 		Permissions *map[string]string
 		Environment string
 		Timeout     int `yaml:"timeout-minutes"`
@@ -32,7 +32,7 @@ type workflow struct {
 	}
 }
 
-// workflows returns each file's text by its name.
+// workflows returns the text of each workflow file by the file's name.
 func workflows(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", ".github", "workflows", "*"))
@@ -62,7 +62,7 @@ func decode(t *testing.T, text string) workflow {
 	return w
 }
 
-func TestWorkflowsAreCleanToActionlint(t *testing.T) {
+func TestActionlintFindsNothing(t *testing.T) {
 	t.Parallel()
 	linter, err := actionlint.NewLinter(io.Discard, &actionlint.LinterOptions{})
 	if err != nil {
@@ -89,7 +89,7 @@ var (
 	tagged   = regexp.MustCompile(`^ # v\d+\.\d+\.\d+$`)
 )
 
-// A tag can be moved to other code, a commit cannot.
+// A tag can be moved to other code, but a commit cannot.
 func TestEveryActionIsPinnedToACommitWithItsVersion(t *testing.T) {
 	t.Parallel()
 	pins := map[string]string{} // by action
@@ -100,24 +100,24 @@ func TestEveryActionIsPinnedToACommitWithItsVersion(t *testing.T) {
 				continue
 			}
 			if !pinned.MatchString(action) || !tagged.MatchString(comment) {
-				t.Errorf("%s uses %s%s: want a commit's 40 digits, and the version behind it as in # v1.2.3", name, action, comment)
+				t.Errorf("%s uses %s%s: want a commit of 40 hex digits, followed by the version as in # v1.2.3", name, action, comment)
 				continue
 			}
 			title, commit, _ := strings.Cut(action, "@")
 			if other := pins[title]; other != "" && other != commit+comment {
-				t.Errorf("%s uses %s at %s%s, elsewhere it is %s", name, title, commit, comment, other)
+				t.Errorf("%s uses %s at %s%s, want %s as elsewhere", name, title, commit, comment, other)
 			}
 			pins[title] = commit + comment
 		}
 	}
 	if len(pins) == 0 {
-		t.Error("no workflow uses any action: this test reads them wrongly")
+		t.Error("no use of an action was found: mend this test's pattern")
 	}
 }
 
-func TestWorkflowsMayDoNoMoreThanTheyNeed(t *testing.T) {
+func TestWorkflowJobsHaveMinimalPermissions(t *testing.T) {
 	t.Parallel()
-	// These are all permissions except for reading the source.
+	// All permissions, except for reading the source.
 	want := map[string]map[string]string{
 		"release.yml publish": {"packages": "write"},
 		"release.yml attest":  {"packages": "write", "id-token": "write", "attestations": "write"},
@@ -127,22 +127,22 @@ func TestWorkflowsMayDoNoMoreThanTheyNeed(t *testing.T) {
 	for name, text := range workflows(t) {
 		w := decode(t, text)
 		if w.Permissions == nil || len(*w.Permissions) != 0 {
-			t.Errorf("%s: want permissions: {} at the top, so that each job says its own", name)
+			t.Errorf("%s: want permissions: {} at the top, so that each job sets its own", name)
 		}
 		for id, job := range w.Jobs {
 			if job.Permissions == nil {
-				t.Errorf("%s: job %s does not say its permissions", name, id)
+				t.Errorf("%s: job %s does not set its permissions", name, id)
 				continue
 			}
-			for right, level := range *job.Permissions {
-				if right == "contents" && level == "read" {
+			for scope, level := range *job.Permissions {
+				if scope == "contents" && level == "read" {
 					continue
 				}
 				title := name + " " + id
 				if got[title] == nil {
 					got[title] = map[string]string{}
 				}
-				got[title][right] = level
+				got[title][scope] = level
 			}
 			if job.Uses == "" && job.Timeout == 0 {
 				t.Errorf("%s: job %s has no timeout-minutes, and may hang for six hours", name, id)
@@ -152,13 +152,13 @@ func TestWorkflowsMayDoNoMoreThanTheyNeed(t *testing.T) {
 					t.Errorf("%s: job %s leaves its token to every program that it runs: want persist-credentials: false", name, id)
 				}
 				if strings.Contains(step.Run, "${{") {
-					t.Errorf("%s: job %s pastes an expression into a script: pass it by env", name, id)
+					t.Errorf("%s: job %s has an expression in its script: pass the value by env", name, id)
 				}
 			}
 		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("rights (-want +got):\n%s", diff)
+		t.Errorf("permissions (-want +got):\n%s", diff)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestFilesThatWorkflowsRunExist(t *testing.T) {
 				for _, match := range makeCall.FindAllStringSubmatch(step.Run, -1) {
 					called = append(called, match[1])
 					if !slices.Contains(targets, match[1]) {
-						t.Errorf("%s: job %s runs make %s, which is no target", name, id, match[1])
+						t.Errorf("%s: job %s runs make %s, which the Makefile does not have", name, id, match[1])
 					}
 				}
 				for _, match := range script.FindAllStringSubmatch(step.Run, -1) {
