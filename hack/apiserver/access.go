@@ -21,14 +21,14 @@ const (
 	adminGroup = "system:masters" // has all permissions
 )
 
-// Config is the configuration of a client with all permissions.
+// Config returns the configuration of a client with all permissions.
 func (s *Server) Config() (*rest.Config, error) { return s.User(admin, adminGroup) }
 
-// User is the configuration of a client with a certificate for the user of that name in
-// those groups. RBAC decides what it may do: nothing, until a binding names it. Pods of a
-// service account are the user system:serviceaccount:<namespace>:<name> in the groups
-// system:serviceaccounts and system:serviceaccounts:<namespace>; ServiceAccount returns
-// the same with a token.
+// User returns the configuration of a client with a certificate for a user in groups. The
+// user has no permissions until a role binding names the user or a group. Pods of a service
+// account are the user system:serviceaccount:<namespace>:<name> in the groups
+// system:serviceaccounts and system:serviceaccounts:<namespace>; ServiceAccount returns a
+// client for it with a token.
 func (s *Server) User(name string, groups ...string) (*rest.Config, error) {
 	user, err := s.user(name, groups)
 	if err != nil {
@@ -42,12 +42,12 @@ func (s *Server) User(name string, groups ...string) (*rest.Config, error) {
 func (s *Server) user(name string, groups []string) (*envtest.AuthenticatedUser, error) {
 	s.users.Lock()
 	defer s.users.Unlock()
-	// Tests need many requests at once; the default is 5 a second.
+	// Tests make many requests at the same time; the default is 5 per second.
 	return s.Plane.AddUser(envtest.User{Name: name, Groups: groups}, &rest.Config{QPS: 1000, Burst: 2000})
 }
 
-// ServiceAccount is the configuration of a client with a token of the service
-// account, which must exist, for an hour.
+// ServiceAccount returns the configuration of a client with a token of the service
+// account, which must exist. The token is valid for an hour.
 func (s *Server) ServiceAccount(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	config, err := s.Config()
 	if err != nil {
@@ -66,8 +66,7 @@ func (s *Server) ServiceAccount(ctx context.Context, namespace, name string) (*r
 	return config, nil
 }
 
-// Kubeconfig writes a file that gives kubectl all permissions, and returns its
-// path.
+// Kubeconfig writes a kubeconfig with all permissions, and returns its path.
 func (s *Server) Kubeconfig() (string, error) {
 	user, err := s.user(admin, []string{adminGroup})
 	if err != nil {
@@ -80,8 +79,8 @@ func (s *Server) Kubeconfig() (string, error) {
 	return s.path("kubeconfig"), os.WriteFile(s.path("kubeconfig"), content, 0o600)
 }
 
-// Install makes the server serve resources, and returns once it does. It replaces
-// existing definitions.
+// Install installs CRDs, and returns when the server serves them. It replaces existing
+// CRDs of the same names.
 func (s *Server) Install(crds ...*apiextensionsv1.CustomResourceDefinition) error {
 	config, err := s.Config()
 	if err != nil {
@@ -95,7 +94,7 @@ func (s *Server) Install(crds ...*apiextensionsv1.CustomResourceDefinition) erro
 	return err
 }
 
-// OwnCRDs reads the definitions of the project's own resources from config/crd.
+// OwnCRDs reads the project's CRDs from config/crd.
 func OwnCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	root, err := ModuleRoot()
 	if err != nil {

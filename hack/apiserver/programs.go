@@ -16,19 +16,18 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// lockPoll is the interval of tries for a lock that another process has.
+// lockPoll is the interval between attempts to get a lock that another process holds.
 const lockPoll = 50 * time.Millisecond
 
-// The releases that the modules in kubernetes/ and etcd/ require. A test compares the
-// two places.
+// The versions that the modules in kubernetes/ and etcd/ require. A test compares them.
 const (
 	kubernetesVersion = "v1.36.3"
 	etcdVersion       = "v3.6.0"
 )
 
 const (
-	// assetsVariable names a folder with etcd and kube-apiserver, as for all tests with
-	// controller-runtime.
+	// assetsVariable names an environment variable with a folder of etcd and
+	// kube-apiserver, which all tests with controller-runtime use.
 	assetsVariable = "KUBEBUILDER_ASSETS"
 	// releasesIndex lists the releases that setup-envtest downloads; it is
 	// setup-envtest's own default.
@@ -42,12 +41,12 @@ const (
 	controllerProgram = "kube-controller-manager"
 )
 
-// Programs are files, by the names of the programs.
+// Programs maps the names of programs to their files.
 type Programs map[string]string
 
 type program struct{ name, module, pkg, version string }
 
-// programs lists what a server needs, in the order of their start.
+// programs returns the programs that a server needs, in the order of their start.
 func programs(controllers bool) []program {
 	const kubernetes = "k8s.io/kubernetes/cmd/"
 	list := []program{
@@ -60,12 +59,12 @@ func programs(controllers bool) []program {
 	return list
 }
 
-// EnsurePrograms returns etcd and kube-apiserver, and kube-controller-manager when
-// controllers is set. etcd and kube-apiserver are those of KUBEBUILDER_ASSETS where
-// it is set. Otherwise they are in the user's cache folder: setup-envtest downloads
-// these two if it can, and the rest is built from source. A build takes some minutes
-// and 2 GB of memory, and writes to progress every ten seconds. Processes that start at
-// the same time share one build. The caller's working directory is inside the
+// EnsurePrograms returns etcd and kube-apiserver, and if controllers is set, also
+// kube-controller-manager. If KUBEBUILDER_ASSETS is set, etcd and kube-apiserver are
+// taken from that folder. Otherwise setup-envtest downloads them if it can. Missing
+// programs are built from source into the user's cache folder. A build takes some minutes
+// and 2 GB of memory, and reports its progress every ten seconds. Processes that start at
+// the same time share one build. The caller's working directory must be inside the
 // repository.
 func EnsurePrograms(ctx context.Context, progress io.Writer, controllers bool) (Programs, error) {
 	root, err := ModuleRoot()
@@ -91,7 +90,7 @@ func EnsurePrograms(ctx context.Context, progress io.Writer, controllers bool) (
 	return found, nil
 }
 
-// builder finds programs, and makes those that are missing.
+// builder finds programs, and downloads or builds missing programs.
 type builder struct {
 	assets   string // the folder of KUBEBUILDER_ASSETS, or empty
 	cache    string // the folder for the programs that it makes
@@ -104,15 +103,15 @@ func (b *builder) ensure(ctx context.Context, wanted []program) (found Programs,
 	found = Programs{}
 	var missing []program
 	for _, p := range wanted {
-		given := b.assets != "" && p.name != controllerProgram // it never has that program
+		fromAssets := b.assets != "" && p.name != controllerProgram // which is never in that folder
 		found[p.name] = filepath.Join(b.cache, p.name)
-		if given {
+		if fromAssets {
 			found[p.name] = filepath.Join(b.assets, p.name)
 		}
 		if exists(found[p.name]) {
 			continue
 		}
-		if given {
+		if fromAssets {
 			return nil, fmt.Errorf("%s is %s, a folder without %s: correct it, or unset it to have the program downloaded or built", assetsVariable, b.assets, p.name)
 		}
 		missing = append(missing, p)
@@ -120,17 +119,17 @@ func (b *builder) ensure(ctx context.Context, wanted []program) (found Programs,
 	if len(missing) == 0 {
 		return found, nil
 	}
-	if err := os.MkdirAll(b.cache, 0o755); err != nil { //nolint:gosec // G301: programs for anybody to run, as in any cache of builds
+	if err := os.MkdirAll(b.cache, 0o755); err != nil { //nolint:gosec // G301: anybody may run the programs
 		return nil, err
 	}
-	fmt.Fprintf(b.progress, "making %s in %s, unless another process does: waiting for that\n", missing[0].name, b.cache)
+	fmt.Fprintf(b.progress, "making %s in %s, or waiting until another process has made it\n", missing[0].name, b.cache)
 	lock := flock.New(filepath.Join(b.cache, "lock"))
 	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
 	for _, p := range missing {
-		if exists(found[p.name]) { // made by the process that had the lock
+		if exists(found[p.name]) { // another process made it while it had the lock
 			continue
 		}
 		if err := b.make(p, found[p.name]); err != nil {
@@ -152,11 +151,11 @@ func (b *builder) make(p program, file string) error {
 		if err == nil && exists(filepath.Join(folder, p.name)) {
 			return os.Symlink(filepath.Join(folder, p.name), file)
 		}
-		fmt.Fprintf(b.progress, "no download of %s: %v\n", p.name, err)
+		fmt.Fprintf(b.progress, "%s cannot be downloaded: %v\n", p.name, err)
 	}
 	began := time.Now()
-	fmt.Fprintf(b.progress, "building %s %s, once, which takes some minutes\n", p.name, p.version)
-	// The rename makes the file appear complete, so that nobody runs half a program.
+	fmt.Fprintf(b.progress, "building %s %s once, which takes some minutes\n", p.name, p.version)
+	// The rename is atomic, so that no process runs an incomplete program.
 	done := make(chan error, 1)
 	go func() { done <- b.compile(p, file+".new") }()
 	for {
@@ -165,7 +164,7 @@ func (b *builder) make(p program, file string) error {
 			fmt.Fprintf(b.progress, "building %s: %d s so far\n", p.name, int(time.Since(began).Seconds()))
 		case err := <-done:
 			if err != nil {
-				_ = os.Remove(file + ".new") // there may be none
+				_ = os.Remove(file + ".new") // the compiler may not have written it
 				return err
 			}
 			fmt.Fprintf(b.progress, "built %s in %d s\n", p.name, int(time.Since(began).Seconds()))
@@ -174,8 +173,8 @@ func (b *builder) make(p program, file string) error {
 	}
 }
 
-// download makes setup-envtest fetch etcd and kube-apiserver of our minor version into a
-// folder, and returns the folder of both.
+// download makes setup-envtest download etcd and kube-apiserver, of the minor version of
+// kubernetesVersion, and returns their folder inside into.
 func download(ctx context.Context, root, index, into string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
@@ -184,16 +183,16 @@ func download(ctx context.Context, root, index, into string) (string, error) {
 		"use", minor+".x", "--index", index, "--bin-dir", into, "--print", "path")
 }
 
-// compile builds with the go command in the module that pins the program.
+// compile builds a program with the go command, in the module that pins its version.
 func compile(ctx context.Context, root string, p program, file string) error {
-	// Without a version Kubernetes reports v0.0.0, and clients disable features that they
-	// believe missing there.
+	// Without these flags Kubernetes reports version v0.0.0, and clients disable features
+	// that such a version would lack.
 	number := strings.Split(strings.TrimPrefix(p.version, "v"), ".")
 	const stamp = "-X k8s.io/component-base/version."
 	flags := "-s -w " + stamp + "gitVersion=" + p.version + " " + stamp + "gitMajor=" + number[0] + " " + stamp + "gitMinor=" + number[1]
 	_, err := run(ctx, filepath.Join(root, "hack", "apiserver", p.module), "build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", file, p.pkg)
 	if err != nil {
-		err = fmt.Errorf("%w (the first build downloads modules: the module proxy, GOPROXY, has to answer)", err)
+		err = fmt.Errorf("%w (the first build downloads modules: check that the module proxy, GOPROXY, answers)", err)
 	}
 	return err
 }
@@ -202,7 +201,7 @@ func run(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off")
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // go then also ends its compilers
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // on an interrupt, go also ends its compilers
 	cmd.WaitDelay = 10 * time.Second
 	var errs strings.Builder
 	cmd.Stderr = &errs
@@ -213,8 +212,7 @@ func run(ctx context.Context, dir string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// ModuleRoot is the repository's folder, found upwards from the working directory, which
-// is the package's in a test.
+// ModuleRoot returns the repository's folder, which is the working directory or above it.
 func ModuleRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -228,7 +226,7 @@ func ModuleRoot() (string, error) {
 	return "", fmt.Errorf("find the repository: %s is not in a clone of it", start)
 }
 
-// lastLines is the end of an output, short enough for an error message.
+// lastLines returns the last lines of an output, for an error message.
 func lastLines(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	return strings.Join(lines[max(0, len(lines)-8):], " | ")

@@ -33,9 +33,9 @@ func root(t *testing.T) string {
 	return root
 }
 
-// The versions are in the name of the programs' folder. If they differed from the built ones, a
-// newer release would never be built.
-func TestVersionsAreThoseOfTheModules(t *testing.T) {
+// The cache folder's name has the versions. If the modules had newer versions, cached programs of
+// the old versions would be used.
+func TestVersionsMatchTheModules(t *testing.T) {
 	t.Parallel()
 	for _, p := range programs(true) {
 		text, err := os.ReadFile(filepath.Join(p.module, "go.mod"))
@@ -47,7 +47,7 @@ func TestVersionsAreThoseOfTheModules(t *testing.T) {
 			t.Errorf("%s/go.mod does not require %s %s", p.module, module, p.version)
 		}
 		if !strings.Contains(string(text), p.pkg+"\n") {
-			t.Errorf("%s/go.mod has no tool %s, so that go.sum need not know its dependencies", p.module, p.pkg)
+			t.Errorf("%s/go.mod has no tool %s, want it, so that go.sum has its dependencies", p.module, p.pkg)
 		}
 	}
 }
@@ -58,24 +58,24 @@ func TestProgramsAreFoundDownloadedOrBuilt(t *testing.T) {
 	all := programs(true)
 	failure := errors.New("no compiler")
 	tests := map[string]struct {
-		assets     []string // nil if KUBEBUILDER_ASSETS is not set
-		cached     []string
-		downloads  []string // nil if nothing can be downloaded
-		failOn     string
-		wantAsked  bool // for a download
-		wantBuilt  []string
-		wantCached []string
-		wantErr    string
+		assets       []string // nil if KUBEBUILDER_ASSETS is not set
+		cached       []string
+		downloads    []string // nil if nothing can be downloaded
+		failOn       string
+		wantDownload bool // whether a download is tried
+		wantBuilt    []string
+		wantCached   []string
+		wantErr      string
 	}{
-		"what cannot be downloaded is built":            {wantAsked: true, wantBuilt: []string{etcd, api, controllers}, wantCached: []string{etcd, api, controllers}},
-		"what is downloaded is not built":               {downloads: []string{etcd, api}, wantAsked: true, wantBuilt: []string{controllers}, wantCached: []string{etcd, api, controllers}},
-		"what the download lacks is built":              {downloads: []string{etcd}, wantAsked: true, wantBuilt: []string{api, controllers}, wantCached: []string{etcd, api, controllers}},
-		"nothing is downloaded for controllers alone":   {cached: []string{etcd, api}, wantBuilt: []string{controllers}, wantCached: []string{etcd, api, controllers}},
-		"nothing is made when everything is there":      {cached: []string{etcd, api, controllers}, wantCached: []string{etcd, api, controllers}},
-		"what is cached stays beside what is new":       {cached: []string{etcd}, downloads: []string{etcd, api}, wantAsked: true, wantBuilt: []string{controllers}, wantCached: []string{etcd, api, controllers}},
-		"a failed build leaves no half program":         {failOn: api, wantAsked: true, wantBuilt: []string{etcd, api}, wantCached: []string{etcd}, wantErr: "no compiler"},
-		"given programs are not made":                   {assets: []string{etcd, api}, wantBuilt: []string{controllers}, wantCached: []string{controllers}},
-		"a folder that lacks one is the caller's error": {assets: []string{etcd}, wantErr: "KUBEBUILDER_ASSETS"},
+		"programs that cannot be downloaded are built": {wantDownload: true, wantBuilt: []string{etcd, api, controllers}, wantCached: []string{etcd, api, controllers}},
+		"downloaded programs are not built":            {downloads: []string{etcd, api}, wantDownload: true, wantBuilt: []string{controllers}, wantCached: []string{etcd, api, controllers}},
+		"programs missing in the download are built":   {downloads: []string{etcd}, wantDownload: true, wantBuilt: []string{api, controllers}, wantCached: []string{etcd, api, controllers}},
+		"nothing is downloaded for controllers alone":  {cached: []string{etcd, api}, wantBuilt: []string{controllers}, wantCached: []string{etcd, api, controllers}},
+		"cached programs are used":                     {cached: []string{etcd, api, controllers}, wantCached: []string{etcd, api, controllers}},
+		"cached programs are kept":                     {cached: []string{etcd}, downloads: []string{etcd, api}, wantDownload: true, wantBuilt: []string{controllers}, wantCached: []string{etcd, api, controllers}},
+		"a failed build leaves no incomplete program":  {failOn: api, wantDownload: true, wantBuilt: []string{etcd, api}, wantCached: []string{etcd}, wantErr: "no compiler"},
+		"programs of KUBEBUILDER_ASSETS are used":      {assets: []string{etcd, api}, wantBuilt: []string{controllers}, wantCached: []string{controllers}},
+		"a program missing in KUBEBUILDER_ASSETS":      {assets: []string{etcd}, wantErr: "KUBEBUILDER_ASSETS"},
 	}
 	for sentence, tt := range tests {
 		t.Run(sentence, func(t *testing.T) {
@@ -84,9 +84,9 @@ func TestProgramsAreFoundDownloadedOrBuilt(t *testing.T) {
 			write(t, cache, tt.cached...)
 			write(t, downloads, tt.downloads...)
 			var built []string
-			asked := false
+			tried := false
 			b := builder{cache: cache, progress: io.Discard, download: func() (string, error) {
-				asked = true
+				tried = true
 				if tt.downloads == nil {
 					return "", errors.New("no such host")
 				}
@@ -105,13 +105,13 @@ func TestProgramsAreFoundDownloadedOrBuilt(t *testing.T) {
 			}
 			found, err := b.ensure(t.Context(), all)
 			if (err == nil) != (tt.wantErr == "") || err != nil && !strings.Contains(err.Error(), tt.wantErr) {
-				t.Errorf("the error is %v, expected one with %q", err, tt.wantErr)
+				t.Errorf("error %v, want one with %q", err, tt.wantErr)
 			}
 			if diff := cmp.Diff(tt.wantBuilt, built); diff != "" {
 				t.Errorf("built (-want +got):\n%s", diff)
 			}
-			if asked != tt.wantAsked {
-				t.Errorf("a download was tried: %t, expected %t", asked, tt.wantAsked)
+			if tried != tt.wantDownload {
+				t.Errorf("a download was tried: %t, want %t", tried, tt.wantDownload)
 			}
 			if diff := cmp.Diff(tt.wantCached, names(t, cache)); diff != "" {
 				t.Errorf("cached (-want +got):\n%s", diff)
@@ -125,11 +125,11 @@ func TestProgramsAreFoundDownloadedOrBuilt(t *testing.T) {
 	}
 }
 
-// The real setup-envtest, with our own list of releases.
-func TestDownload(t *testing.T) {
+// The test runs the real setup-envtest with its own list of releases.
+func TestDownloadRunsSetupEnvtest(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
-		t.Skip("it builds setup-envtest")
+		t.Skip("the test builds setup-envtest")
 	}
 	release := kubernetesVersion[:strings.LastIndex(kubernetesVersion, ".")] + ".0"
 	name := fmt.Sprintf("envtest-%s-%s-%s.tar.gz", release, runtime.GOOS, runtime.GOARCH)
@@ -151,15 +151,15 @@ func TestDownload(t *testing.T) {
 	}
 	for _, program := range []string{etcdProgram, apiServerProgram} {
 		if content, err := os.ReadFile(filepath.Join(folder, program)); err != nil || len(content) == 0 {
-			t.Errorf("%s: %d bytes, %v; expected those of the archive", program, len(content), err)
+			t.Errorf("%s: got %d bytes, error %v; want the content of the archive", program, len(content), err)
 		}
 	}
 	if _, err := download(t.Context(), root(t), server.URL+"/missing.yaml", t.TempDir()); err == nil || !strings.Contains(err.Error(), "404") {
-		t.Errorf("without a list of releases the error is %v, expected the 404", err)
+		t.Errorf("download without a list of releases: error %v, want the status 404", err)
 	}
 }
 
-// packed is a compressed archive of programs, each with its name as content.
+// packed returns a compressed archive of programs, each with its name as content.
 func packed(t *testing.T, names ...string) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -179,7 +179,7 @@ func packed(t *testing.T, names ...string) []byte {
 	return out.Bytes()
 }
 
-func TestProcessesThatAskAtTheSameTimeShareOneBuild(t *testing.T) {
+func TestConcurrentCallsShareOneBuild(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var mu sync.Mutex
@@ -200,34 +200,34 @@ func TestProcessesThatAskAtTheSameTimeShareOneBuild(t *testing.T) {
 	}
 	all.Wait()
 	if builds != 1 {
-		t.Errorf("%d builds, expected 1", builds)
+		t.Errorf("got %d builds, want 1", builds)
 	}
 }
 
-func TestTheWaitForAnotherBuildEndsWithTheContext(t *testing.T) {
+func TestWaitForAnotherBuildEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	b := builder{cache: t.TempDir(), progress: io.Discard, compile: func(program, string) error {
-		t.Error("built beside another process")
+		t.Error("the program was built while another process held the lock")
 		return nil
 	}}
 	lock := flock.New(filepath.Join(b.cache, "lock"))
 	if free, err := lock.TryLock(); err != nil || !free {
-		t.Fatalf("the lock is free: %t (%v)", free, err)
+		t.Fatalf("lock the folder: got %t, error %v; want true", free, err)
 	}
 	defer func() { _ = lock.Unlock() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := b.ensure(ctx, []program{{name: controllerProgram}}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("the error is %v, expected the context's", err)
+		t.Errorf("error %v, want deadline exceeded", err)
 	}
 }
 
-func TestBuildErrorsNameLogAndCause(t *testing.T) {
+func TestBuildErrorsNameTheModuleAndPackage(t *testing.T) {
 	t.Parallel()
 	p := program{name: "a", module: "etcd", pkg: "go.etcd.io/etcd/server/v3/missing", version: "v3.6.0"}
 	err := compile(t.Context(), root(t), p, filepath.Join(t.TempDir(), "a"))
 	if err == nil || !strings.Contains(err.Error(), filepath.Join("hack", "apiserver", "etcd")) || !strings.Contains(err.Error(), p.pkg) {
-		t.Errorf("the error is %v, expected one with the module's folder and the package", err)
+		t.Errorf("error %v, want one with the module's folder and the package", err)
 	}
 }
 
@@ -241,7 +241,7 @@ func write(t *testing.T, dir string, names ...string) {
 	}
 }
 
-// names lists a folder, which may be missing, without its lock.
+// names lists the files of a folder, which may not exist, except for the lock.
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

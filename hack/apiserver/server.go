@@ -1,10 +1,10 @@
 // Package apiserver runs a real Kubernetes API server with its etcd for tests:
 // validation, defaulting, server-side apply, RBAC and PodSecurity admission are
-// the real ones. controller-runtime's envtest starts both on the loopback address;
-// this package gets the programs, and ends them with the test, even if it is killed.
+// real. controller-runtime's envtest starts both on the loopback address. This package
+// gets the programs, and ends them with the test, even if the test is killed.
 //
 // There are no nodes. Without Options.Controllers there are no controllers
-// either: nothing makes pods of a Deployment or deletes objects without their owner.
+// either: Deployments get no pods, and objects without their owner are not deleted.
 // The admission plugin ServiceAccount is off, so that pods need no service account
 // to exist. An APIService whose Service is of the type ExternalName forwards requests
 // to any server on this machine.
@@ -44,19 +44,19 @@ const (
 	readyTimeout = 2 * time.Minute
 	stopTimeout  = 10 * time.Second
 	pollInterval = 50 * time.Millisecond
-	// proxyName is the API server's name for the servers that it forwards requests to.
+	// proxyName is the name of the API server in requests that it forwards to other servers.
 	proxyName = "relaypool-test-proxy"
 )
 
-// wrapper replaces a program: it records the process id, which envtest does not export,
-// and becomes the program, without the caller's proxies and ETCD_ variables.
+// wrapper starts a program. It records the process id, which envtest does not export, and
+// runs the program without the caller's environment, such as proxies and ETCD_ variables.
 const wrapper = `#!/bin/sh
 echo $$ >"$0.pid"
 exec env -i HOME="${0%/*}" "$0.program" "$@"
 `
 
-// watchdog waits for the end of its input, which Stop closes, or the kernel at the end of
-// this process. Then it kills the programs and deletes the folder.
+// watchdog waits for the end of its input. Stop closes it, or the kernel when this process
+// ends. Then the watchdog kills the programs and deletes the folder.
 const watchdog = `read -r _
 for pid in $(cat "$1"/*.pid); do kill -9 "$pid"; done
 for _ in 1 2 3 4 5; do rm -rf "$1" && exit; sleep 1; done
@@ -66,16 +66,16 @@ for _ in 1 2 3 4 5; do rm -rf "$1" && exit; sleep 1; done
 type Options struct {
 	// Log receives the progress of a build. Nil discards it.
 	Log io.Writer
-	// Controllers are run by a kube-controller-manager, by their names there,
-	// such as deployment-controller, replicaset-controller, job-controller,
+	// Controllers are the names of the controllers that kube-controller-manager
+	// runs, such as deployment-controller, replicaset-controller, job-controller,
 	// garbage-collector-controller, namespace-controller or
-	// horizontal-pod-autoscaler-controller. Nil runs none and builds no
-	// controller manager.
+	// horizontal-pod-autoscaler-controller. With nil, no controller manager is
+	// built or started.
 	Controllers []string
-	// Data is the data folder of another server's etcd, which this server continues to
-	// write to. Empty means no data.
+	// Data is the etcd data folder of an earlier server, which this server continues to
+	// use. Empty means a new folder.
 	Data string
-	// NoCRDs leaves the project's own resources out.
+	// NoCRDs starts the server without the project's CRDs.
 	NoCRDs bool
 }
 
@@ -86,15 +86,14 @@ type Server struct {
 	Plane envtest.ControlPlane
 
 	dir      string
-	users    sync.Mutex // Plane gives each certificate the next number
+	users    sync.Mutex // guards the serial numbers of Plane's certificates
 	watchdog *exec.Cmd
 	watched  io.Closer // the watchdog's input
 }
 
-// Start makes the programs that are missing, starts etcd and the API server on a
-// folder of their own and returns when the server is ready, normally after five
-// seconds. They end when this process does, even if it is killed; ctx bounds only the
-// start.
+// Start gets missing programs, starts etcd and the API server in a new folder, and
+// returns when the server is ready, normally after five seconds. Both end with this
+// process, even if this process is killed. ctx limits only the start.
 func Start(ctx context.Context, opts Options) (_ *Server, err error) {
 	if opts.Log == nil {
 		opts.Log = io.Discard
@@ -143,8 +142,8 @@ func (s *Server) makeFolder(programs Programs) (err error) {
 	if s.dir, err = os.MkdirTemp("", "relaypool-test-apiserver-"); err != nil {
 		return err
 	}
-	s.watchdog = exec.Command("/bin/sh", "-c", watchdog, "sh", s.dir) //nolint:noctx // our own script; Stop ends it
-	s.watchdog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}      // Ctrl-C reaches us alone
+	s.watchdog = exec.Command("/bin/sh", "-c", watchdog, "sh", s.dir) //nolint:noctx // a constant script; Stop ends it
+	s.watchdog.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}      // Ctrl-C must not end it
 	if s.watched, err = s.watchdog.StdinPipe(); err != nil {
 		return err
 	}
@@ -162,9 +161,9 @@ func (s *Server) makeFolder(programs Programs) (err error) {
 	return s.writeProxyCertificate()
 }
 
-// writeProxyCertificate makes the certificate that the API server presents to servers
-// behind it. It is its own authority, which issues no certificates to users, so that
-// they cannot impersonate other users.
+// writeProxyCertificate makes the certificate that the API server presents when it forwards
+// requests. The certificate is self-signed: users have no certificate of its authority, and
+// so cannot impersonate other users.
 func (s *Server) writeProxyCertificate() error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -185,8 +184,8 @@ func (s *Server) writeProxyCertificate() error {
 	return errors.Join(cert.WriteCert(s.path("proxy.crt"), public), keyutil.WriteKey(s.path("proxy.key"), encoded))
 }
 
-// startPlane starts etcd and the API server and waits until it is ready. envtest
-// would choose ports that the kernel may give to others meanwhile.
+// startPlane starts etcd and the API server and waits until they are ready. It sets the
+// addresses, because envtest might choose ports that other processes take before the start.
 func (s *Server) startPlane(data, etcdAddress, apiAddress string) error {
 	log, err := os.Create(s.path("log"))
 	if err != nil {
@@ -210,10 +209,9 @@ func (s *Server) startPlane(data, etcdAddress, apiAddress string) error {
 	s.Plane.Etcd.Configure().Set("listen-peer-urls", "http://127.0.0.1:0").Set("log-level", "warn")
 	s.Plane.APIServer.Configure().
 		Set("service-cluster-ip-range", "10.0.0.0/16"). // room for hundreds of fleets
-		// The Service kubernetes may not point to a loopback address, and no test here
-		// uses it.
+		// The Service kubernetes, which no test uses, cannot have a loopback address.
 		Set("endpoint-reconciler-type", "none").
-		// For APIServices: these headers name the user of a forwarded request.
+		// For APIServices: these headers have the user of a forwarded request.
 		Set("requestheader-client-ca-file", s.path("proxy.crt")).Set("requestheader-allowed-names", proxyName).
 		Set("requestheader-username-headers", "X-Remote-User").Set("requestheader-group-headers", "X-Remote-Group").
 		Set("requestheader-extra-headers-prefix", "X-Remote-Extra-").
@@ -252,30 +250,29 @@ func (s *Server) startControllers(ctx context.Context, address string, controlle
 
 func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
 
-// Dir is the folder of everything that belongs to this server.
+// Dir returns the folder of all files of this server.
 func (s *Server) Dir() string { return s.dir }
 
-// Stop ends the server and deletes its folder. Stopping a stopped server does
-// nothing.
+// Stop stops the server and deletes its folder. It does nothing if the server is stopped.
 func (s *Server) Stop() error {
 	if s.dir == "" {
-		return nil // Start has not begun
+		return nil // Start has not made the folder
 	}
-	noted, _ := filepath.Glob(s.path("*.pid")) // Glob fails only for an invalid pattern
-	for _, file := range noted {
+	pidFiles, _ := filepath.Glob(s.path("*.pid")) // Glob fails only for an invalid pattern
+	for _, file := range pidFiles {
 		text, _ := os.ReadFile(file)
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 		if err != nil {
 			continue // killed before it recorded its id
 		}
-		// Wait until the process has been reaped, because its port is closed then.
+		// Wait until the process has been reaped, because only then is its port closed.
 		for deadline := time.Now().Add(stopTimeout); time.Now().Before(deadline) && syscall.Kill(pid, syscall.SIGKILL) == nil; {
 			time.Sleep(pollInterval)
 		}
 	}
 	if s.watched != nil {
-		_ = s.watched.Close() // the first Stop has closed it
-		_ = s.watchdog.Wait() // RemoveAll below reports what it has left
+		_ = s.watched.Close() // fails if an earlier Stop has closed it
+		_ = s.watchdog.Wait() // RemoveAll below deletes remaining files
 	}
 	if err := os.RemoveAll(s.dir); err != nil {
 		return fmt.Errorf("stop the API server: %w", err)

@@ -2,7 +2,7 @@
 // development only: its keys come from a published seed, with which anybody can forge proofs.
 //
 //	circuit vk       prints the verifying key in the JSON of snarkjs' verification_key.json
-//	circuit serve    reads requests from stdin and writes answers to stdout, one a line
+//	circuit serve    reads requests from stdin and writes answers to stdout, one per line
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	if len(args) != 1 || (args[0] != "vk" && args[0] != "serve") {
-		return errors.New("want one argument: vk (print the verifying key) or serve (prove what comes on stdin)")
+		return errors.New("want one argument: vk (print the verifying key) or serve (prove the requests on stdin)")
 	}
 	// gnark would log to stdout, which is for the answers.
 	logger.Disable()

@@ -24,17 +24,17 @@ func TestCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(out.Bytes(), want) {
-			t.Error("it prints another key than verification_key.json")
+			t.Error("vk prints another key than verification_key.json has")
 		}
 		if !strings.Contains(errs.String(), "FOR DEVELOPMENT ONLY") {
-			t.Errorf("it did not warn, it said %q", errs.String())
+			t.Errorf("vk prints to stderr %q, want the warning", errs.String())
 		}
 	})
 	t.Run("serve answers every line in order", testServe)
-	t.Run("no argument is an error that names both", func(t *testing.T) {
+	t.Run("a missing argument is an error that names vk and serve", func(t *testing.T) {
 		err := run(nil, nil, new(bytes.Buffer), new(bytes.Buffer))
 		if err == nil || !strings.Contains(err.Error(), "vk") || !strings.Contains(err.Error(), "serve") {
-			t.Errorf("error %v", err)
+			t.Errorf("error %v, want one with vk and serve", err)
 		}
 	})
 }
@@ -62,7 +62,7 @@ func testServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(out.String(), "31415926") {
-		t.Error("an answer tells a value of the request")
+		t.Error("an answer contains a secret value of the request")
 	}
 
 	read := json.NewDecoder(&out)
@@ -71,14 +71,14 @@ func testServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !first.Ready || first.Constraints == 0 || len(first.KeySHA256) != 64 {
-		t.Errorf("first line %+v, want ready with a count and a hash", first)
+		t.Errorf("first line %+v, want ready with the number of constraints and the key's hash", first)
 	}
 	var proved answer
 	if err := read.Decode(&proved); err != nil {
 		t.Fatal(err)
 	}
 	if proved.ID != 1 || proved.Error != "" || len(proved.Proof) != 512 || len(proved.PublicInputs) != 528 {
-		t.Fatalf("answer %d: %d and %d digits, error %q", proved.ID, len(proved.Proof), len(proved.PublicInputs), proved.Error)
+		t.Fatalf("answer %d: proof of %d digits, public inputs of %d digits, error %q; want answer 1 with 512 and 528 digits", proved.ID, len(proved.Proof), len(proved.PublicInputs), proved.Error)
 	}
 	public, err := hex.DecodeString(proved.PublicInputs)
 	if err != nil {
@@ -108,6 +108,6 @@ func testServe(t *testing.T) {
 		}
 	}
 	if read.More() {
-		t.Error("there are more answers than requests")
+		t.Error("got more answers than requests")
 	}
 }

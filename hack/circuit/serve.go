@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/hack/circuit/transaction"
 )
 
-// maxRequest is the largest line in bytes. A request has about 8 KB.
+// maxRequest is the maximum length of a line in bytes. A request has about 8 KB.
 const maxRequest = 1 << 20
 
 type ready struct {
@@ -45,13 +45,13 @@ func serve(keys *setup.Keys, in io.Reader, out io.Writer) error {
 		KeySHA256:   hex.EncodeToString(hash[:]),
 	})
 	if err != nil {
-		return fmt.Errorf("say ready: %w", err)
+		return fmt.Errorf("write the ready message: %w", err)
 	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxRequest)
 	for lines.Scan() {
 		if err := write.Encode(respond(keys, lines.Bytes())); err != nil {
-			return fmt.Errorf("answer: %w", err)
+			return fmt.Errorf("write an answer: %w", err)
 		}
 	}
 	if err := lines.Err(); err != nil {
@@ -63,7 +63,7 @@ func serve(keys *setup.Keys, in io.Reader, out io.Writer) error {
 func respond(keys *setup.Keys, line []byte) answer {
 	var req request
 	if err := json.Unmarshal(line, &req); err != nil {
-		return answer{ID: req.ID, Error: fmt.Sprintf("request of %d bytes is not the JSON object that was expected (id, witness): %T", len(line), err)}
+		return answer{ID: req.ID, Error: fmt.Sprintf("request of %d bytes is not the JSON object that was expected, with id and witness: %T", len(line), err)}
 	}
 	if req.Witness == nil {
 		return answer{ID: req.ID, Error: "request has no witness: send {\"id\": n, \"witness\": {...}}"}

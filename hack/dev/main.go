@@ -30,8 +30,8 @@ import (
 
 type cli struct {
 	Run  runCmd  `cmd:"" help:"Start everything, make the tour and keep serving until Ctrl-C."`
-	Demo demoCmd `cmd:"" help:"Make the tour once, on processes, ports and a folder of its own; exits 0 or 1."`
-	Tour tourCmd `cmd:"" help:"Make the tour with a relay and a local chain that run already; exits 0 or 1."`
+	Demo demoCmd `cmd:"" help:"Make the tour once, with its own processes, ports and folder; exits 0 or 1."`
+	Tour tourCmd `cmd:"" help:"Make the tour with a relay and a local chain that already run; exits 0 or 1."`
 }
 
 type runCmd struct {
@@ -53,8 +53,7 @@ type session struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	// After the first signal, another one ends this process at once, and the kernel ends
-	// the children with it.
+	// A second signal ends this process at once, and the kernel then ends its children.
 	context.AfterFunc(ctx, stop)
 	s := &session{ctx, terminal.New(os.Stdout, terminal.StyleOf(os.Stdout))}
 	command := kong.Parse(new(cli), kong.Name("dev"), kong.Description("Relaypool on one machine. For development only: keys and coins are worth nothing."),
@@ -73,7 +72,7 @@ func main() {
 
 // Run serves until a signal stops the process, which counts as success.
 func (c *runCmd) Run(s *session) error {
-	at, err := c.claimAddresses(s)
+	at, err := c.localAddresses(s)
 	if err != nil {
 		return err
 	}
@@ -99,9 +98,9 @@ func (c *runCmd) Run(s *session) error {
 	})
 }
 
-// claimAddresses checks that the ports are free. The error names the port that is not, its
-// purpose and the remedy.
-func (c *runCmd) claimAddresses(ctx context.Context) (at addresses, err error) {
+// localAddresses returns the addresses of the ports, and requires that they are free. The
+// error names the port in use, its purpose and the remedy.
+func (c *runCmd) localAddresses(ctx context.Context) (at addresses, err error) {
 	for _, want := range []struct {
 		what, flag string
 		port       int
@@ -141,14 +140,13 @@ func (c *demoCmd) Run(s *session) error {
 	if err := s.with(at, state, func(all *stack, prover *wallet.Prover) error {
 		return s.tour(all, prover, "")
 	}); err != nil {
-		return fmt.Errorf("%w\nwhat it left is in %s", err, state)
+		return fmt.Errorf("%w\nits files are in %s", err, state)
 	}
 	s.print.Title("All as expected")
 	return os.RemoveAll(state)
 }
 
-// with starts everything, runs work and stops everything, in an order that loses no
-// data.
+// with starts everything, runs work, and stops everything in an order that loses no data.
 func (s *session) with(at addresses, state string, work func(*stack, *wallet.Prover) error) (err error) {
 	s.print.Title("Starting. For development only: the proofs' set-up is public and the coins are worth nothing")
 	root, err := checkout(s)
@@ -219,7 +217,7 @@ func (s *session) serving(all *stack, requests string) {
 	s.print.Fact("", "curl '%s/quote?inputMint=%s&outputMint=%s&amount=1000000000'", all.Router, solana.WrappedSol, localnet.OutputMint())
 }
 
-// displayPath is the path from the working folder, if that is shorter.
+// displayPath returns the path relative to the working folder, if that is shorter.
 func displayPath(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

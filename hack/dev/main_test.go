@@ -28,14 +28,14 @@ import (
 	"github.com/relaypool/relaypool/hack/wallet/wallettest"
 )
 
-// The whole of make demo, with its own processes.
+// TestDemo runs all of make demo.
 func TestDemo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds relay and circuit, and starts everything")
 	}
-	_ = os.Getenv("RELAYPOOL_SOURCES") // the cached result of a test that builds programs holds until this changes
-	t.Setenv("TMPDIR", passable(t))
-	wallettest.Prover(t) // so that the circuit is built within a test's time limit
+	_ = os.Getenv("RELAYPOOL_SOURCES") // so that go test's cache depends on the sources that the test builds
+	t.Setenv("TMPDIR", reachableDir(t))
+	wallettest.Prover(t) // builds the circuit first, within a time limit
 	var out bytes.Buffer
 	if err := new(demoCmd).Run(&session{t.Context(), terminal.New(&out, terminal.Style{Colour: true})}); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
@@ -72,11 +72,11 @@ func TestDemo(t *testing.T) {
 	}
 	left, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "relaypool-demo-*"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("the demonstration left %v, error %v", left, err)
+		t.Errorf("the demonstration left the folders %v, error %v; want none", left, err)
 	}
 }
 
-// screen is the output so far.
+// screen collects output, and can be read while the output grows.
 type screen struct {
 	mu  sync.Mutex
 	out bytes.Buffer
@@ -94,15 +94,15 @@ func (s *screen) String() string {
 	return s.out.String()
 }
 
-// make run, and the commands that its output suggests.
+// The test runs make run and sends the requests that its output suggests.
 func TestRunServesUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it builds relay and circuit, and starts everything")
 	}
-	_ = os.Getenv("RELAYPOOL_SOURCES") // the cached result of a test that builds programs holds until this changes
+	_ = os.Getenv("RELAYPOOL_SOURCES") // so that go test's cache depends on the sources that the test builds
 	wallettest.Prover(t)
-	state := passable(t)
+	state := reachableDir(t)
 	free, err := freeAddresses(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestRunServesUntilItIsStopped(t *testing.T) {
 	for !strings.Contains(out.String(), "Serving until Ctrl-C") {
 		select {
 		case err := <-ended:
-			t.Fatalf("it ended by itself: %v\n%s", err, out.String())
+			t.Fatalf("the command ended before it was stopped: %v\n%s", err, out.String())
 		case <-tick.C:
 		}
 	}
@@ -141,15 +141,15 @@ func TestRunServesUntilItIsStopped(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said, err := io.ReadAll(answer.Body)
+		content, err := io.ReadAll(answer.Body)
 		_ = answer.Body.Close()
 		if err != nil || answer.StatusCode != request.want {
-			t.Errorf("POST %s: %s, error %v, want %d: %s", request.path, answer.Status, err, request.want, said)
+			t.Errorf("POST %s: got %s, error %v, want %d: %s", request.path, answer.Status, err, request.want, content)
 		}
 	}
 	ctrlC()
 	if err := <-ended; err != nil {
-		t.Errorf("stopping is no failure, received %v", err)
+		t.Errorf("after Ctrl-C the command returned error %v, want none", err)
 	}
 	if answer, err := http.Get(relay); err == nil {
 		_ = answer.Body.Close()
@@ -157,9 +157,8 @@ func TestRunServesUntilItIsStopped(t *testing.T) {
 	}
 }
 
-// passable is a test's folder that Postgres can reach when it runs as another
-// user.
-func passable(t *testing.T) string {
+// reachableDir makes a folder that Postgres can reach when it runs as another user.
+func reachableDir(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	if err := os.Chmod(filepath.Dir(folder), 0o711); err != nil {
@@ -168,42 +167,41 @@ func passable(t *testing.T) string {
 	return folder
 }
 
-// A demonstration that cannot fail shows nothing. The lies are in the order of the steps, because
-// each tour needs an unused pool.
-func TestTheTourNoticesWrongFigures(t *testing.T) {
+// The tour must fail if an answer is altered. Each tour needs an unused pool, so the alterations
+// are of answers before the deposit.
+func TestTheTourFailsOnAlteredAnswers(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it starts everything")
 	}
-	tellLies(t, []lie{
+	checkAlterations(t, []alteration{
 		{"/merkle-root", `"root":"2f`, `"root":"3f`, "step 1 (The pool is initialised): root of GET /merkle-root: expected 2f"},
 		{"/merkle-root", `"merkle_tree":"G`, `"merkle_tree":"H`, "merkle_tree of GET /merkle-root: expected G"},
 		{"/viewing-key/register", `"identifier":"`, `"identifier":"00`, "step 4 (It registers a viewing key: POST /viewing-key/register): identifier: expected "},
 	})
 }
 
-// The swap has a tour of its own, because the wallet has deposited by then.
-func TestTheTourNoticesALieAboutASwap(t *testing.T) {
+// The swap has its own stack, because its tour uses the pool.
+func TestTheTourFailsOnAnAlteredSwapAnswer(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it starts everything")
 	}
-	tellLies(t, []lie{{
+	checkAlterations(t, []alteration{{
 		"/transact_swap", `"swap_state_pda":"`, `"swap_state_pda":"1`,
 		"step 13 (It swaps: POST /transact_swap, from the proof to the tokens): swap_state_pda: expected ",
 	}})
 }
 
-// lie is a text that replaces another one on one path, and the error that has to
-// follow.
-type lie struct{ path, is, told, want string }
+// alteration replaces a text in the answers on one path. want is in the tour's error.
+type alteration struct{ path, text, replacement, want string }
 
-// tellLies makes a tour for each lie, all on one stack.
-func tellLies(t *testing.T, lies []lie) {
+// checkAlterations makes a tour for each alteration, all on one stack.
+func checkAlterations(t *testing.T, alterations []alteration) {
 	t.Helper()
-	_ = os.Getenv("RELAYPOOL_SOURCES") // the cached result of a test that builds programs holds until this changes
+	_ = os.Getenv("RELAYPOOL_SOURCES") // so that go test's cache depends on the sources that the test builds
 	wallettest.Prover(t)
-	state := passable(t)
+	state := reachableDir(t)
 	at, err := freeAddresses(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -211,14 +209,14 @@ func tellLies(t *testing.T, lies []lie) {
 	var out bytes.Buffer
 	s := &session{t.Context(), terminal.New(&out, terminal.Style{})}
 	err = s.with(at, state, func(all *stack, prover *wallet.Prover) error {
-		for _, lie := range lies {
-			liar := httptest.NewServer(altering(t, all.relay.URL, lie.path, lie.is, lie.told))
+		for _, a := range alterations {
+			proxy := httptest.NewServer(alteringProxy(t, all.relay.URL, a))
 			o := all.tour(s, prover, "")
-			o.RelayURL = liar.URL
+			o.RelayURL = proxy.URL
 			err := tour.Run(s, o)
-			liar.Close()
-			if err == nil || !strings.Contains(err.Error(), lie.want) {
-				t.Errorf("a lie in %s: error %v, want one with %q", lie.path, err, lie.want)
+			proxy.Close()
+			if err == nil || !strings.Contains(err.Error(), a.want) {
+				t.Errorf("the tour with an altered answer of %s: got error %v, want one with %q", a.path, err, a.want)
 			}
 		}
 		return nil
@@ -228,26 +226,25 @@ func tellLies(t *testing.T, lies []lie) {
 	}
 }
 
-// altering passes requests on to the relay, and replaces a text in the answers on one
-// path.
-func altering(t *testing.T, relay, path, is, told string) http.Handler {
+// alteringProxy forwards requests to the relay, and alters the answers.
+func alteringProxy(t *testing.T, relay string, a alteration) http.Handler {
 	target, err := url.Parse(relay)
 	if err != nil {
 		t.Fatal(err)
 	}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.ModifyResponse = func(answer *http.Response) error {
-		if answer.Request.URL.Path != path {
+		if answer.Request.URL.Path != a.path {
 			return nil
 		}
 		body, err := io.ReadAll(answer.Body)
 		if err != nil {
 			return err
 		}
-		if !bytes.Contains(body, []byte(is)) {
-			t.Errorf("the answer of %s does not hold what the lie replaces", path)
+		if !bytes.Contains(body, []byte(a.text)) {
+			t.Errorf("the answer of %s is %s, want one with %s", a.path, body, a.text)
 		}
-		body = bytes.Replace(body, []byte(is), []byte(told), 1)
+		body = bytes.Replace(body, []byte(a.text), []byte(a.replacement), 1)
 		answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		answer.Header.Set("Content-Length", strconv.Itoa(len(body)))
 		return nil
@@ -255,14 +252,14 @@ func altering(t *testing.T, relay, path, is, told string) http.Handler {
 	return proxy
 }
 
-func TestAStackReportsTheRelaysEndAndRestarts(t *testing.T) {
+func TestAStackReportsAKilledRelayAndStartsAgain(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("it starts everything")
 	}
-	state := passable(t)
+	state := reachableDir(t)
 	var out bytes.Buffer
-	again := func() *stack {
+	startStack := func() *stack {
 		t.Helper()
 		at, err := freeAddresses(t.Context())
 		if err != nil {
@@ -275,9 +272,9 @@ func TestAStackReportsTheRelaysEndAndRestarts(t *testing.T) {
 		t.Cleanup(func() { _ = s.stop(context.WithoutCancel(t.Context())) })
 		return s
 	}
-	first := again()
+	first := startStack()
 	if err := first.while(t.Context(), func(ctx context.Context) error { return healthy(ctx, first.relay.Operations) }); err != nil {
-		t.Errorf("healthy: %v", err)
+		t.Errorf("the started relay's health: error %v, want none", err)
 	}
 	err := first.while(t.Context(), func(ctx context.Context) error {
 		if err := syscall.Kill(first.relay.PID(), syscall.SIGKILL); err != nil {
@@ -287,7 +284,7 @@ func TestAStackReportsTheRelaysEndAndRestarts(t *testing.T) {
 		return ctx.Err()
 	})
 	if err == nil || !strings.Contains(err.Error(), "relay ended by itself (signal: killed)") || !strings.Contains(err.Error(), "serving") {
-		t.Errorf("the relay was killed: error %v, want one that says so, with the end of its log", err)
+		t.Errorf("after the relay was killed: got error %v, want one with the signal and the end of its log", err)
 	}
 	if err := first.stop(t.Context()); err != nil {
 		t.Errorf("stop: %v", err)
@@ -296,16 +293,16 @@ func TestAStackReportsTheRelaysEndAndRestarts(t *testing.T) {
 		_ = answer.Body.Close()
 		t.Error("the chain still serves")
 	}
-	second := again()
+	second := startStack()
 	if second.Payers[0].String() != first.Payers[0].String() || second.Compliance != first.Compliance {
-		t.Error("the second start made new keys")
+		t.Error("the second start made new keys, want those of the first")
 	}
 	if err := second.stop(t.Context()); err != nil {
 		t.Errorf("stop the second: %v", err)
 	}
 }
 
-func TestAPortInUseIsNamedWithTheRemedy(t *testing.T) {
+func TestAPortInUseIsReportedWithTheRemedy(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -313,7 +310,7 @@ func TestAPortInUseIsNamedWithTheRemedy(t *testing.T) {
 	}
 	defer func() { _ = l.Close() }()
 	port := l.Addr().(*net.TCPAddr).Port
-	_, err = (&runCmd{RelayPort: port}).claimAddresses(t.Context())
+	_, err = (&runCmd{RelayPort: port}).localAddresses(t.Context())
 	want := fmt.Sprintf("port %d of the relay is taken: stop what listens there (an earlier make run?) or choose another port with make run ARGS=--relay-port=%d", port, port+1)
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)

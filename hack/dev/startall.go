@@ -66,7 +66,7 @@ func start(ctx context.Context, root, state string, at addresses, printer *termi
 		doing string
 		do    func() error
 		fact  string
-		told  func() string
+		value func() string
 	}{
 		// Postgres goes first: its lock prevents a second run in the same folder.
 		{"starting Postgres", func() error {
@@ -75,7 +75,7 @@ func start(ctx context.Context, root, state string, at addresses, printer *termi
 			}
 			return s.FreshDatabase(ctx, "relay", "")
 		}, "Postgres", func() string { return "on a private socket" }},
-		// The build is from the checkout, so that the reader runs the code at hand.
+		// The relay is built from the checkout, so that the user runs the present code.
 		{"building the relay (minutes the first time)", func() error {
 			if err := s.BuildRelay(ctx); err != nil {
 				return err
@@ -95,7 +95,7 @@ func start(ctx context.Context, root, state string, at addresses, printer *termi
 		if err != nil {
 			return nil, err
 		}
-		printer.Fact(step.fact, "%s, in %s", step.told(), terminal.Seconds(time.Since(began)))
+		printer.Fact(step.fact, "%s, in %s", step.value(), terminal.Seconds(time.Since(began)))
 	}
 	printer.Fact("fee payer", "%s, funded with %s", s.Payers[0].PublicKey(), terminal.Lamports(feePayerLamports))
 	return s, nil
@@ -125,12 +125,12 @@ func (s *stack) startRelay(ctx context.Context, at addresses) (err error) {
 	return sandbox.Await(ctx, s.relay.Process, func(ctx context.Context) error { return healthy(ctx, s.relay.Operations) })
 }
 
-// healthy is the error that GET /health reports.
+// healthy returns an error unless GET /health reports that the relay is healthy.
 func healthy(ctx context.Context, operations string) error {
 	page, err := sandbox.Get(ctx, operations+contract.HealthPath)
 	var report struct{ Status string }
 	if err == nil && (json.Unmarshal(page, &report) != nil || report.Status != "ok") {
-		err = fmt.Errorf("it is not healthy: %s", page)
+		err = fmt.Errorf("the relay is not healthy: %s", page)
 	}
 	return err
 }
@@ -143,7 +143,7 @@ func (s *stack) tour(session *session, prover *wallet.Prover, requests string) t
 	}
 }
 
-// while runs work, and cancels it when the relay exits: the error is then the relay's,
+// while runs work, and cancels it if the relay exits. The error is then the relay's exit,
 // with the end of its log.
 func (s *stack) while(ctx context.Context, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -162,8 +162,8 @@ func (s *stack) while(ctx context.Context, work func(context.Context) error) err
 	return err
 }
 
-// stop ends the relay first, which may have submissions under way, and then the chain
-// and the database that those need.
+// stop stops the relay first, because its pending submissions need the chain and the
+// database.
 func (s *stack) stop(ctx context.Context) (err error) {
 	defer s.print.Busy("stopping relay, local chain and Postgres")()
 	if s.relay != nil {

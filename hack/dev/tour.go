@@ -63,7 +63,7 @@ func feePayer(ctx context.Context, url string) (payer solana.PublicKey, err erro
 	sample := regexp.MustCompile(`(?m)^` + contract.MetricPayerUsable.Name + `\{payer="([1-9A-HJ-NP-Za-km-z]+)"\} 1$`)
 	found := sample.FindAllSubmatch(page, -1)
 	if len(found) != 1 {
-		return payer, fmt.Errorf("find the fee payer: expected one that can be used at %s, received %d: the tour's books are those of a relay with one funded key", url, len(found))
+		return payer, fmt.Errorf("find the fee payer: expected one usable fee payer at %s, received %d: the tour checks the balances of a relay with one funded key", url, len(found))
 	}
 	return solana.PublicKeyFromBase58(string(found[0][1]))
 }

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Each condition of a RelayPool has a section, and each reason and event a place in it, because
-// a reader searches for the name that a terminal shows.
+// The page has a section for each condition of a RelayPool, and names each reason and event,
+// because users search for the names that kubectl shows.
 func TestEveryConditionReasonAndEventIsExplained(t *testing.T) {
 	t.Parallel()
 	page := read(t, "docs/reference/conditions.md")
@@ -37,7 +37,7 @@ func TestEveryConditionReasonAndEventIsExplained(t *testing.T) {
 	}
 }
 
-// constants are a file's string constants of api/v1alpha1 by their Go names.
+// constants returns the string constants in a file of api/v1alpha1 by their Go names.
 func constants(t *testing.T, file string) map[string]string {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "api", "v1alpha1", file), nil, 0)
@@ -53,7 +53,7 @@ func constants(t *testing.T, file string) map[string]string {
 		for i, name := range spec.Names {
 			literal, ok := spec.Values[i].(*ast.BasicLit)
 			if !ok {
-				t.Fatalf("%s: %s is no literal", file, name.Name)
+				t.Fatalf("%s: %s is not a literal", file, name.Name)
 			}
 			value, err := strconv.Unquote(literal.Value)
 			if err != nil {
@@ -64,7 +64,7 @@ func constants(t *testing.T, file string) map[string]string {
 		return true
 	})
 	if len(out) == 0 {
-		t.Fatalf("%s has no constants: the test would look at nothing", file)
+		t.Fatalf("%s has no constants: the test would check nothing", file)
 	}
 	return out
 }

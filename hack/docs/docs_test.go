@@ -22,8 +22,8 @@ import (
 
 const root = "../.."
 
-// documents reads the documents of the root, of docs/, of the chart and of the
-// local chain, by path from the root.
+// documents reads the documents in the root, in docs/, of the chart and of the local chain.
+// Keys are paths from the root.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	tree, docs := os.DirFS(root), map[string]string{}
@@ -38,7 +38,7 @@ func documents(t *testing.T) map[string]string {
 	}
 	for _, needed := range []string{"docs/README.md", "docs/engineering/architecture.md"} {
 		if docs[needed] == "" {
-			t.Fatalf("%s is missing: the other checks would look at nothing", needed)
+			t.Fatalf("%s is missing: the other tests would check nothing", needed)
 		}
 	}
 	return docs
@@ -53,12 +53,12 @@ func read(t *testing.T, path string) string {
 	return string(content)
 }
 
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinksAreNotBroken(t *testing.T) {
 	t.Parallel()
 	docs := documents(t)
 	for path, text := range docs {
 		for _, target := range links(text) {
-			if fault := follow(path, target, docs); fault != "" {
+			if fault := linkError(path, target, docs); fault != "" {
 				t.Errorf("%s links to %s: %s", path, target, fault)
 			}
 		}
@@ -66,7 +66,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 }
 
 // Every page has to be reachable from the index, because nobody maintains an unreachable page.
-func TestEveryPageIsReached(t *testing.T) {
+func TestEveryPageIsReachable(t *testing.T) {
 	t.Parallel()
 	docs := documents(t)
 	reached, next := map[string]bool{}, []string{"docs/README.md"}
@@ -107,13 +107,13 @@ var (
 	dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// follow returns why a link is broken; empty when it is not. It does not request links out of the
-// tree, because a test needs no network.
-func follow(from, target string, docs map[string]string) string {
+// linkError returns why a link is broken, or an empty text. It does not check links out of the
+// tree, because the tests use no network.
+func linkError(from, target string, docs map[string]string) string {
 	u, err := url.Parse(target)
 	switch {
 	case err != nil:
-		return "it is no URL"
+		return "it is not a URL"
 	case u.Scheme == "http" || u.Scheme == "https":
 		return ""
 	case u.Scheme != "" || strings.HasPrefix(u.Path, "/"):
@@ -132,7 +132,7 @@ func follow(from, target string, docs map[string]string) string {
 	return ""
 }
 
-// anchors are the fragments that GitHub gives a document's headings.
+// anchors returns the fragments of a document's headings on GitHub.
 func anchors(text string) []string {
 	var out []string
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
@@ -142,23 +142,23 @@ func anchors(text string) []string {
 	return out
 }
 
-func TestFollow(t *testing.T) {
+func TestLinkError(t *testing.T) {
 	t.Parallel()
 	docs := map[string]string{"docs/README.md": "# Hello, World's `code`\n## Two words\n"}
 	tests := map[string]struct{ target, want string }{
-		"a page beside":               {"engineering/decisions.md", ""},
-		"a heading of this page":      {"#two-words", ""},
-		"a heading with punctuation":  {"README.md#hello-worlds-code", ""},
-		"a page out of the tree":      {"https://example.org/x", ""},
-		"a page that is not there":    {"nowhere.md", "there is no such file"},
-		"a heading that is not there": {"#three-words", "the page has no such heading"},
-		"a path of the machine":       {"/etc/hosts", "expected a relative path or https"},
+		"another page":               {"engineering/decisions.md", ""},
+		"a heading of this page":     {"#two-words", ""},
+		"a heading with punctuation": {"README.md#hello-worlds-code", ""},
+		"a page out of the tree":     {"https://example.org/x", ""},
+		"a missing page":             {"nowhere.md", "there is no such file"},
+		"a missing heading":          {"#three-words", "the page has no such heading"},
+		"an absolute path":           {"/etc/hosts", "expected a relative path or https"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := follow("docs/README.md", tt.target, docs); got != tt.want {
-				t.Errorf("%s: %q, want %q", tt.target, got, tt.want)
+			if got := linkError("docs/README.md", tt.target, docs); got != tt.want {
+				t.Errorf("%s: got %q, want %q", tt.target, got, tt.want)
 			}
 		})
 	}
@@ -168,7 +168,7 @@ func TestNamesExist(t *testing.T) {
 	t.Parallel()
 	docs := documents(t)
 	tests := map[string]struct {
-		// pattern's first group is the name.
+		// The first group of pattern is the name.
 		pattern string
 		exists  func(name string) bool
 	}{
@@ -198,7 +198,7 @@ func TestNamesExist(t *testing.T) {
 				}
 			}
 			if found == 0 {
-				t.Error("no document names any, so nothing was checked")
+				t.Error("no document has such a name: nothing was checked")
 			}
 		})
 	}
@@ -208,14 +208,14 @@ func among(names []string) func(string) bool {
 	return func(name string) bool { return slices.Contains(names, name) }
 }
 
-// isMetric accepts a metric's name, and those of a histogram's series.
+// isMetric reports whether name is a metric or a series of a histogram.
 func isMetric(name string) bool {
 	return slices.ContainsFunc(slices.Concat(contract.Metrics(), contract.OperatorMetrics()), func(m contract.Metric) bool {
 		return name == m.Name || slices.Contains([]string{"_bucket", "_sum", "_count"}, strings.TrimPrefix(name, m.Name))
 	})
 }
 
-// testNames reports whether a name is a test function of any module.
+// testNames returns a function that reports whether a name is a test function of any module.
 func testNames(t *testing.T) func(string) bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -244,15 +244,15 @@ func targets(t *testing.T) []string {
 	return out
 }
 
-func TestTheTableOfCodesIsTheRelays(t *testing.T) {
+func TestCodesMatchTheRelay(t *testing.T) {
 	t.Parallel()
 	want, got := map[string]int{}, map[string]int{}
 	for _, c := range refusal.All() {
 		want[string(c)] = c.HTTPStatus()
 	}
 	for _, row := range regexp.MustCompile("(?m)^- `([a-z0-9_]+)` \\((\\d{3})\\): \\S").FindAllStringSubmatch(read(t, "docs/reference/errors.md"), -1) {
-		if _, twice := got[row[1]]; twice {
-			t.Errorf("%s is there twice", row[1])
+		if _, found := got[row[1]]; found {
+			t.Errorf("docs/reference/errors.md has %s twice", row[1])
 		}
 		got[row[1]], _ = strconv.Atoi(row[2]) // the pattern has three digits
 	}
@@ -261,7 +261,7 @@ func TestTheTableOfCodesIsTheRelays(t *testing.T) {
 	}
 }
 
-func TestDrainTimingsAreTheContracts(t *testing.T) {
+func TestDrainTimingsMatchTheContract(t *testing.T) {
 	t.Parallel()
 	text := read(t, "docs/guides/relay.md")
 	for phase, want := range map[string]time.Duration{
@@ -269,12 +269,12 @@ func TestDrainTimingsAreTheContracts(t *testing.T) {
 		"hand-over": contract.HandOver, "margin": contract.Margin, "grace period": contract.TerminationGrace,
 	} {
 		if row := fmt.Sprintf("| %s | %d |", phase, int(want.Seconds())); !strings.Contains(text, row) {
-			t.Errorf("docs/guides/relay.md has no row %q: its table of the drain is not relay/contract's", row)
+			t.Errorf("docs/guides/relay.md has no row %q, which relay/contract requires", row)
 		}
 	}
 }
 
-// The programs have to write every log line that the documents advise to search for.
+// The relay must write every log line that docs/reference/logs.md names.
 func TestLogLinesAreWritten(t *testing.T) {
 	t.Parallel()
 	var source strings.Builder
@@ -291,11 +291,11 @@ func TestLogLinesAreWritten(t *testing.T) {
 	}
 	lines := regexp.MustCompile("`([a-z][a-z]+ [^`]+)`").FindAllStringSubmatch(read(t, "docs/reference/logs.md"), -1)
 	if len(lines) < 30 {
-		t.Fatalf("the page names %d log lines: nothing would be checked", len(lines))
+		t.Fatalf("docs/reference/logs.md names %d log lines, want at least 30", len(lines))
 	}
 	for _, m := range lines {
 		if !strings.Contains(source.String(), `"`+m[1]) {
-			t.Errorf("docs/reference/logs.md names the log line %q, which nothing writes", m[1])
+			t.Errorf("docs/reference/logs.md names the log line %q, which the relay does not write", m[1])
 		}
 	}
 }

@@ -11,15 +11,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Prose and examples can keep the old name of a renamed field.
+// Texts and examples may still have the old name of a renamed field.
 func TestFieldsOfARelayPoolExist(t *testing.T) {
 	t.Parallel()
 	resource, found := definition(t), 0
 	for page, text := range documents(t) {
-		for _, named := range inline(text, `(?:^|[ {])\.?((?:spec|status)\.[A-Za-z\[\].]*[A-Za-z])`) {
+		for _, name := range inline(text, `(?:^|[ {])\.?((?:spec|status)\.[A-Za-z\[\].]*[A-Za-z])`) {
 			found++
-			if !hasField(resource, strings.Split(strings.ReplaceAll(named, "[]", ""), ".")) {
-				t.Errorf("%s names %s, which a RelayPool does not have", page, named)
+			if !hasField(resource, strings.Split(strings.ReplaceAll(name, "[]", ""), ".")) {
+				t.Errorf("%s names %s, which a RelayPool does not have", page, name)
 			}
 		}
 		for _, example := range yamlBlocks(text) {
@@ -49,9 +49,9 @@ func TestValuesOfTheChartExist(t *testing.T) {
 	}
 	found := 0
 	for page, text := range documents(t) {
-		for _, named := range inline(text, "^([a-z][A-Za-z]*(?:\\.[a-z][A-Za-z]*)+)(?:: .*)?$") {
-			steps := strings.Split(named, ".")
-			if values[steps[0]] == nil || slices.Contains([]string{".json", ".yaml", ".md"}, filepath.Ext(named)) || hasField(definition(t), append([]string{"spec"}, steps...)) {
+		for _, name := range inline(text, "^([a-z][A-Za-z]*(?:\\.[a-z][A-Za-z]*)+)(?:: .*)?$") {
+			steps := strings.Split(name, ".")
+			if values[steps[0]] == nil || slices.Contains([]string{".json", ".yaml", ".md"}, filepath.Ext(name)) || hasField(definition(t), append([]string{"spec"}, steps...)) {
 				continue
 			}
 			found++
@@ -60,7 +60,7 @@ func TestValuesOfTheChartExist(t *testing.T) {
 				below, _ := at.(map[string]any)
 				at = below[step]
 				if _, ok := below[step]; !ok {
-					t.Errorf("%s names %s, which is no value of the chart", page, named)
+					t.Errorf("%s names %s, which is not a value of the chart", page, name)
 					break
 				}
 			}
@@ -71,7 +71,7 @@ func TestValuesOfTheChartExist(t *testing.T) {
 	}
 }
 
-// inline returns the matches of a pattern's group in a document's inline code.
+// inline returns the texts of the pattern's group at its matches in a document's inline code.
 func inline(text, pattern string) []string {
 	var out []string
 	find := regexp.MustCompile(pattern)
@@ -107,12 +107,12 @@ func hasField(p apiextensionsv1.JSONSchemaProps, steps []string) bool {
 	return true
 }
 
-// unknownFields are the paths in an example that a schema does not have.
+// unknownFields returns the paths in an example that a schema does not have.
 func unknownFields(path string, content any, p apiextensionsv1.JSONSchemaProps) []string {
 	switch content := content.(type) {
 	case map[string]any:
 		if len(p.Properties) == 0 {
-			return nil // a map, or a type that is left to Kubernetes
+			return nil // a map, or a type of Kubernetes
 		}
 		var out []string
 		for name, value := range content {
@@ -142,10 +142,10 @@ func TestUnknownFields(t *testing.T) {
 		example string
 		want    []string
 	}{
-		"fields that there are":      {"{pool: {rootHistorySize: 100}, solana: {endpoints: [{name: a}]}, template: {labels: {a: b}}}", nil},
-		"one that there is not":      {"{pool: {ring: 100}}", []string{"spec.pool.ring"}},
-		"one in an entry of a list":  {"{solana: {endpoints: [{name: a, socket: b}]}}", []string{"spec.solana.endpoints[].socket"}},
-		"one that is another's name": {"{feePayer: {}}", []string{"spec.feePayer"}},
+		"existing fields":                        {"{pool: {rootHistorySize: 100}, solana: {endpoints: [{name: a}]}, template: {labels: {a: b}}}", nil},
+		"an unknown field":                       {"{pool: {ring: 100}}", []string{"spec.pool.ring"}},
+		"an unknown field in an entry of a list": {"{solana: {endpoints: [{name: a, socket: b}]}}", []string{"spec.solana.endpoints[].socket"}},
+		"a misspelt field":                       {"{feePayer: {}}", []string{"spec.feePayer"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The limits of the documents' lengths. An addition to a page has to replace other text.
+// The limits of the documents' lengths. An addition to a page must replace other text.
 const (
 	readmeLines    = 200
 	allWords       = 32_000
@@ -16,7 +16,7 @@ const (
 func TestDocumentsAreShort(t *testing.T) {
 	t.Parallel()
 	if lines := strings.Count(read(t, "README.md"), "\n"); lines > readmeLines {
-		t.Errorf("README.md has %d lines, expected %d at most", lines, readmeLines)
+		t.Errorf("README.md has %d lines, want at most %d", lines, readmeLines)
 	}
 	list := exec.CommandContext(t.Context(), "git", "ls-files", "--cached", "--others", "--exclude-standard", "--deduplicate", "*.md")
 	list.Dir = root
@@ -31,14 +31,14 @@ func TestDocumentsAreShort(t *testing.T) {
 		}
 	}
 	if words > allWords {
-		t.Errorf("the documents have %d words, expected %d at most", words, allWords)
+		t.Errorf("the documents have %d words, want at most %d", words, allWords)
 	}
 	if words == 0 {
-		t.Error("there are no documents: nothing was measured")
+		t.Error("the documents have no words, want some")
 	}
 }
 
-// Long outputs of programs belong into a tutorial.
+// Long outputs of programs belong in a tutorial.
 func TestTranscriptsAreShort(t *testing.T) {
 	t.Parallel()
 	for page, text := range documents(t) {
@@ -48,7 +48,7 @@ func TestTranscriptsAreShort(t *testing.T) {
 		for _, block := range fenced.FindAllString(text, -1) {
 			language, body, _ := strings.Cut(strings.TrimPrefix(block, "```"), "\n")
 			if printed := strings.Count(body, "\n"); (language == "" || language == "console") && printed > transcriptSize {
-				t.Errorf("%s shows %d lines of a terminal, expected %d at most: %.60q", page, printed, transcriptSize, body)
+				t.Errorf("%s shows %d lines of a terminal, want at most %d: %.60q", page, printed, transcriptSize, body)
 			}
 		}
 	}

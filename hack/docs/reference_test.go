@@ -66,8 +66,8 @@ In brackets: least and greatest value. References to a Secret or ConfigMap are `
 | --- | --- | --- |
 `
 
-// settingsOf maps a field of a RelayPool to the variables by which the operator passes it on. A
-// setting that is not here exists only as a field or only as a variable.
+// settingsOf maps a field of a RelayPool to the environment variables with which the operator
+// passes it to the relay. Other settings exist only as a field or only as a variable.
 var settingsOf = map[string][]string{
 	"spec.api.clientIPHeader":                       {contract.EnvClientIPHeader},
 	"spec.api.corsOrigins":                          {contract.EnvCORSOrigins},
@@ -122,7 +122,7 @@ func configurationPage(t *testing.T) string {
 		var flags []string
 		for _, variable := range settingsOf[f.path] {
 			if !slices.ContainsFunc(relay, func(s setting) bool { return s.variable == variable }) {
-				t.Errorf("settingsOf names %s, which relay serve does not read", variable)
+				t.Errorf("settingsOf has %s, which relay serve does not read", variable)
 			}
 			used[variable] = true
 			flags = append(flags, flagAndVariable(variable))
@@ -132,7 +132,7 @@ func configurationPage(t *testing.T) string {
 	}
 	for field := range settingsOf {
 		if !slices.ContainsFunc(fields(t, "spec"), func(f resourceField) bool { return f.path == field }) {
-			t.Errorf("settingsOf names %s, which a RelayPool does not have", field)
+			t.Errorf("settingsOf has %s, which is not a field of a RelayPool", field)
 		}
 	}
 	b.WriteString("\n## Relay alone\n\nNo field sets these.\n\n")
@@ -162,11 +162,11 @@ func flagAndVariable(variable string) string {
 	return "`--" + strings.ReplaceAll(name, "_", "-") + "`<br>`" + variable + "`"
 }
 
-// setting is a flag of a program, as its struct declares it.
+// setting is a flag of a program, as declared in the program's struct.
 type setting struct{ variable, fallback, meaning string }
 
-// settings reads the flags from the tags of a package's structs, and of the structs of the same
-// package that a command embeds.
+// settings reads the flags from the tags of a command's struct, and of the structs of the same
+// package that it embeds.
 func settings(t *testing.T, folder, command string) []setting {
 	t.Helper()
 	structs := map[string]*ast.StructType{}
@@ -222,16 +222,16 @@ func settings(t *testing.T, folder, command string) []setting {
 // resourceField is one value of a RelayPool that a user sets or reads.
 type resourceField struct{ path, fallback, meaning string }
 
-// fields are the fields of a RelayPool below a path, in the order of their names.
+// fields returns the fields of a RelayPool below a path, in the order of their names.
 func fields(t *testing.T, below string) []resourceField {
 	t.Helper()
 	var out []resourceField
 	var walk func(path string, p apiextensionsv1.JSONSchemaProps, required bool)
 	walk = func(path string, p apiextensionsv1.JSONSchemaProps, required bool) {
-		if p.Items != nil && ours(path, *p.Items.Schema) {
+		if p.Items != nil && hasListedFields(path, *p.Items.Schema) {
 			path, p = path+"[]", *p.Items.Schema
 		}
-		if path == below || ours(path, p) {
+		if path == below || hasListedFields(path, p) {
 			for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
 				walk(path+"."+name, p.Properties[name], slices.Contains(p.Required, name))
 			}
@@ -253,9 +253,9 @@ func fields(t *testing.T, below string) []resourceField {
 	return out
 }
 
-// ours reports whether the page lists the fields of a type. A reference to a Secret, a destination,
-// and a type of Kubernetes are each listed as one value.
-func ours(path string, p apiextensionsv1.JSONSchemaProps) bool {
+// hasListedFields reports whether the page lists the fields of a type. A reference to a Secret, a
+// destination, and a type of Kubernetes are each listed as one value.
+func hasListedFields(path string, p apiextensionsv1.JSONSchemaProps) bool {
 	names := slices.Sorted(maps.Keys(p.Properties))
 	return len(names) > 0 && !slices.Equal(names, []string{"key", "name"}) && !slices.Equal(names, []string{"name"}) && !slices.Equal(names, []string{"cidr", "port"}) &&
 		!strings.HasPrefix(path, "spec.template.") && !strings.HasSuffix(path, "From") && path != "status.conditions"
@@ -266,7 +266,7 @@ var (
 	subject   = regexp.MustCompile(`^\w+ (?:is|are) `)
 )
 
-// describe splits a comment into its meaning, without the example, and its default.
+// describe splits a description into the meaning and the default, and drops the example.
 func describe(description string) (meaning, fallback string) {
 	text := strings.Join(strings.Fields(description), " ")
 	meaning = text

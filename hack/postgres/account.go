@@ -13,10 +13,10 @@ import (
 	"syscall"
 )
 
-// errForeign means that one of our paths has a link, a file or another user's folder.
-var errForeign = errors.New("it is not a folder of ours")
+// errForeign means that a path of the server has a link, a file or another user's folder.
+var errForeign = errors.New("it is not a folder of this user")
 
-// account is the user as which the server runs. A nil account means the user of this process.
+// account is the user that the server runs as. A nil account means the user of this process.
 type account struct {
 	name     string
 	uid, gid uint32
@@ -40,11 +40,11 @@ func accountFor(euid int) (*account, error) {
 		}
 		return &account{name: name, uid: uint32(uid), gid: uint32(gid)}, nil
 	}
-	return nil, errors.New("PostgreSQL does not run as root and this machine has neither a user postgres nor nobody: " +
+	return nil, errors.New("PostgreSQL does not run as root and this machine has no user postgres or nobody: " +
 		"create one (useradd --system postgres) or run as an ordinary user")
 }
 
-// credential is the credential with which a child process runs as the account.
+// credential makes a child process run as the account.
 func (a *account) credential() *syscall.Credential {
 	if a == nil {
 		return nil
@@ -53,10 +53,10 @@ func (a *account) credential() *syscall.Credential {
 }
 
 // prepareDir makes the folder dir for the account, with mode 0700, and returns it. If the
-// account cannot reach dir, for example below root's home, prepareDir makes and returns a
-// folder in os.TempDir instead, and logs that. That folder has the same name in each run.
+// account cannot reach dir, for example below root's home, prepareDir makes, logs and returns
+// a folder in os.TempDir instead, which has the same name in each run.
 func (a *account) prepareDir(ctx context.Context, dir string, log io.Writer) (string, error) {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // the account must be able to pass
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // the account must be able to enter
 		return "", fmt.Errorf("make the state folder: %w", err)
 	}
 	if err := a.makePrivate(dir); err != nil {
@@ -78,8 +78,8 @@ func (a *account) prepareDir(ctx context.Context, dir string, log io.Writer) (st
 }
 
 // makePrivate makes a folder with mode 0700 that belongs to the account. It accepts an
-// existing folder only if it is not a link and belongs to us or to the account, because
-// anybody can create links and folders in a folder for temporary files.
+// existing folder only if it is not a link and belongs to this user or to the account,
+// because anybody can create links and folders in a folder for temporary files.
 func (a *account) makePrivate(dir string) error {
 	err := os.Mkdir(dir, 0o700)
 	if err != nil && !errors.Is(err, os.ErrExist) {
@@ -92,7 +92,7 @@ func (a *account) makePrivate(dir string) error {
 	owner := int(info.Sys().(*syscall.Stat_t).Uid)
 	trusted := owner == os.Geteuid() || a != nil && owner == int(a.uid)
 	if !info.IsDir() || !trusted {
-		return fmt.Errorf("%s exists (mode %s, owner id %d), but %w: remove it or name another one", dir, info.Mode(), owner, errForeign)
+		return fmt.Errorf("%s exists (mode %s, owner id %d), but %w: remove it or name another folder", dir, info.Mode(), owner, errForeign)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil { //nolint:gosec // a folder needs its x bit
 		return fmt.Errorf("make the folder: %w", err)
@@ -106,9 +106,9 @@ func (a *account) makePrivate(dir string) error {
 	return nil
 }
 
-// reaches reports whether the account can enter the folder and write there. It tries with a
-// process of the account, because modes of parents, access lists and mount options can all
-// prevent it.
+// reaches reports whether the account can enter the folder and write to it. It tests this with
+// a process of the account, because the modes of parent folders, access lists and mount
+// options can all prevent it.
 func (a *account) reaches(ctx context.Context, dir string) bool {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `cd "$1" && test -w .`, "sh", dir)
 	cmd.Dir = "/"

@@ -15,9 +15,9 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// usualPlaces are globs of the folders in which packages install initdb and postgres without
-// adding them to PATH.
-var usualPlaces = []string{
+// usualFolders are patterns of the folders that packages install initdb and postgres into
+// without adding them to PATH.
+var usualFolders = []string{
 	"/usr/lib/postgresql/*/bin",                      // Debian, Ubuntu
 	"/usr/pgsql-*/bin",                               // PostgreSQL's own RPMs
 	"/usr/libexec/postgresql*",                       // Alpine
@@ -29,11 +29,10 @@ var usualPlaces = []string{
 	"/usr/local/pgsql/bin", // built from source
 }
 
-// machine is the information about the computer with which find and install work. Tests
-// describe other computers.
+// machine describes the computer for find and install. Tests describe other computers.
 type machine struct {
 	path    string   // PATH
-	places  []string // globs, see usualPlaces
+	folders []string // patterns, see usualFolders
 	root    bool     // whether this process runs as root
 	apt     bool     // whether apt-get exists
 	aptConf string   // folder of postgresql-common's settings for new clusters
@@ -46,7 +45,7 @@ func thisMachine(log io.Writer) machine {
 	_, aptErr := exec.LookPath("apt-get")
 	return machine{
 		path:    os.Getenv("PATH"),
-		places:  usualPlaces,
+		folders: usualFolders,
 		root:    os.Geteuid() == 0,
 		apt:     aptErr == nil,
 		aptConf: "/etc/postgresql-common/createcluster.d",
@@ -60,26 +59,26 @@ func thisMachine(log io.Writer) machine {
 const lockPoll = 50 * time.Millisecond
 
 // find returns the folder of initdb and postgres: the first in PATH, otherwise the newest in
-// the usual places. If there is none, find installs PostgreSQL or returns an error that says
-// how to install it.
+// the usual folders. If there is none, find installs PostgreSQL, or returns an error with the
+// command that installs it.
 func (m machine) find(ctx context.Context) (found string, err error) {
 	if found = m.installed(); found != "" {
 		return found, nil
 	}
-	// The tests of several packages start at once, and apt-get fails while another apt-get runs.
+	// The tests of several packages start at the same time, and apt-get fails while another runs.
 	lock := flock.New(m.lock)
 	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
 		return "", fmt.Errorf("install postgresql: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	if found = m.installed(); found != "" { // installed by the process that had the lock
+	if found = m.installed(); found != "" { // another process installed it while it had the lock
 		return found, nil
 	}
 	if err := m.install(ctx); err != nil {
 		return "", err
 	}
 	if found = m.installed(); found == "" {
-		err = errors.New("apt-get installed the package postgresql, but initdb and postgres are still in none of the usual places; " +
+		err = errors.New("apt-get installed the package postgresql, but initdb and postgres are still in none of the usual folders; " +
 			"add their folder to PATH")
 	}
 	return found, err
@@ -87,9 +86,9 @@ func (m machine) find(ctx context.Context) (found string, err error) {
 
 func (m machine) installed() string {
 	dirs := filepath.SplitList(m.path)
-	for _, pattern := range m.places {
+	for _, pattern := range m.folders {
 		matches, _ := filepath.Glob(pattern) // Glob fails only for an invalid pattern
-		slices.Reverse(matches)              // the last name has the newest version: versions have two digits since 2017
+		slices.Reverse(matches)              // newest version first: versions have two digits since 2017
 		dirs = append(dirs, matches...)
 	}
 	for _, dir := range dirs {
@@ -100,8 +99,8 @@ func (m machine) installed() string {
 	return ""
 }
 
-// serverDir returns the folder of the real file of dir's initdb, and whether that folder has
-// postgres. It resolves links, because initdb looks for postgres beside its real file.
+// serverDir resolves the links of dir's initdb, because initdb looks for postgres in the folder
+// of its real file. It returns that folder, and whether the folder has postgres.
 func serverDir(dir string) (string, bool) {
 	initdb, err := filepath.EvalSymlinks(filepath.Join(dir, "initdb"))
 	if err != nil {
@@ -117,7 +116,7 @@ func serverDir(dir string) (string, bool) {
 func (m machine) install(ctx context.Context) (err error) {
 	switch {
 	case !m.apt:
-		return errors.New("PostgreSQL's server (initdb and postgres) was not found on PATH or in the usual places: " +
+		return errors.New("PostgreSQL's server (initdb and postgres) was not found on PATH or in the usual folders: " +
 			"install the package postgresql-server (Fedora), postgresql (Arch, Alpine) or postgresql@17 (Homebrew)")
 	case !m.root:
 		return errors.New("PostgreSQL's server (initdb and postgres) was not found on PATH or in /usr/lib/postgresql: " +

@@ -27,25 +27,25 @@ func fakeServer(t *testing.T, dir string) {
 	}
 }
 
-func TestFindTakesPathFirstThenTheNewest(t *testing.T) {
+func TestFindPrefersPathThenTheNewestVersion(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	for _, dir := range []string{"lib/15/bin", "lib/18/bin", "own"} {
+	for _, dir := range []string{"lib/15/bin", "lib/18/bin", "other"} {
 		fakeServer(t, filepath.Join(root, dir))
 	}
-	// A folder with links, such as /usr/local/bin, leads to the folder of the real files.
+	// For a folder with links, such as /usr/local/bin, find returns the folder of the real files.
 	links := filepath.Join(root, "links")
 	if err := os.Mkdir(links, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(filepath.Join(root, "own/initdb"), filepath.Join(links, "initdb")); err != nil {
+	if err := os.Symlink(filepath.Join(root, "other/initdb"), filepath.Join(links, "initdb")); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{"/nonexistent:" + links: "own", "/nonexistent": "lib/18/bin"} {
-		m := machine{path: path, places: []string{filepath.Join(root, "lib/*/bin"), filepath.Join(root, "own")}}
+	for path, want := range map[string]string{"/nonexistent:" + links: "other", "/nonexistent": "lib/18/bin"} {
+		m := machine{path: path, folders: []string{filepath.Join(root, "lib/*/bin"), filepath.Join(root, "other")}}
 		got, err := m.find(t.Context())
 		if err != nil || got != filepath.Join(root, want) {
-			t.Errorf("with the PATH %s: %s, %v, want %s", path, got, err, want)
+			t.Errorf("with the PATH %s: got %s, error %v; want %s", path, got, err, want)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestMissingServer(t *testing.T) {
 		wantRuns  []string
 		wantError string
 	}{
-		"for root on Debian it is installed": {
+		"for root on Debian the package is installed": {
 			apt: true, root: true, installs: true,
 			wantRuns: []string{"apt-get update", "apt-get install -y --no-install-recommends postgresql"},
 		},
@@ -82,7 +82,7 @@ func TestMissingServer(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			m := machine{
-				places:  []string{filepath.Join(dir, "lib/*/bin")},
+				folders: []string{filepath.Join(dir, "lib/*/bin")},
 				root:    tt.root,
 				apt:     tt.apt,
 				aptConf: filepath.Join(dir, "createcluster.d"),
@@ -94,7 +94,7 @@ func TestMissingServer(t *testing.T) {
 			m.run = func(_ context.Context, _ io.Writer, name string, args ...string) error {
 				runs = append(runs, name+" "+strings.Join(args, " "))
 				if text, err := os.ReadFile(dropIn); err != nil || string(text) != "create_main_cluster = false\n" {
-					t.Errorf("apt-get ran with the drop-in %q, %v", text, err)
+					t.Errorf("apt-get ran with the drop-in %q, error %v; want create_main_cluster = false", text, err)
 				}
 				if tt.aptFails {
 					return errors.New("no network")
@@ -109,26 +109,26 @@ func TestMissingServer(t *testing.T) {
 				t.Errorf("commands (-want +got):\n%s", diff)
 			}
 			if _, err := os.Stat(dropIn); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("the drop-in was left behind: %v", err)
+				t.Errorf("stat the drop-in: error %v, want that it is removed", err)
 			}
 			if tt.wantError != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.wantError) {
-					t.Errorf("got %v, want an error with %q", err, tt.wantError)
+					t.Errorf("got error %v, want one with %q", err, tt.wantError)
 				}
 				return
 			}
 			if err != nil || found == "" {
-				t.Errorf("got %q, %v, want an installation", found, err)
+				t.Errorf("got folder %q, error %v; want an installed server", found, err)
 			}
 		})
 	}
 }
 
-func TestProcessesAtOnceInstallOnce(t *testing.T) {
+func TestConcurrentProcessesInstallOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m := machine{
-		places: []string{filepath.Join(dir, "lib/*/bin")}, root: true, apt: true,
+		folders: []string{filepath.Join(dir, "lib/*/bin")}, root: true, apt: true,
 		aptConf: filepath.Join(dir, "createcluster.d"), lock: filepath.Join(dir, "lock"), log: io.Discard,
 	}
 	var installs atomic.Int32
@@ -144,12 +144,12 @@ func TestProcessesAtOnceInstallOnce(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			if found, err := m.find(t.Context()); err != nil || found == "" {
-				t.Errorf("found %q, %v; expected the one that was installed", found, err)
+				t.Errorf("got folder %q, error %v; want the installed server", found, err)
 			}
 		})
 	}
 	all.Wait()
 	if n := installs.Load(); n != 1 {
-		t.Errorf("installed %d times, expected once", n)
+		t.Errorf("PostgreSQL was installed %d times, want once", n)
 	}
 }

@@ -21,13 +21,13 @@ const (
 	pollInterval = 25 * time.Millisecond
 )
 
-// stopLeftover stops a server of an earlier run that was killed. On systems without a
-// parent-death signal such a server still runs on our socket. Only the server's user can
-// enter the socket's folder, so that no other server can answer there.
+// stopLeftover stops the server of a killed earlier run. On systems without a parent-death
+// signal, such a server still runs on the socket. Only the server's user can enter the
+// socket's folder, so no foreign server can answer there.
 func (s *Server) stopLeftover(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.URL("postgres"))
 	if err != nil {
-		return nil // nothing answers
+		return nil // no server runs
 	}
 	_ = conn.Close(ctx)
 	if out, err := s.command(ctx, "pg_ctl", "stop", "--pgdata="+s.clusterDir(), "--mode=fast").CombinedOutput(); err != nil {
@@ -38,7 +38,7 @@ func (s *Server) stopLeftover(ctx context.Context) error {
 
 // initialise deletes the cluster and the socket's folder of an earlier run and creates an
 // empty cluster. The socket's folder may have the lock file of a killed server. PostgreSQL
-// does not start while any process, even a zombie, has the process id in that file.
+// does not start if a process with the id in that file exists, even a zombie.
 func (s *Server) initialise(ctx context.Context) error {
 	if err := errors.Join(os.RemoveAll(s.clusterDir()), os.RemoveAll(s.socketDir())); err != nil {
 		return fmt.Errorf("create the cluster: %w", err)
@@ -54,8 +54,8 @@ func (s *Server) initialise(ctx context.Context) error {
 	return s.account.makePrivate(s.socketDir())
 }
 
-// command is one of PostgreSQL's programs, to be run as the server's user and with English
-// messages. It does not get the caller's PG* variables, which would change ports and folders.
+// command prepares a program of PostgreSQL to run as the server's user, with English messages
+// and without the caller's PG* variables, which would change ports and folders.
 func (s *Server) command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, program), args...)
 	cmd.Dir = s.dir
@@ -64,14 +64,14 @@ func (s *Server) command(ctx context.Context, program string, args ...string) *e
 	return cmd
 }
 
-// launch starts the server and waits until it accepts connections. After a kill PostgreSQL
-// refuses to start for a moment, while processes of the killed server still use its shared
-// memory. launch then tries again.
+// launch starts the server and waits until it accepts connections. It tries again if
+// PostgreSQL refuses to start because processes of a killed server still use its shared
+// memory.
 func (s *Server) launch(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	for {
-		// The server must not end with ctx, which bounds only the start.
+		// The server must not end with ctx, which limits only the start.
 		cmd := s.command(context.WithoutCancel(ctx), "postgres", s.arguments()...)
 		if s.proc, err = process.StartCommand("postgres", filepath.Join(s.dir, "postgres.log"), cmd); err != nil {
 			return err
@@ -107,7 +107,8 @@ func (s *Server) arguments() []string {
 	return args
 }
 
-// awaitReady tries to connect until the server accepts a connection or has ended.
+// awaitReady tries to connect until the server accepts a connection, or returns an error
+// when it has ended.
 func (s *Server) awaitReady(ctx context.Context) error {
 	for {
 		conn, err := pgx.Connect(ctx, s.URL("postgres"))

@@ -48,12 +48,12 @@ type Options struct {
 	// does not.
 	FastUnsafe bool
 	// Log receives a line for each slow or unexpected action of Start, such as an
-	// installation or the use of another folder than DataDir. Nil discards the lines.
+	// installation or another folder in place of DataDir. Nil discards the lines.
 	Log io.Writer
 }
 
-// Server is a private PostgreSQL server that runs or has been stopped. Its methods, except
-// URL, must not be called concurrently.
+// Server is a private PostgreSQL server, running or stopped. Its methods, except URL, must not
+// be called concurrently.
 type Server struct {
 	bin        string // folder of initdb and postgres
 	account    *account
@@ -66,9 +66,9 @@ type Server struct {
 
 // Start finds PostgreSQL, starts a server with an empty cluster and returns when the server
 // accepts connections. As root on Debian or Ubuntu it installs PostgreSQL if missing. It
-// stops a server and deletes data that an earlier run left in the folder. It returns an error
-// when another running process uses the folder. On Linux the server ends when this process
-// ends, even by a kill. ctx bounds only the start.
+// stops the server and deletes the data of an earlier run in the folder. It returns an error
+// if another running process uses the folder. On Linux the server ends with this process, even
+// if this process is killed. ctx limits only the start.
 func Start(ctx context.Context, opts Options) (s *Server, err error) {
 	defer func() {
 		if err != nil {
@@ -98,7 +98,7 @@ func Start(ctx context.Context, opts Options) (s *Server, err error) {
 		return nil, err
 	}
 	s = &Server{bin: bin, account: acct, dir: dir, fastUnsafe: opts.FastUnsafe}
-	if err := s.takeFolder(); err != nil {
+	if err := s.lockFolder(); err != nil {
 		return nil, err
 	}
 	if err := s.create(ctx); err != nil {
@@ -107,7 +107,8 @@ func Start(ctx context.Context, opts Options) (s *Server, err error) {
 	return s, nil
 }
 
-// create removes what an earlier run left and starts the server with an empty cluster.
+// create removes the server and data of an earlier run, and starts the server with an empty
+// cluster.
 func (s *Server) create(ctx context.Context) error {
 	if err := s.stopLeftover(ctx); err != nil {
 		return err
@@ -118,25 +119,25 @@ func (s *Server) create(ctx context.Context) error {
 	return s.launch(ctx)
 }
 
-var errHeld = errors.New("its lock is held")
+var errHeld = errors.New("another process holds its lock")
 
-// takeFolder locks the folder until this process ends. It returns errHeld when another
-// process holds the lock.
-func (s *Server) takeFolder() error {
+// lockFolder locks the folder until this process ends. It returns errHeld if another process
+// holds the lock.
+func (s *Server) lockFolder() error {
 	lock := flock.New(filepath.Join(s.dir, "lock"), flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW))
 	free, err := lock.TryLock()
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Path(), err)
 	}
 	if !free {
-		return fmt.Errorf("another running process uses the PostgreSQL data in %s: stop that one first, or name another folder: %w", s.dir, errHeld)
+		return fmt.Errorf("another running process uses the PostgreSQL data in %s: stop that process first, or name another folder: %w", s.dir, errHeld)
 	}
 	s.lock = lock
 	return nil
 }
 
-// URL is the URL of a database of this server, for pgx and libpq. Restart does not change it.
-// The database "postgres" always exists.
+// URL returns the URL of a database of this server, for pgx and libpq. Restart does not change
+// the URL. The database "postgres" always exists.
 func (s *Server) URL(database string) string {
 	query := url.Values{"host": {s.socketDir()}, "port": {strconv.Itoa(port)}}.Encode()
 	u := url.URL{
@@ -149,11 +150,11 @@ func (s *Server) URL(database string) string {
 	return u.String()
 }
 
-// Dir is the folder with the server's state: Options.DataDir, or another folder if the
-// server's user cannot reach Options.DataDir.
+// Dir returns the folder of the server's state: Options.DataDir, or another folder if the
+// server's user cannot reach it.
 func (s *Server) Dir() string { return s.dir }
 
-// Pid is the process id of the postmaster, or 0 when the server is stopped.
+// Pid returns the process id of the postmaster, or 0 if the server is stopped.
 func (s *Server) Pid() int {
 	if s.proc == nil {
 		return 0
@@ -174,7 +175,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Close stops the server for good: another Start may use the folder.
+// Close stops the server and unlocks the folder, which another Start may then use.
 func (s *Server) Close(ctx context.Context) error {
 	return errors.Join(s.Stop(ctx), s.lock.Unlock())
 }
@@ -192,9 +193,9 @@ func (s *Server) Restart(ctx context.Context) error {
 
 func (s *Server) clusterDir() string { return filepath.Join(s.dir, "data") }
 
-// socketDir is the socket's folder inside the state folder. If that path is too long for a
-// socket, it is a folder in /tmp, with the same name in every start on the state folder. It
-// is not in TMPDIR, whose path may be too long as well.
+// socketDir returns the socket's folder inside the state folder. If that path is too long for a
+// socket, socketDir returns a folder in /tmp, which has the same name at every start with the
+// state folder. It is not in TMPDIR, whose path may be too long as well.
 func (s *Server) socketDir() string {
 	inside := filepath.Join(s.dir, "socket")
 	if len(filepath.Join(inside, ".s.PGSQL."+strconv.Itoa(port))) <= maxSocketPath {
@@ -203,7 +204,7 @@ func (s *Server) socketDir() string {
 	return filepath.Join("/tmp", tempName(s.dir))
 }
 
-// tempName is the name of the folder that replaces dir in a folder for temporary files.
+// tempName returns the name of the temporary folder that replaces dir.
 func tempName(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return "relaypool-postgres-" + hex.EncodeToString(sum[:8])

@@ -20,8 +20,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// parentVariable names an environment variable with a folder. It makes this test binary start a
-// server on the folder, print the server's process id and wait to be killed.
+// parentVariable names an environment variable with a folder. If it is set, this test binary starts
+// a server on the folder, prints the server's process id and waits until it is killed.
 const parentVariable = "RELAYPOOL_POSTGRES_TEST_PARENT"
 
 func TestMain(m *testing.M) {
@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// stateDir is a folder that the server's user can reach. Other users cannot enter the parent of
-// t.TempDir.
+// stateDir makes a folder that the server's user can reach. It does not use t.TempDir, whose parent
+// other users cannot enter.
 func stateDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "relaypool-pg-test-")
@@ -95,16 +95,16 @@ func execute(t *testing.T, url, sql string) {
 	}
 }
 
-// keep commits a row, which wantKept later reads.
-func keep(t *testing.T, s *Server) {
+// writeRow commits a row, which wantRow later reads.
+func writeRow(t *testing.T, s *Server) {
 	t.Helper()
 	execute(t, s.URL("postgres"), "CREATE TABLE IF NOT EXISTS kept (v text); INSERT INTO kept VALUES ('kept')")
 }
 
-func wantKept(t *testing.T, s *Server) {
+func wantRow(t *testing.T, s *Server) {
 	t.Helper()
 	if got := query(t, s.URL("postgres"), "SELECT v FROM kept"); got != "kept" {
-		t.Errorf("the row reads %q", got)
+		t.Errorf("the row has %q, want kept", got)
 	}
 }
 
@@ -117,12 +117,12 @@ func waitFor(t *testing.T, what string, done func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }
 
-func TestServerIsPrivateAndItsSafetyIsAsAsked(t *testing.T) {
+func TestServerSettings(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		fastUnsafe bool
@@ -165,7 +165,7 @@ func TestServerRunsUnprivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if uid := info.Sys().(*syscall.Stat_t).Uid; uid == 0 {
-		t.Error("the server's files belong to root")
+		t.Error("the server's files belong to root, want another user")
 	}
 }
 
@@ -186,10 +186,10 @@ func TestDataSurvives(t *testing.T) {
 				t.Error("a stopped server accepts connections")
 			}
 			if s.Pid() != 0 {
-				t.Errorf("a stopped server has the process id %d", s.Pid())
+				t.Errorf("a stopped server has the process id %d, want 0", s.Pid())
 			}
 			if err := s.Stop(t.Context()); err != nil {
-				t.Errorf("stop a stopped server: %v", err)
+				t.Errorf("stop a stopped server: error %v, want none", err)
 			}
 			if err := s.Restart(t.Context()); err != nil {
 				t.Fatal(err)
@@ -216,16 +216,16 @@ func TestDataSurvives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, Options{DataDir: stateDir(t)})
-			keep(t, s)
+			writeRow(t, s)
 			url, pid := s.URL("postgres"), s.Pid()
 			interrupt(t, s)
 			if s.Pid() == pid {
-				t.Errorf("the process id %d did not change", pid)
+				t.Errorf("the process id is %d as before, want another", pid)
 			}
 			if s.URL("postgres") != url {
-				t.Errorf("the address changed from %s to %s", url, s.URL("postgres"))
+				t.Errorf("the URL changed from %s to %s, want the same", url, s.URL("postgres"))
 			}
-			wantKept(t, s)
+			wantRow(t, s)
 		})
 	}
 }
@@ -237,7 +237,7 @@ func TestStartRefusesAFolderInUse(t *testing.T) {
 	refused := func() {
 		_, err := Start(t.Context(), Options{DataDir: dir, FastUnsafe: true})
 		if err == nil || !strings.Contains(err.Error(), "another running process uses the PostgreSQL data in "+dir) {
-			t.Errorf("got %v, want an error that names the folder and its other user", err)
+			t.Errorf("got error %v, want one that another process uses the folder", err)
 		}
 	}
 	refused()
@@ -248,15 +248,15 @@ func TestStartRefusesAFolderInUse(t *testing.T) {
 	refused() // the first server may still be restarted
 }
 
-// TestStartOverTheLockOfAKilledServer starts a server where a killed server has left a lock file
-// beside the socket. Another process now has the process id in the file.
-func TestStartOverTheLockOfAKilledServer(t *testing.T) {
+// The test starts a server in a folder with the lock file of a killed server. Another process now
+// has the process id in the lock file.
+func TestStartReplacesTheLockFileOfAKilledServer(t *testing.T) {
 	t.Parallel()
 	another := start(t, Options{DataDir: stateDir(t), FastUnsafe: true})
 	dir := stateDir(t)
 	killed := start(t, Options{DataDir: dir, FastUnsafe: true})
-	left := filepath.Join(killed.socketDir(), fmt.Sprintf(".s.PGSQL.%d.lock", port))
-	lines, err := os.ReadFile(left)
+	lockFile := filepath.Join(killed.socketDir(), fmt.Sprintf(".s.PGSQL.%d.lock", port))
+	lines, err := os.ReadFile(lockFile)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,32 +264,32 @@ func TestStartOverTheLockOfAKilledServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(lines), "\n")
-	if err := os.WriteFile(left, fmt.Appendf(nil, "%d\n%s", another.Pid(), rest), 0o600); err != nil {
+	if err := os.WriteFile(lockFile, fmt.Appendf(nil, "%d\n%s", another.Pid(), rest), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	query(t, start(t, Options{DataDir: dir, FastUnsafe: true}).URL("postgres"), "SELECT 'up'")
 }
 
-func TestStartBeginsAnew(t *testing.T) {
+func TestStartReplacesALeftoverServerAndItsData(t *testing.T) {
 	t.Parallel()
 	dir := stateDir(t)
 	first := start(t, Options{DataDir: dir})
-	keep(t, first)
-	// A server that runs without a lock is what a killed parent leaves on a system without a
-	// parent-death signal.
+	writeRow(t, first)
+	// On a system without a parent-death signal, a killed parent leaves a running server without a
+	// lock.
 	if err := first.lock.Unlock(); err != nil {
 		t.Fatal(err)
 	}
 	second := start(t, Options{DataDir: dir})
 	waitFor(t, "the first server to end", func() bool { return first.proc.Ended() != nil })
 	if got := query(t, second.URL("postgres"), "SELECT count(*)::text FROM pg_tables WHERE tablename = 'kept'"); got != "0" {
-		t.Error("the second server has the data of the first")
+		t.Error("the second server has the first server's data, want an empty cluster")
 	}
 }
 
-// TestKilledParentLeavesAnUsableFolder kills a process that has started a server. The server must
-// end, and its folder must be usable at once.
-func TestKilledParentLeavesAnUsableFolder(t *testing.T) {
+// The test kills a process that has started a server. The server must end, and another server must
+// be able to use its folder at once.
+func TestServerEndsWithItsKilledParent(t *testing.T) {
 	t.Parallel()
 	dir := stateDir(t)
 	parent := exec.Command(os.Args[0])
@@ -323,7 +323,7 @@ func TestKilledParentLeavesAnUsableFolder(t *testing.T) {
 	waitFor(t, "the server to end", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 }
 
-func TestUnreachableFolderFallsBack(t *testing.T) {
+func TestUnreachableFolderIsReplacedByATemporaryFolder(t *testing.T) {
 	closed := t.TempDir() // its parent has mode 0700
 	temp := stateDir(t)
 	t.Setenv("TMPDIR", temp)
@@ -336,11 +336,11 @@ func TestUnreachableFolderFallsBack(t *testing.T) {
 		wantLog = fmt.Sprintf("The user %s, which PostgreSQL runs as, can not reach %s: the data is in %s instead\n", s.account.name, requested, wantDir)
 	}
 	if s.Dir() != wantDir || log.String() != wantLog {
-		t.Errorf("the data is in %s with the log %q, want %s and %q", s.Dir(), log.String(), wantDir, wantLog)
+		t.Errorf("the data is in %s and the log is %q, want %s and %q", s.Dir(), log.String(), wantDir, wantLog)
 	}
 }
 
-func TestLongPathGetsAShortSocket(t *testing.T) {
+func TestSocketOfALongPathIsInTmp(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(stateDir(t), strings.Repeat("long", 25))
 	s := start(t, Options{DataDir: dir, FastUnsafe: true})
@@ -354,19 +354,19 @@ func TestLongPathGetsAShortSocket(t *testing.T) {
 	}
 }
 
-func TestStartRefusesAForeignFolder(t *testing.T) {
+func TestStartRefusesASymbolicLink(t *testing.T) {
 	t.Parallel()
 	target, dir := t.TempDir(), filepath.Join(stateDir(t), "link")
 	if err := os.Symlink(target, dir); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Start(t.Context(), Options{DataDir: dir})
-	if err == nil || !strings.Contains(err.Error(), "is not a folder of ours") {
-		t.Errorf("got %v, want a refusal of a symbolic link", err)
+	if err == nil || !strings.Contains(err.Error(), "is not a folder of this user") {
+		t.Errorf("a symbolic link as folder: got error %v, want that it is not a folder of this user", err)
 	}
 }
 
-func TestRestartQuotesTheServersLog(t *testing.T) {
+func TestRestartErrorQuotesTheServersLog(t *testing.T) {
 	t.Parallel()
 	s := start(t, Options{DataDir: stateDir(t), FastUnsafe: true})
 	conf, err := os.OpenFile(filepath.Join(s.clusterDir(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
@@ -381,13 +381,13 @@ func TestRestartQuotesTheServersLog(t *testing.T) {
 	}
 	err = s.Restart(t.Context())
 	if err == nil || !strings.Contains(err.Error(), `invalid value for parameter "shared_buffers"`) {
-		t.Errorf("got %v, want PostgreSQL's reason", err)
+		t.Errorf("got error %v, want one with PostgreSQL's message", err)
 	}
 }
 
 func TestStartNeedsAFolder(t *testing.T) {
 	t.Parallel()
 	if _, err := Start(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "Options.DataDir is empty") {
-		t.Errorf("got %v, want an error that names the missing option", err)
+		t.Errorf("got error %v, want one that names the missing option", err)
 	}
 }

@@ -15,18 +15,17 @@ const (
 	// TestURLVariable is the name of the environment variable with the URL of a server
 	// on which tests may create and drop schemas. Without it, tests start a server.
 	TestURLVariable = "RELAYPOOL_TEST_DATABASE_URL"
-	// maxTemp is the number of servers of StartTemp that may run at once.
+	// maxTemp is the maximum number of StartTemp's servers that run at the same time.
 	maxTemp = 200
 )
 
 // StartTemp starts a FastUnsafe server for tests. The returned function stops the server and
 // deletes its data. log is Options.Log.
 //
-// The server's folder is the first of a numbered series that no running process uses, so
-// that the next run's server has the same URL. The URL is in the environment of tests, and
-// `go test` uses a cached result only for the same environment. The folder's name has the
-// server's version, because results may depend on it. StartTemp deletes what a killed run
-// left in the folder.
+// The server's folder is the first of a numbered series that no running process uses. The
+// next run's server thus has the same URL, which matters because `go test` uses a cached
+// result only for the same environment. The folder's name contains the server's version,
+// because results may depend on it. StartTemp deletes the data of a killed run in the folder.
 func StartTemp(ctx context.Context, log io.Writer) (*Server, func(context.Context) error, error) {
 	if log == nil {
 		log = io.Discard
@@ -51,7 +50,7 @@ func StartTemp(ctx context.Context, log io.Writer) (*Server, func(context.Contex
 		}
 		return s, s.remove, nil
 	}
-	return nil, nil, fmt.Errorf("start postgres: %d servers run already in %s", maxTemp, os.TempDir())
+	return nil, nil, fmt.Errorf("start postgres: %d servers already run in %s", maxTemp, os.TempDir())
 }
 
 // remove stops the server and deletes its data. The folder and its lock file stay, because

@@ -7,25 +7,25 @@ import (
 	"testing"
 )
 
-func TestTheNextRunHasTheSameAddress(t *testing.T) {
+func TestTheNextTempServerHasTheSameURL(t *testing.T) {
 	t.Setenv("TMPDIR", stateDir(t))
 	first, removeFirst := startTemp(t)
-	beside, removeBeside := startTemp(t)
-	if first.URL("postgres") == beside.URL("postgres") {
-		t.Fatalf("two servers have the address %s", first.URL("postgres"))
+	second, removeSecond := startTemp(t)
+	if first.URL("postgres") == second.URL("postgres") {
+		t.Fatalf("two running servers have the URL %s, want different URLs", first.URL("postgres"))
 	}
-	keep(t, first)
+	writeRow(t, first)
 	removeFirst()
 	if _, err := os.Stat(first.clusterDir()); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the data of the stopped server: %v, want it gone", err)
+		t.Errorf("stat the data of the stopped server: error %v, want that it does not exist", err)
 	}
 	next, removeNext := startTemp(t)
 	if next.URL("postgres") != first.URL("postgres") {
-		t.Errorf("the next run has %s, want %s again", next.URL("postgres"), first.URL("postgres"))
+		t.Errorf("the next run has the URL %s, want %s again", next.URL("postgres"), first.URL("postgres"))
 	}
 	query(t, next.URL("postgres"), "SELECT 'up'")
 	removeNext()
-	removeBeside()
+	removeSecond()
 }
 
 func startTemp(t *testing.T) (*Server, func()) {

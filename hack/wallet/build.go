@@ -19,8 +19,8 @@ import (
 
 const modulePath = "github.com/relaypool/relaypool"
 
-// build returns the path of the circuit's program for the current sources. It builds the program
-// unless the cache has it.
+// build returns the path of the circuit's program. It builds the program unless the cache has it
+// for the current sources.
 func build(ctx context.Context, source, cache string, progress io.Writer) (string, error) {
 	sum, err := hashSources(source)
 	if err != nil {
@@ -45,12 +45,12 @@ func build(ctx context.Context, source, cache string, progress io.Writer) (strin
 	}
 	// The rename is atomic, so that no process starts an incomplete program.
 	if err := os.Rename(temporary, program); err != nil {
-		return "", fmt.Errorf("keep the circuit's program: %w", err)
+		return "", fmt.Errorf("cache the circuit's program: %w", err)
 	}
 	return program, nil
 }
 
-// hashSources is a hash over everything from which the program is built: sources, Go version and
+// hashSources hashes what the program is built from: its sources, the Go version and the
 // platform.
 func hashSources(source string) (string, error) {
 	h := sha256.New()
@@ -89,15 +89,15 @@ func findSource(ctx context.Context) (string, error) {
 // lockPoll is the interval between attempts to get a lock that another process holds.
 const lockPoll = 50 * time.Millisecond
 
-// lock waits until no other process builds the program or makes its keys. Without it, test binaries
-// that start at the same time would each do the same minute of work.
+// lock waits until no other process builds the program or makes its keys. Without the lock, test
+// binaries that start at the same time would each do the same minute of work.
 func lock(ctx context.Context, folder string) (unlock func(), err error) {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return nil, fmt.Errorf("make the circuit's cache folder: %w", err)
 	}
-	held := flock.New(filepath.Join(folder, "lock"))
-	if _, err := held.TryLockContext(ctx, lockPoll); err != nil {
+	fileLock := flock.New(filepath.Join(folder, "lock"))
+	if _, err := fileLock.TryLockContext(ctx, lockPoll); err != nil {
 		return nil, fmt.Errorf("lock the circuit's cache: %w", err)
 	}
-	return func() { _ = held.Unlock() }, nil
+	return func() { _ = fileLock.Unlock() }, nil
 }

@@ -27,8 +27,8 @@ type Note struct {
 	Index    uint64
 }
 
-// NewNote returns a note with a secret and a blinding drawn from random. Its error is that of
-// random.
+// NewNote returns a note with a secret and a blinding drawn from random. It fails only if random
+// fails.
 func NewNote(random io.Reader, amount uint64, mint fr.Element) (Note, error) {
 	n := Note{Amount: amount, Mint: mint}
 	for _, e := range []*fr.Element{&n.Secret, &n.Blinding} {
@@ -39,8 +39,8 @@ func NewNote(random io.Reader, amount uint64, mint fr.Element) (Note, error) {
 	return n, nil
 }
 
-// draw reads 48 bytes for an element of 254 bits, so that the reduction modulo the field's order is
-// nearly uniform.
+// draw reads 48 bytes for an element of 254 bits. The element is then nearly uniform after the
+// reduction modulo the field's order.
 func draw(random io.Reader, e *fr.Element) error {
 	var b [48]byte
 	if _, err := io.ReadFull(random, b[:]); err != nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// closeWithin is the time that Close waits for an unfinished proof before it kills the program.
-const closeWithin = 10 * time.Second
+// closeTimeout is the time that Close waits for an unfinished proof before it kills the program.
+const closeTimeout = 10 * time.Second
 
 // Options of StartProver.
 type Options struct {
 	// Progress receives a line for each slow step, and the program's warnings. Required.
 	Progress io.Writer
-	// Source is the folder of hack/circuit; by default that of the checkout around the working
+	// Source is the folder hack/circuit. The default is in the checkout around the working
 	// folder.
 	Source string
 	// Cache is the folder for the built program and the lock. The default is relaypool/circuit in
@@ -36,10 +36,10 @@ type Options struct {
 // Prover is a running circuit program. It is safe for concurrent use. It makes one proof at a time,
 // because a proof uses every core.
 type Prover struct {
-	// Constraints is the number of the circuit's constraints.
+	// Constraints is the number of constraints in the circuit.
 	Constraints int
-	// KeySHA256 is the hash of the verifying key, in lower-case hex. A relay identifies the key by
-	// it.
+	// KeySHA256 is the hash of the verifying key, in lower-case hex, with which a relay identifies
+	// the key.
 	KeySHA256 string
 
 	program  string
@@ -79,15 +79,15 @@ type answer struct {
 	Error        string `json:"error"`
 }
 
-// errStopped is the error of Prove after Close, or after the program has ended by itself.
+// errStopped is the error of Prove after Close, or after the program has ended unexpectedly.
 var errStopped = errors.New("the circuit's program has stopped: start a new prover")
 
 // StartProver builds hack/circuit if its sources have changed, starts the program and waits until
 // the program has its keys. If the sources do not build, the error contains the compiler's output.
-// ctx bounds only the start; Close ends the program.
+// ctx limits only the start; Close ends the program.
 func StartProver(ctx context.Context, o Options) (*Prover, error) {
 	if o.Progress == nil {
-		return nil, errors.New("start prover: Options.Progress is missing: set it, io.Discard for silence")
+		return nil, errors.New("start prover: Options.Progress is missing: set it, for instance to io.Discard")
 	}
 	var err error
 	if o.Source == "" {
@@ -149,11 +149,11 @@ func launch(ctx context.Context, program string, progress io.Writer) (*Prover, e
 		err = ctx.Err()
 	}
 	if err == nil && !ready.Ready {
-		err = errors.New("its first line is not the ready message")
+		err = errors.New("the first line of the program is not the ready message")
 	}
 	go p.loop()
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("wait until the circuit's program is ready (its own words are in the progress output): %w", err), p.Close())
+		return nil, errors.Join(fmt.Errorf("wait until the circuit's program is ready (the progress output has its messages): %w", err), p.Close())
 	}
 	p.Constraints, p.KeySHA256 = ready.Constraints, ready.KeySHA256
 	return p, nil
@@ -215,7 +215,7 @@ func (p *Prover) Close() error {
 }
 
 func (p *Prover) stop() error {
-	kill := time.AfterFunc(closeWithin, func() { _ = p.cmd.Process.Kill() })
+	kill := time.AfterFunc(closeTimeout, func() { _ = p.cmd.Process.Kill() })
 	defer kill.Stop()
 	close(p.quit)
 	<-p.done

@@ -21,10 +21,10 @@ const (
 	chainNoteVersion = 2
 )
 
-// Spend describes a transaction. The sign of PublicAmount makes it a deposit, a withdrawal or a
-// transfer.
+// Spend describes a transaction: a deposit if PublicAmount is positive, a withdrawal if it is
+// negative, and a transfer if it is 0.
 type Spend struct {
-	// Inputs are at most two notes, located among Leaves.
+	// Inputs are at most two notes with their index among Leaves.
 	Inputs []Note
 	// Outputs are at most two notes. Dummy notes of amount zero replace missing outputs.
 	Outputs []Note
@@ -33,19 +33,19 @@ type Spend struct {
 	PublicAmount int64
 	// ExtDataHash binds the destination; see the functions ExtDataHash and SwapExtDataHash.
 	ExtDataHash fr.Element
-	// Mint is the mint's field value from the pool's profile.
+	// Mint is the mint as a field element, from the pool's profile.
 	Mint fr.Element
-	// Leaves are the pool's commitments from index 0, without gaps. The proof is for their root.
+	// Leaves are all the pool's commitments from index 0. The proof is for their root.
 	Leaves []fr.Element
 	// At is the time in the chain note.
 	At time.Time
-	// Unused gives missing inputs the nullifier zero. Otherwise dummy notes of amount zero, with
-	// their own nullifiers, replace missing inputs and hide how many notes are spent.
+	// Unused gives missing inputs the nullifier zero. By default, dummy notes of amount zero with
+	// nullifiers replace missing inputs, and hide how many notes are spent.
 	Unused bool
 }
 
-// Witness is a transaction with everything that its proof needs. Tests may change the public inputs
-// before proving; the circuit then refuses the witness.
+// Witness is a transaction with all data for its proof. If a test changes the public inputs before
+// proving, the circuit refuses the witness.
 type Witness struct {
 	PublicInputs shieldpool.PublicInputs
 
@@ -60,8 +60,8 @@ type input struct {
 	used bool
 }
 
-// Witness completes the transaction with dummy notes, whose randomness comes from random. An error
-// names the invalid part, never a value. The circuit accepts every witness that Witness returns.
+// Witness completes the transaction with dummy notes, with secrets from random. An error names the
+// invalid part, never a value. The circuit accepts every witness that Witness returns.
 func (s *Spend) Witness(random io.Reader) (*Witness, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("transaction: %w", err)
@@ -93,7 +93,7 @@ func (s *Spend) check() error {
 		return fmt.Errorf("want at most %d inputs and %d outputs, received %d and %d", slots, slots, len(s.Inputs), len(s.Outputs))
 	}
 	if s.PublicAmount == math.MinInt64 {
-		return errors.New("public amount is the smallest 64-bit integer, which has no opposite: the wire refuses it")
+		return errors.New("public amount is the smallest 64-bit integer, which cannot be negated: the pool program refuses it")
 	}
 	if s.At.UnixMilli() < 0 {
 		return errors.New("time of the chain note is before 1970: set At")
@@ -120,7 +120,7 @@ func (s *Spend) check() error {
 		balance.Sub(&balance, e.SetUint64(s.Outputs[i].Amount))
 	}
 	if !balance.IsZero() {
-		return errors.New("inputs and public amount together must equal the outputs, and do not: add a note for the change")
+		return errors.New("inputs and public amount together must equal the outputs: add a note for the change")
 	}
 	return nil
 }
@@ -131,7 +131,7 @@ func (s *Spend) fill(w *Witness, i int, random io.Reader) error {
 	in := &w.inputs[i]
 	if i < len(s.Inputs) {
 		in.note, in.used = s.Inputs[i], true
-		in.path, err = merkle.Path(s.Leaves, int(in.note.Index)) //nolint:gosec // below len(Leaves), check saw to it
+		in.path, err = merkle.Path(s.Leaves, int(in.note.Index)) //nolint:gosec // check has compared it with len(Leaves)
 	} else {
 		in.used = !s.Unused
 		in.note, err = NewNote(random, 0, s.Mint)
@@ -155,7 +155,7 @@ func (s *Spend) fill(w *Witness, i int, random io.Reader) error {
 	return nil
 }
 
-// chainNote is the hash of the chain note, which names the commitment of the first output.
+// chainNote returns the hash of the chain note, which has the commitment of the first output.
 func (w *Witness) chainNote(s *Spend) [32]byte {
 	var amount, tag, version, moment fr.Element
 	amount.SetInt64(s.PublicAmount)

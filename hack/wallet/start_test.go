@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	module  = "module example.org/circuit\n\ngo 1.26\n"
-	silent  = "package main\n\nimport \"io\"\nimport \"os\"\n\nfunc main() { io.Copy(io.Discard, os.Stdin) }\n"
-	garbage = "package main\n\nfunc main() {}\n"
-	chatty  = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(\"hello\\n\") }\n"
-	dying   = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(\"{\\\"ready\\\":true}\\n\"); os.Exit(3) }\n"
-	wrong   = "package main\n\nfunc main() { undefined() }\n"
+	module         = "module example.org/circuit\n\ngo 1.26\n"
+	neverReady     = "package main\n\nimport \"io\"\nimport \"os\"\n\nfunc main() { io.Copy(io.Discard, os.Stdin) }\n"
+	exiting        = "package main\n\nfunc main() {}\n"
+	notJSON        = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(\"hello\\n\") }\n"
+	exitsWhenReady = "package main\n\nimport \"os\"\n\nfunc main() { os.Stdout.WriteString(\"{\\\"ready\\\":true}\\n\"); os.Exit(3) }\n"
+	uncompilable   = "package main\n\nfunc main() { undefined() }\n"
 )
 
 // source makes a folder with a Go program in place of the circuit.
@@ -45,16 +45,16 @@ func TestStartProverFails(t *testing.T) {
 		program string
 		want    []string
 	}{
-		"with the compiler's output when the sources do not build": {wrong, []string{"main.go:3:15", "undefined: undefined"}},
-		"when the program ends before it is ready":                 {garbage, []string{"read from the circuit's program", "EOF"}},
-		"when the program says something else first":               {chatty, []string{"6 bytes that are not a JSON object"}},
+		"with the compiler's output when the sources do not build": {uncompilable, []string{"main.go:3:15", "undefined: undefined"}},
+		"when the program ends before it is ready":                 {exiting, []string{"read from the circuit's program", "EOF"}},
+		"when the first line is not JSON":                          {notJSON, []string{"6 bytes that are not a JSON object"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, err := StartProver(t.Context(), Options{Progress: io.Discard, Source: source(t, tc.program), Cache: t.TempDir()})
 			if err == nil {
-				t.Fatalf("it started: %v", p.Close())
+				t.Fatalf("the prover started, want an error; close: %v", p.Close())
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(err.Error(), want) {
@@ -64,13 +64,13 @@ func TestStartProverFails(t *testing.T) {
 		})
 	}
 	if _, err := StartProver(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "Options.Progress is missing") {
-		t.Errorf("without options: error %v", err)
+		t.Errorf("without options: error %v, want one about Options.Progress", err)
 	}
 }
 
-func TestStartProverEndsWithItsContext(t *testing.T) {
+func TestStartProverStopsAtTheDeadline(t *testing.T) {
 	t.Parallel()
-	cache, folder := t.TempDir(), source(t, silent)
+	cache, folder := t.TempDir(), source(t, neverReady)
 	if _, err := build(t.Context(), folder, cache, io.Discard); err != nil {
 		t.Fatal(err)
 	}
@@ -78,13 +78,13 @@ func TestStartProverEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	_, err := StartProver(ctx, Options{Progress: io.Discard, Source: folder, Cache: cache})
 	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a program that is never ready: error %v, want the deadline's", err)
+		t.Errorf("a program that is never ready: error %v, want deadline exceeded", err)
 	}
 }
 
-func TestProveReportsThatTheProgramDied(t *testing.T) {
+func TestProveReportsAnExitedProgram(t *testing.T) {
 	t.Parallel()
-	p, err := StartProver(t.Context(), Options{Progress: io.Discard, Source: source(t, dying), Cache: t.TempDir()})
+	p, err := StartProver(t.Context(), Options{Progress: io.Discard, Source: source(t, exitsWhenReady), Cache: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,10 +98,10 @@ func TestProveReportsThatTheProgramDied(t *testing.T) {
 	}
 }
 
-func TestBuildIsNeverStale(t *testing.T) {
+func TestBuildCompilesChangedSources(t *testing.T) {
 	t.Parallel()
-	cache, folder := t.TempDir(), source(t, silent)
-	built := func() (program string, compiled bool) {
+	cache, folder := t.TempDir(), source(t, neverReady)
+	buildProgram := func() (program string, compiled bool) {
 		var progress strings.Builder
 		program, err := build(t.Context(), folder, cache, &progress)
 		if err != nil {
@@ -109,14 +109,14 @@ func TestBuildIsNeverStale(t *testing.T) {
 		}
 		return program, progress.Len() > 0
 	}
-	first, compiled := built()
+	first, compiled := buildProgram()
 	if !compiled {
-		t.Error("an empty cache had a program")
+		t.Error("with an empty cache the program was not compiled")
 	}
 	put(t, filepath.Join(folder, "main_test.go"), "package main\n")
 	put(t, filepath.Join(folder, "README"), "words")
-	if again, compiled := built(); compiled || again != first {
-		t.Error("files that do not go into the program had it built again")
+	if again, compiled := buildProgram(); compiled || again != first {
+		t.Error("the program was compiled again after a change in a test and the README, want the cached program")
 	}
 	for _, path := range []string{"main.go", "inner/inner.go", "go.mod"} {
 		before, err := os.ReadFile(filepath.Join(folder, path))
@@ -127,15 +127,15 @@ func TestBuildIsNeverStale(t *testing.T) {
 			before = []byte("package inner\n")
 		}
 		put(t, filepath.Join(folder, path), string(before)+"\n// changed\n")
-		changed, compiled := built()
+		changed, compiled := buildProgram()
 		if !compiled || changed == first {
-			t.Errorf("a change in %s did not have the program built", path)
+			t.Errorf("the program was not compiled after a change in %s", path)
 		}
 		first = changed
 	}
 }
 
-func TestLockKeepsOthersOut(t *testing.T) {
+func TestLockExcludesASecondLock(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	unlock, err := lock(t.Context(), folder)
@@ -145,12 +145,12 @@ func TestLockKeepsOthersOut(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := lock(ctx, folder); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a second lock: error %v, want the deadline's", err)
+		t.Errorf("a second lock: error %v, want deadline exceeded", err)
 	}
 	unlock()
 	unlock, err = lock(t.Context(), folder)
 	if err != nil {
-		t.Fatalf("after the first was released: %v", err)
+		t.Fatalf("lock after the first lock was released: error %v, want none", err)
 	}
 	unlock()
 }

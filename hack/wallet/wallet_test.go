@@ -43,8 +43,8 @@ func note(t *testing.T, amount uint64) wallet.Note {
 	return n
 }
 
-// pool returns leaves with the commitments of the notes after those of others, and locates the
-// notes.
+// pool returns leaves with the commitments of the notes after three other leaves, and sets the
+// notes' indices.
 func pool(t *testing.T, notes ...*wallet.Note) []fr.Element {
 	t.Helper()
 	leaves := []fr.Element{fr.NewElement(11), fr.NewElement(12), fr.NewElement(13)}
@@ -68,8 +68,8 @@ func witness(t *testing.T, s wallet.Spend) *wallet.Witness {
 	return w
 }
 
-// proves makes a proof, checks it with the relay's verifier and returns the public inputs as the
-// relay parses them.
+// proves makes a proof, checks it with the relay's verifier and returns the public inputs, parsed
+// as in the relay.
 func proves(t *testing.T, w *wallet.Witness) *shieldpool.PublicInputs {
 	t.Helper()
 	prover := wallettest.Prover(t)
@@ -78,10 +78,10 @@ func proves(t *testing.T, w *wallet.Witness) *shieldpool.PublicInputs {
 		t.Fatal(err)
 	}
 	if took <= 0 {
-		t.Errorf("the proof took %v", took)
+		t.Errorf("the proof took %v, want more than 0", took)
 	}
 	if !bytes.Equal(public[:], w.PublicInputs.Bytes()) {
-		t.Error("the prover's public inputs are not the witness'")
+		t.Error("the prover returned other public inputs than the witness has")
 	}
 	in, err := shieldpool.ParsePublicInputs(public[:])
 	if err != nil {
@@ -96,16 +96,16 @@ func proves(t *testing.T, w *wallet.Witness) *shieldpool.PublicInputs {
 		t.Fatal(err)
 	}
 	if hash := key.Hash(); hex.EncodeToString(hash[:]) != prover.KeySHA256 {
-		t.Error("the relay's hash of the verifying key is not the prover's")
+		t.Error("the relay and the prover have different hashes of the verifying key")
 	}
 	proof, err := groth16.ParseProof(proofBytes[:])
 	if err != nil {
 		t.Fatal(err)
 	}
 	signals := in.Signals()
-	sign, err := key.Verify(proof, signals[:])
-	if err != nil || sign != groth16.Plain {
-		t.Errorf("the relay's verifier: sign %v, error %v, want a plain proof that holds", sign, err)
+	encoding, err := key.Verify(proof, signals[:])
+	if err != nil || encoding != groth16.Plain {
+		t.Errorf("the relay's verifier: encoding %v, error %v; want a valid plain proof", encoding, err)
 	}
 	return in
 }
@@ -129,10 +129,10 @@ func TestDepositAndWithdrawal(t *testing.T) {
 		t.Errorf("the deposit's public inputs (-want +got):\n%s", diff)
 	}
 	if err := in.CheckNullifiers(); err != nil || !in.HasNullifier(0) || !in.HasNullifier(1) {
-		t.Errorf("inputs that hold nothing have no two nullifiers of their own: %v", err)
+		t.Errorf("the dummy inputs' nullifiers: error %v, want two different nullifiers", err)
 	}
 
-	// The deposit's two commitments are on the chain. A part of the deposit is withdrawn.
+	// The deposit's two commitments are now leaves. Withdraw a part of the deposit.
 	var leaves []fr.Element
 	for _, b := range in.Commitments {
 		leaf, err := merkle.FromBytes(b)
@@ -168,7 +168,7 @@ func TestDepositAndWithdrawal(t *testing.T) {
 	}
 }
 
-func TestASwapIsAWithdrawalForItsTerms(t *testing.T) {
+func TestASwapIsAWithdrawalThatBindsItsTerms(t *testing.T) {
 	t.Parallel()
 	mine := note(t, 100)
 	leaves := pool(t, &mine)
@@ -180,7 +180,7 @@ func TestASwapIsAWithdrawalForItsTerms(t *testing.T) {
 		t.Error("the proof does not bind the swap's terms")
 	}
 	if in.PublicAmount != -100 || !in.HasNullifier(0) {
-		t.Errorf("public amount %d, first nullifier %t; want -100 and one that names the swap's state", in.PublicAmount, in.HasNullifier(0))
+		t.Errorf("public amount %d, first nullifier %t; want -100 and true", in.PublicAmount, in.HasNullifier(0))
 	}
 }
 
@@ -189,13 +189,13 @@ func TestProverRefusesAWitnessThatBreaksARule(t *testing.T) {
 	mine := note(t, 100)
 	leaves := pool(t, &mine)
 	tests := map[string]func(*shieldpool.PublicInputs){
-		"another root":                func(in *shieldpool.PublicInputs) { in.Root[31] ^= 1 },
-		"a larger withdrawal":         func(in *shieldpool.PublicInputs) { in.PublicAmount-- },
-		"another recipient":           func(in *shieldpool.PublicInputs) { in.ExtDataHash[31] ^= 1 },
-		"another mint":                func(in *shieldpool.PublicInputs) { in.MintAddress[31] ^= 1 },
-		"a nullifier of another note": func(in *shieldpool.PublicInputs) { in.Nullifiers[0][31] ^= 1 },
-		"another commitment":          func(in *shieldpool.PublicInputs) { in.Commitments[1][31] ^= 1 },
-		"another chain note":          func(in *shieldpool.PublicInputs) { in.ChainNoteHash[31] ^= 1 },
+		"another root":                  func(in *shieldpool.PublicInputs) { in.Root[31] ^= 1 },
+		"a larger withdrawal":           func(in *shieldpool.PublicInputs) { in.PublicAmount-- },
+		"another recipient":             func(in *shieldpool.PublicInputs) { in.ExtDataHash[31] ^= 1 },
+		"another mint":                  func(in *shieldpool.PublicInputs) { in.MintAddress[31] ^= 1 },
+		"the nullifier of another note": func(in *shieldpool.PublicInputs) { in.Nullifiers[0][31] ^= 1 },
+		"another commitment":            func(in *shieldpool.PublicInputs) { in.Commitments[1][31] ^= 1 },
+		"another chain note":            func(in *shieldpool.PublicInputs) { in.ChainNoteHash[31] ^= 1 },
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -204,15 +204,15 @@ func TestProverRefusesAWitnessThatBreaksARule(t *testing.T) {
 			change(&w.PublicInputs)
 			_, _, _, err := wallettest.Prover(t).Prove(t.Context(), w)
 			if err == nil || !strings.Contains(err.Error(), "breaks a rule of the circuit") {
-				t.Errorf("error %v", err)
+				t.Errorf("error %v, want that the witness breaks a rule of the circuit", err)
 			}
 		})
 	}
 }
 
-func TestSpendRefusesImpossibleSpends(t *testing.T) {
+func TestWitnessRejectsInvalidSpends(t *testing.T) {
 	t.Parallel()
-	a, b, elsewhere := note(t, 70), note(t, 30), note(t, 30)
+	a, b, notInPool := note(t, 70), note(t, 30), note(t, 30)
 	leaves := pool(t, &a, &b)
 	foreign := note(t, 100)
 	foreign.Mint = fr.NewElement(8)
@@ -226,17 +226,17 @@ func TestSpendRefusesImpossibleSpends(t *testing.T) {
 		change func(*wallet.Spend)
 		want   string
 	}{
-		"three inputs":               {func(s *wallet.Spend) { s.Inputs = append(s.Inputs, b) }, "received 3 and 1"},
-		"three outputs":              {func(s *wallet.Spend) { s.Outputs = make([]wallet.Note, 3) }, "received 2 and 3"},
-		"the smallest public amount": {func(s *wallet.Spend) { s.PublicAmount = math.MinInt64 }, "smallest 64-bit integer"},
-		"no time":                    {func(s *wallet.Spend) { s.At = time.Time{} }, "set At"},
-		"an input of another mint":   {func(s *wallet.Spend) { s.Inputs[0] = foreign }, "input 0 is a note of another mint"},
-		"an output of another mint":  {func(s *wallet.Spend) { s.Outputs[0] = foreign }, "output 0 is a note of another mint"},
-		"an input that is nowhere":   {func(s *wallet.Spend) { s.Inputs[1] = elsewhere }, "input 1 is not at its index among the 5 leaves"},
-		"an index past the leaves":   {func(s *wallet.Spend) { s.Inputs[1].Index = math.MaxUint64 }, "input 1 is not at its index"},
-		"one note twice":             {func(s *wallet.Spend) { s.Inputs[1] = a }, "same note"},
-		"more out than in":           {func(s *wallet.Spend) { s.PublicAmount = -41 }, "must equal the outputs"},
-		"less out than in":           {func(s *wallet.Spend) { s.Outputs = nil }, "must equal the outputs"},
+		"three inputs":                     {func(s *wallet.Spend) { s.Inputs = append(s.Inputs, b) }, "received 3 and 1"},
+		"three outputs":                    {func(s *wallet.Spend) { s.Outputs = make([]wallet.Note, 3) }, "received 2 and 3"},
+		"the smallest public amount":       {func(s *wallet.Spend) { s.PublicAmount = math.MinInt64 }, "smallest 64-bit integer"},
+		"no time":                          {func(s *wallet.Spend) { s.At = time.Time{} }, "set At"},
+		"an input of another mint":         {func(s *wallet.Spend) { s.Inputs[0] = foreign }, "input 0 is a note of another mint"},
+		"an output of another mint":        {func(s *wallet.Spend) { s.Outputs[0] = foreign }, "output 0 is a note of another mint"},
+		"an input that is not in the pool": {func(s *wallet.Spend) { s.Inputs[1] = notInPool }, "input 1 is not at its index among the 5 leaves"},
+		"an index past the leaves":         {func(s *wallet.Spend) { s.Inputs[1].Index = math.MaxUint64 }, "input 1 is not at its index"},
+		"one note twice":                   {func(s *wallet.Spend) { s.Inputs[1] = a }, "same note"},
+		"more out than in":                 {func(s *wallet.Spend) { s.PublicAmount = -41 }, "must equal the outputs"},
+		"less out than in":                 {func(s *wallet.Spend) { s.Outputs = nil }, "must equal the outputs"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -251,14 +251,14 @@ func TestSpendRefusesImpossibleSpends(t *testing.T) {
 	}
 	s := valid()
 	if _, err := s.Witness(rand.Reader); err != nil {
-		t.Errorf("what all of these change is refused itself: %v", err)
+		t.Errorf("the unchanged spend is refused: %v", err)
 	}
 	broken := errors.New("no entropy")
 	if _, err := s.Witness(brokenReader{broken}); !errors.Is(err, broken) {
-		t.Errorf("a random source that fails: error %v", err)
+		t.Errorf("a random source that fails: error %v, want %v", err, broken)
 	}
-	if err := elsewhere.Locate(leaves); err == nil || !strings.Contains(err.Error(), "among the pool's 5 leaves") {
-		t.Errorf("a note that is nowhere was located: error %v", err)
+	if err := notInPool.Locate(leaves); err == nil || !strings.Contains(err.Error(), "among the pool's 5 leaves") {
+		t.Errorf("locate a note that is not in the pool: error %v, want that it is not among the leaves", err)
 	}
 }
 
@@ -266,7 +266,7 @@ type brokenReader struct{ err error }
 
 func (r brokenReader) Read([]byte) (int, error) { return 0, r.err }
 
-func TestNotesDiffer(t *testing.T) {
+func TestNewNotesAndTheirNullifiersDiffer(t *testing.T) {
 	t.Parallel()
 	a, b := note(t, 5), note(t, 5)
 	if a.Commitment() == b.Commitment() || a.OwnerKey() == b.OwnerKey() {
@@ -279,9 +279,9 @@ func TestNotesDiffer(t *testing.T) {
 	}
 }
 
-func TestProverServesManyAtOnceUntilItIsClosed(t *testing.T) {
+func TestProverServesConcurrentRequestsUntilItIsClosed(t *testing.T) {
 	t.Parallel()
-	wallettest.Prover(t) // puts program and keys into the cache
+	wallettest.Prover(t) // fills the cache with the program and the keys
 	prover, err := wallet.StartProver(t.Context(), wallet.Options{Progress: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestProverServesManyAtOnceUntilItIsClosed(t *testing.T) {
 		wait.Go(func() {
 			_, public, _, err := prover.Prove(t.Context(), w)
 			if err != nil || !bytes.Equal(public[:], w.PublicInputs.Bytes()) {
-				t.Errorf("amount %d: another's answer, or error %v", amount, err)
+				t.Errorf("amount %d: got the answer to another request, or error %v", amount, err)
 			}
 		})
 	}
@@ -306,6 +306,6 @@ func TestProverServesManyAtOnceUntilItIsClosed(t *testing.T) {
 	}
 	w := witness(t, wallet.Spend{Mint: mint(t), At: noon})
 	if _, _, _, err := prover.Prove(t.Context(), w); err == nil || !strings.Contains(err.Error(), "start a new prover") {
-		t.Errorf("prove after close: error %v", err)
+		t.Errorf("prove after close: error %v, want that the program has stopped", err)
 	}
 }

@@ -6,8 +6,8 @@
 //
 //	func TestMain(m *testing.M) { apiservertest.Main(m) }
 //
-// With -short there is no server, and the tests that ask for one are skipped.
-// Without it, these tests fail if the server does not start.
+// With -short there is no server, and the tests that need a server are skipped.
+// Without -short, these tests fail if the server does not start.
 package apiservertest
 
 import (
@@ -28,10 +28,10 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver"
 )
 
-// startTimeout covers the first build on two slow cores.
+// startTimeout is long enough for the first build on two slow cores.
 const startTimeout = 30 * time.Minute
 
-// shared is the server of the package's tests. The first test that asks for it starts it.
+// shared is the server of the package's tests. The first test that needs it starts it.
 var shared struct {
 	once   sync.Once
 	opts   apiserver.Options
@@ -43,8 +43,8 @@ var shared struct {
 // CRDs, and exits with their code.
 func Main(m *testing.M) { os.Exit(Run(m, apiserver.Options{})) }
 
-// Run is Main for a package with a TestMain of its own, or with options: it returns the
-// exit code. Options.Log is standard error by default.
+// Run is like Main, but takes options and returns the exit code. Options.Log is standard
+// error by default.
 func Run(m *testing.M, opts apiserver.Options) int {
 	if opts.Log == nil {
 		opts.Log = os.Stderr
@@ -60,7 +60,7 @@ func Run(m *testing.M, opts apiserver.Options) int {
 	return code
 }
 
-// Start starts a server for this test alone, which may stop it.
+// Start starts a server for this test alone. The test may stop it.
 func Start(t testing.TB, opts apiserver.Options) *apiserver.Server {
 	t.Helper()
 	skipShort(t)
@@ -82,12 +82,11 @@ func Start(t testing.TB, opts apiserver.Options) *apiserver.Server {
 func skipShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it needs an API server, which -short does without")
+		t.Skip("the test needs an API server, which -short does not start")
 	}
 }
 
-// Server is the package's server, for users other than the administrator and for
-// more CRDs.
+// Server returns the package's server, with which tests make users and install CRDs.
 func Server(t testing.TB) *apiserver.Server {
 	t.Helper()
 	skipShort(t)
@@ -102,7 +101,7 @@ func Server(t testing.TB) *apiserver.Server {
 	return shared.server
 }
 
-// Config is the administrator's configuration for the package's server.
+// Config returns the administrator's configuration for the package's server.
 func Config(t testing.TB) *rest.Config {
 	t.Helper()
 	config, err := Server(t).Config()
@@ -113,15 +112,15 @@ func Config(t testing.TB) *rest.Config {
 }
 
 // Namespace makes a namespace for this test on the package's server and returns its
-// name. Like a hardened cluster it accepts only pods that meet the restricted Pod
-// Security Standard. It stays until the server ends, because no controller empties
-// namespaces here.
+// name. Like a hardened cluster, the namespace accepts only pods that meet the restricted
+// Pod Security Standard. It exists until the server ends, because no controller deletes
+// the contents of namespaces here.
 func Namespace(t testing.TB) string {
 	t.Helper()
 	return NamespaceOn(t, Config(t))
 }
 
-// NamespaceOn is Namespace for the server of that configuration.
+// NamespaceOn is like Namespace, on the server of a configuration.
 func NamespaceOn(t testing.TB, config *rest.Config) string {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
@@ -138,9 +137,9 @@ func NamespaceOn(t testing.TB, config *rest.Config) string {
 	return made.Name
 }
 
-// ForeignCRD is a definition of another project's namespaced resource, such as a
-// PodMonitor, that accepts any spec and status. It shows which objects are applied, but
-// not whether that project would accept them.
+// ForeignCRD returns a CRD for another project's namespaced resource, such as PodMonitor,
+// which accepts any spec and status. Tests can check which objects are applied, but not
+// whether the project's real CRD would accept them.
 func ForeignCRD(kind schema.GroupVersionKind, plural string) *apiextensionsv1.CustomResourceDefinition {
 	open := apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)}
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + kind.Group}}

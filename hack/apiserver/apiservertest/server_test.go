@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,7 +31,7 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
-// abandonVariable makes the test binary start a server and wait for its death.
+// abandonVariable makes the test binary start a server and wait until it is killed.
 const abandonVariable = "RELAYPOOL_TEST_ABANDON"
 
 func TestMain(m *testing.M) {
@@ -42,6 +41,7 @@ func TestMain(m *testing.M) {
 	apiservertest.Main(m)
 }
 
+// abandon starts a server, prints its folder and never stops it.
 func abandon() {
 	server, err := apiserver.Start(context.Background(), apiserver.Options{})
 	if err != nil {
@@ -52,8 +52,8 @@ func abandon() {
 	select {}
 }
 
-// A killed test cannot stop its server, for example after its timeout.
-func TestAKilledTestLeavesNothing(t *testing.T) {
+// A test that is killed, for example after its timeout, cannot stop its server.
+func TestServerOfAKilledProcessIsStoppedAndRemoved(t *testing.T) {
 	t.Parallel()
 	executable, err := os.Executable()
 	if err != nil {
@@ -77,13 +77,13 @@ func TestAKilledTestLeavesNothing(t *testing.T) {
 	pids := serverPIDs(t, dir)
 	for _, pid := range pids {
 		if err := syscall.Kill(pid, 0); err != nil {
-			t.Errorf("process %d: %v, expected that it runs", pid, err)
+			t.Errorf("signal process %d: error %v, want that it runs", pid, err)
 		}
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // killed, as it says
+	_ = cmd.Wait() // reports the kill
 	eventually(t, func(context.Context) error {
 		for _, pid := range pids {
 			if err := syscall.Kill(pid, 0); err == nil {
@@ -91,13 +91,13 @@ func TestAKilledTestLeavesNothing(t *testing.T) {
 			}
 		}
 		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("the folder: %w, expected that it is gone", err)
+			return fmt.Errorf("stat the folder: error %w, want that it does not exist", err)
 		}
 		return nil
 	})
 }
 
-// serverPIDs are the processes of etcd and the API server in a folder.
+// serverPIDs returns the process ids of a server's etcd and API server.
 func serverPIDs(t *testing.T, dir string) []int {
 	t.Helper()
 	var pids []int
@@ -124,7 +124,7 @@ func clientset(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 	return cs
 }
 
-// eventually polls until done returns nothing, or fails with what it returned.
+// eventually calls done until it returns no error, or fails the test with the last error.
 func eventually(t *testing.T, done func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -136,7 +136,7 @@ func eventually(t *testing.T, done func(context.Context) error) {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("gave up waiting: %v", err)
+			t.Fatalf("after a minute: %v", err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -162,8 +162,8 @@ func TestRBACIsEnforced(t *testing.T) {
 		config  *rest.Config
 		subject rbacv1.Subject
 	}{
-		"a user by certificate, in a group":    {byCertificate, rbacv1.Subject{Kind: "Group", Name: "developers", APIGroup: rbacv1.GroupName}},
-		"a service account by requested token": {byToken, rbacv1.Subject{Kind: "ServiceAccount", Name: "operator", Namespace: namespace}},
+		"a user with a certificate, in a group":    {byCertificate, rbacv1.Subject{Kind: "Group", Name: "developers", APIGroup: rbacv1.GroupName}},
+		"a service account with a requested token": {byToken, rbacv1.Subject{Kind: "ServiceAccount", Name: "operator", Namespace: namespace}},
 	}
 	role := &rbacv1.Role{
 		ObjectMeta: metav1.ObjectMeta{Name: "reader"},
@@ -181,7 +181,7 @@ func TestRBACIsEnforced(t *testing.T) {
 				return err
 			}
 			if err := list(t.Context()); !apierrors.IsForbidden(err) {
-				t.Fatalf("before the binding the error is %v, expected forbidden", err)
+				t.Fatalf("list without a role binding: error %v, want forbidden", err)
 			}
 			binding := &rbacv1.RoleBinding{
 				ObjectMeta: metav1.ObjectMeta{GenerateName: "reader-"},
@@ -193,7 +193,7 @@ func TestRBACIsEnforced(t *testing.T) {
 			}
 			eventually(t, list)
 			if _, err := cs.CoreV1().Secrets(namespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-				t.Errorf("what the role does not name gives %v, expected forbidden", err)
+				t.Errorf("list Secrets, which are not in the role: error %v, want forbidden", err)
 			}
 		})
 	}
@@ -203,22 +203,22 @@ func TestTokenOfAMissingServiceAccountIsAnError(t *testing.T) {
 	t.Parallel()
 	_, err := apiservertest.Server(t).ServiceAccount(t.Context(), apiservertest.Namespace(t), "nobody")
 	if !apierrors.IsNotFound(err) {
-		t.Errorf("the error is %v, expected not found", err)
+		t.Errorf("error %v, want not found", err)
 	}
 }
 
-func TestNamespaceTakesOnlyRestrictedPods(t *testing.T) {
+func TestNamespaceAcceptsOnlyRestrictedPods(t *testing.T) {
 	t.Parallel()
 	namespace := apiservertest.Namespace(t)
 	pods := clientset(t, apiservertest.Config(t)).CoreV1().Pods(namespace)
 	if _, err := pods.Create(t.Context(), restrictedPod("restricted"), metav1.CreateOptions{}); err != nil {
-		t.Errorf("a restricted pod: %v", err)
+		t.Errorf("create a restricted pod: %v", err)
 	}
 	root := restrictedPod("root")
 	root.Spec.SecurityContext.RunAsNonRoot = new(false)
 	_, err := pods.Create(t.Context(), root, metav1.CreateOptions{})
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "runAsNonRoot") {
-		t.Errorf("a pod as root: the error is %v, expected PodSecurity's", err)
+		t.Errorf("create a pod that may run as root: error %v, want forbidden by PodSecurity", err)
 	}
 }
 
@@ -242,7 +242,7 @@ func restrictedSpec() corev1.PodSpec {
 	}
 }
 
-func TestAnInstalledKindIsServedAndReplaced(t *testing.T) {
+func TestInstallServesAndReplacesACRD(t *testing.T) {
 	t.Parallel()
 	kind := schema.GroupVersionKind{Group: "monitoring.example", Version: "v1", Kind: "PodMonitor"}
 	crd := apiservertest.ForeignCRD(kind, "podmonitors")
@@ -259,19 +259,19 @@ func TestAnInstalledKindIsServedAndReplaced(t *testing.T) {
 		return cl.Create(t.Context(), object)
 	}
 	if err := create(); !meta.IsNoMatchError(err) {
-		t.Fatalf("before the CRD is there the error is %v, expected no match", err)
+		t.Fatalf("create an object before its CRD: error %v, want no match", err)
 	}
-	for range 2 { // the second call replaces
+	for range 2 { // the second call replaces the CRD
 		if err := apiservertest.Server(t).Install(crd); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := create(); err != nil {
-		t.Fatalf("with the CRD: %v", err)
+		t.Fatalf("create an object after its CRD: %v", err)
 	}
 }
 
-func TestControllers(t *testing.T) {
+func TestControllersMakeAndDeleteObjects(t *testing.T) {
 	t.Parallel()
 	server := apiservertest.Start(t, apiserver.Options{Controllers: []string{
 		"deployment-controller", "replicaset-controller", "job-controller", "garbage-collector-controller", "namespace-controller",
@@ -320,12 +320,12 @@ func TestControllers(t *testing.T) {
 func havePods(ctx context.Context, cs *kubernetes.Clientset, namespace string, want int) error {
 	pods, err := cs.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err == nil && len(pods.Items) != want {
-		err = errors.New("another number of pods: " + cmp.Diff(want, len(pods.Items)))
+		err = fmt.Errorf("the namespace has %d pods, want %d", len(pods.Items), want)
 	}
 	return err
 }
 
-func TestStoppedServerLeavesNothing(t *testing.T) {
+func TestStopDeletesTheServersFolder(t *testing.T) {
 	t.Parallel()
 	server, err := apiserver.Start(t.Context(), apiserver.Options{})
 	if err != nil {
@@ -338,6 +338,6 @@ func TestStoppedServerLeavesNothing(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the folder: %v, expected that it is gone", err)
+		t.Errorf("stat the folder: error %v, want that it does not exist", err)
 	}
 }

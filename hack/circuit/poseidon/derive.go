@@ -10,7 +10,7 @@ const (
 	fullRounds = 8
 	// stateBits is the size of the generator's state in bits.
 	stateBits = 80
-	// warmUp is the number of first bits of the generator that are discarded.
+	// warmUp is the number of the generator's first bits, which are discarded.
 	warmUp = 160
 )
 
@@ -20,8 +20,8 @@ type permutation struct {
 	mds                    []*big.Int // width², by rows
 }
 
-// derive computes the constants as generate_parameters_grain.sage does, the reference
-// implementation of the Poseidon paper. circomlib has the same constants.
+// derive computes the same constants as generate_parameters_grain.sage, the reference
+// implementation of the Poseidon paper. circomlib has them too.
 func derive(width, partial int) *permutation {
 	p := &permutation{width: width, rounds: fullRounds + partial, partial: partial}
 	g := newGenerator(width, partial)
@@ -30,8 +30,8 @@ func derive(width, partial int) *permutation {
 			p.constants = append(p.constants, v)
 		}
 	}
-	// mds is a Cauchy matrix: 1/(x+y) for each x of the first half of the numbers and each y of the
-	// second. The reference draws anew when numbers are equal. For these widths they all differ.
+	// mds is a Cauchy matrix: 1/(x+y) for each x in the first half of the numbers and each y in the
+	// second half. The reference draws new numbers if two are equal. For these widths all differ.
 	numbers := make([]*big.Int, 2*width)
 	for i := range numbers {
 		numbers[i] = g.number()
@@ -47,13 +47,13 @@ func derive(width, partial int) *permutation {
 
 // generator is the self-shrinking Grain LFSR of the Poseidon paper.
 type generator struct {
-	bits [stateBits]byte // a ring buffer
+	bits [stateBits]byte // a circular buffer
 	next int             // the index of the oldest bit
 }
 
 // newGenerator initialises the state with the parameters of the constants, each in a fixed number
-// of bits: a prime field, the S-box x⁵, the bits of an element, the width, the full rounds and the
-// partial rounds. The remaining bits are ones.
+// of bits: the type of field (prime), the S-box (x⁵), the bits of an element, the width, the full
+// rounds and the partial rounds. The remaining bits are ones.
 func newGenerator(width, partial int) *generator {
 	g := &generator{}
 	i := 0
@@ -79,13 +79,13 @@ func (g *generator) step() byte {
 	return bit
 }
 
-// number returns a number with as many bits as a field element. It reads the generator's bits in
-// pairs and uses the second bit of a pair if the first bit is one.
+// number returns a number with the bits of a field element. It reads the generator's bits in
+// pairs, and uses the second bit of a pair only if the first bit is one.
 func (g *generator) number() *big.Int {
 	v := new(big.Int)
 	for n := 0; n < fr.Bits; {
-		counts, bit := g.step(), g.step()
-		if counts == 1 {
+		selected, bit := g.step(), g.step()
+		if selected == 1 {
 			v.Lsh(v, 1).SetBit(v, 0, uint(bit))
 			n++
 		}

@@ -1,5 +1,5 @@
-// Package poseidon is circom's Poseidon hash over BN254: as constraints of a gnark circuit, and
-// over plain field elements for witnesses.
+// Package poseidon is circom's Poseidon hash over BN254, as constraints of a gnark circuit and for
+// the field elements of witnesses.
 package poseidon
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/consensys/gnark/frontend"
 )
 
-// Hasher hashes two, three or four values. Make it with New.
+// Hasher hashes two, three or four values. New makes a Hasher.
 type Hasher struct {
 	permutations map[int]*permutation
 }
@@ -19,7 +19,7 @@ func New() *Hasher {
 	return &Hasher{permutations: map[int]*permutation{3: derive(3, 57), 4: derive(4, 56), 5: derive(5, 60)}}
 }
 
-func (h *Hasher) width(inputs int) *permutation {
+func (h *Hasher) permutation(inputs int) *permutation {
 	p, ok := h.permutations[inputs+1]
 	if !ok {
 		panic(fmt.Sprintf("poseidon: want two to four inputs, received %d", inputs))
@@ -31,11 +31,11 @@ func (p *permutation) isFull(round int) bool {
 	return round < fullRounds/2 || round >= fullRounds/2+p.partial
 }
 
-// Constrain returns the hash of the inputs inside a circuit. It adds 240 constraints for two
-// inputs, 261 for three and 297 for four: three for each S-box. Sums and the matrix are linear and
-// add none.
+// Constrain returns the hash of the inputs inside a circuit. It adds three constraints for each
+// S-box: 240 constraints for two inputs, 261 for three and 297 for four. Sums and the matrix are
+// linear and add no constraints.
 func (h *Hasher) Constrain(api frontend.API, inputs ...frontend.Variable) frontend.Variable {
-	p := h.width(len(inputs))
+	p := h.permutation(len(inputs))
 	state := append([]frontend.Variable{0}, inputs...)
 	for r := range p.rounds {
 		for i := range state {
@@ -64,7 +64,7 @@ func (p *permutation) mix(api frontend.API, state []frontend.Variable) []fronten
 
 // Sum returns the hash of two, three or four field elements.
 func (h *Hasher) Sum(inputs ...fr.Element) fr.Element {
-	p := h.width(len(inputs))
+	p := h.permutation(len(inputs))
 	state := append(make([]fr.Element, 1), inputs...)
 	for r := range p.rounds {
 		mixed := make([]fr.Element, p.width)

@@ -27,7 +27,7 @@ func TestSumMatchesCircomlib(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(vectors.Poseidon) == 0 {
-		t.Fatal("the file holds no vectors")
+		t.Fatal("testdata/poseidon_tree.json has no vectors")
 	}
 	hash := New()
 	for _, v := range vectors.Poseidon {
@@ -47,8 +47,8 @@ func TestSumMatchesCircomlib(t *testing.T) {
 	}
 }
 
-// TestVectorsDependOnEveryConstant checks that the vectors of TestSumMatchesCircomlib would find a
-// changed constant.
+// TestVectorsDependOnEveryConstant checks that TestSumMatchesCircomlib would detect any changed
+// constant.
 func TestVectorsDependOnEveryConstant(t *testing.T) {
 	t.Parallel()
 	hash := New()
@@ -57,12 +57,12 @@ func TestVectorsDependOnEveryConstant(t *testing.T) {
 		for i := range width - 1 {
 			in = append(in, fr.NewElement(uint64(i+1))) // the inputs of the vectors
 		}
-		right := hash.Sum(in...)
+		want := hash.Sum(in...)
 		for name, constants := range map[string][]*big.Int{"constants": p.constants, "mds": p.mds} {
 			for i, constant := range constants {
 				constants[i] = new(big.Int).Lsh(constant, 1)
-				if hash.Sum(in...) == right {
-					t.Errorf("%d inputs: the hash is the same with another %s[%d]", len(in), name, i)
+				if hash.Sum(in...) == want {
+					t.Errorf("%d inputs: the hash is the same after a change of %s[%d]", len(in), name, i)
 				}
 				constants[i] = constant
 			}

@@ -14,8 +14,8 @@ type (
 	point2 [3][2]string
 )
 
-// verificationKey is snarkjs' verification_key.json. It leaves out vk_alphabeta_12, which follows
-// from alpha and beta.
+// verificationKey is snarkjs' verification_key.json without vk_alphabeta_12, which follows from
+// alpha and beta.
 type verificationKey struct {
 	Protocol string   `json:"protocol"`
 	Curve    string   `json:"curve"`

@@ -22,7 +22,7 @@ import (
 
 const keysFile = "keys.bin"
 
-var errDamaged = errors.New("its checksum does not match")
+var errDamaged = errors.New("the checksum does not match")
 
 // Keys are the compiled circuit, its proving key and its verifying key.
 type Keys struct {
@@ -44,9 +44,8 @@ func Compile() (*cs.R1CS, error) {
 	return circuit, nil
 }
 
-// Load returns the keys of the transaction circuit for Seed. It reads them from the folder cache.
-// If they are missing or damaged there, it makes and stores them. It reports slow steps to
-// progress.
+// Load reads the keys of the transaction circuit for Seed from the folder cache. If they are
+// missing or damaged there, it makes and stores them. It reports slow steps to progress.
 func Load(cache string, progress io.Writer) (*Keys, error) {
 	circuit, err := Compile()
 	if err != nil {
@@ -79,7 +78,7 @@ func Load(cache string, progress io.Writer) (*Keys, error) {
 }
 
 // Make runs the set-up for a circuit. The same circuit and seed give the same keys on every
-// machine. While Make runs, it replaces crypto/rand.Reader, so that no other goroutine may use it.
+// machine. Make replaces crypto/rand.Reader while it runs: no other goroutine may use it then.
 func Make(circuit *cs.R1CS, seed string) (*Keys, error) {
 	trapdoor, err := DeriveTrapdoor(seed)
 	if err != nil {
@@ -102,8 +101,8 @@ func cacheName(circuit *cs.R1CS) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// read returns the keys of a file. The file has the verifying key and the proving key, after the
-// sha256 of both.
+// read returns the keys of a file. The file has the sha256 of its remaining content, the verifying
+// key and the proving key.
 func read(path string) (*Keys, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -118,7 +117,7 @@ func read(path string) (*Keys, error) {
 	}
 	keys := &Keys{Proving: new(groth16.ProvingKey), Verifying: new(groth16.VerifyingKey)}
 	r := bytes.NewReader(body)
-	// The unsafe reads do not check the points. The checksum covers them.
+	// The unsafe reads do not check the points, because the checksum covers them.
 	if _, err := keys.Verifying.UnsafeReadFrom(r); err != nil {
 		return nil, fmt.Errorf("read verifying key: %w", err)
 	}
@@ -128,7 +127,8 @@ func read(path string) (*Keys, error) {
 	return keys, nil
 }
 
-// write writes a temporary file and renames it, so that no process reads an incomplete file.
+// write writes the keys to a temporary file and renames it, so that no process reads an incomplete
+// file.
 func write(path string, keys *Keys) error {
 	var body bytes.Buffer
 	if _, err := keys.Verifying.WriteRawTo(&body); err != nil {

@@ -18,11 +18,11 @@ import (
 	"github.com/relaypool/relaypool/hack/circuit/transaction/transactiontest"
 )
 
-// wantKey is the hash of the development key that the relay has.
+// wantKey is the hash of the development key in the relay.
 const wantKey = "d58edc9120ff01466120c4e6a494420c33009abcf7b5c2f9d1ba38ad41ecae33"
 
 func TestMain(m *testing.M) {
-	logger.Disable() // gnark's logger, whose lines would hide those of the tests
+	logger.Disable() // gnark's log lines would hide the tests' output
 	os.Exit(m.Run())
 }
 
@@ -39,14 +39,14 @@ func TestKeys(t *testing.T) {
 		return keys, progress.String()
 	}
 
-	made, said := load(t)
-	if !strings.Contains(said, "making them") {
-		t.Errorf("with an empty cache it said %q", said)
+	made, progress := load(t)
+	if !strings.Contains(progress, "making them") {
+		t.Errorf("with an empty cache Load reports %q, want that it makes the keys", progress)
 	}
-	t.Run("the verifying key is the published one", func(t *testing.T) {
+	t.Run("the verifying key is the published key", func(t *testing.T) {
 		hash := Hash(made.Verifying)
 		if got := hex.EncodeToString(hash[:]); got != wantKey {
-			t.Errorf("hash %s, want %s: the circuit, the seed or gnark changed, and with it the key that the relay knows", got, wantKey)
+			t.Errorf("hash %s, want %s: the circuit, the seed or gnark changed, so that the relay has another key", got, wantKey)
 		}
 		got, err := SnarkJS(made.Verifying)
 		if err != nil {
@@ -57,31 +57,31 @@ func TestKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(got, want) {
-			t.Error("hack/circuit/verification_key.json is stale: write it anew with go run . vk")
+			t.Error("hack/circuit/verification_key.json is stale: rewrite it with go run . vk")
 		}
 	})
-	t.Run("the cached keys prove", func(t *testing.T) {
-		cached, said := load(t)
-		if said != "" {
-			t.Errorf("with a full cache it said %q", said)
+	t.Run("the cached keys make valid proofs", func(t *testing.T) {
+		cached, progress := load(t)
+		if progress != "" {
+			t.Errorf("with cached keys Load reports %q, want nothing", progress)
 		}
 		proveAndVerify(t, cached, made.Verifying)
 	})
 	t.Run("damaged keys are made again", func(t *testing.T) {
 		paths, err := filepath.Glob(filepath.Join(cache, "*", "*"))
 		if err != nil || len(paths) != 1 {
-			t.Fatalf("the cache holds %d files (error %v), want one", len(paths), err)
+			t.Fatalf("the cache has %d files, error %v; want 1 file", len(paths), err)
 		}
 		whole, err := os.ReadFile(paths[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, content := range map[string][]byte{"empty": {}, "cut short": whole[:len(whole)-1]} {
+		for name, content := range map[string][]byte{"empty": {}, "truncated": whole[:len(whole)-1]} {
 			if err := os.WriteFile(paths[0], content, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := read(paths[0]); err == nil {
-				t.Errorf("%s: the file was read", name)
+				t.Errorf("an %s file was read without an error", name)
 			}
 		}
 		flipped := bytes.Clone(whole)
@@ -89,15 +89,15 @@ func TestKeys(t *testing.T) {
 		if err := os.WriteFile(paths[0], flipped, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, said := load(t); !strings.Contains(said, "unusable") || !strings.Contains(said, "making them again") {
-			t.Errorf("it said %q", said)
+		if _, progress := load(t); !strings.Contains(progress, "unusable") || !strings.Contains(progress, "making them again") {
+			t.Errorf("with a damaged file Load reports %q, want that it makes the keys again", progress)
 		}
 		again, err := os.ReadFile(paths[0])
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(again, whole) {
-			t.Error("a second set-up made other keys")
+			t.Error("the second set-up made other keys, want the same")
 		}
 	})
 }
@@ -127,12 +127,12 @@ func proveAndVerify(t *testing.T, keys *Keys, vk *groth16.VerifyingKey) {
 		t.Fatalf("public witness is a %T", full.Vector())
 	}
 	if err := groth16.Verify(&proof, vk, public); err != nil {
-		t.Errorf("the proof: %v", err)
+		t.Errorf("verify the proof: %v", err)
 	}
 	one := fr.One()
 	public[3].Add(&public[3], &one)
 	if err := groth16.Verify(&proof, vk, public); err == nil {
-		t.Error("the proof holds for another mint")
+		t.Error("the proof is valid for another mint")
 	}
 
 	w.PublicAmount = "-61"
@@ -141,7 +141,7 @@ func proveAndVerify(t *testing.T, keys *Keys, vk *groth16.VerifyingKey) {
 	}
 	_, err = keys.Prove(assignment)
 	if err == nil || !strings.Contains(err.Error(), "breaks a rule of the circuit") {
-		t.Errorf("a withdrawal of too much: error %v", err)
+		t.Errorf("a withdrawal above the balance: error %v, want that it breaks a rule of the circuit", err)
 	}
 }
 
@@ -156,7 +156,7 @@ func decode(proof *groth16.Proof, wire [ProofSize]byte) error {
 	return err
 }
 
-func TestCheckRefusesKeysOfOtherSecrets(t *testing.T) {
+func TestCheckRejectsKeysOfOtherSecrets(t *testing.T) {
 	circuit, err := Compile()
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestCheckRefusesKeysOfOtherSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	right, err := DeriveTrapdoor("another seed")
+	trapdoor, err := DeriveTrapdoor("another seed")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,11 +177,11 @@ func TestCheckRefusesKeysOfOtherSecrets(t *testing.T) {
 		"gamma": func(d *Trapdoor) *fr.Element { return &d.Gamma },
 		"delta": func(d *Trapdoor) *fr.Element { return &d.Delta },
 	} {
-		wrong := right
+		wrong := trapdoor
 		e := secret(&wrong)
 		e.Add(e, &one)
 		if check(keys.Proving, keys.Verifying, wrong) == nil {
-			t.Errorf("keys of another %s pass", name)
+			t.Errorf("check accepts keys with another %s, want an error", name)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package setup makes and stores the Groth16 keys of the development circuit. The keys come from a
 // published seed, so that everybody who builds the circuit has the same verifying key. With the
-// seed anybody can forge proofs under this key, so it is for development only.
+// seed anybody can forge proofs for this key, so it is for development only.
 package setup
 
 import (
@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	// Seed is published on purpose: with it anybody can forge any proof under the keys.
+	// Seed is published on purpose: with it anybody can forge any proof for the keys.
 	Seed = "relaypool: Groth16 set-up from a published seed, for development only, never for value"
 
 	// trapdoorDomain is the domain separation tag of DeriveTrapdoor.
 	trapdoorDomain = "relaypool/hack/circuit/setup/v1"
 )
 
-// Trapdoor is the secrets of the set-up from which the keys are computed. A real ceremony destroys
-// them.
+// Trapdoor has the secrets of the set-up, from which the keys are computed. A real ceremony
+// destroys them.
 type Trapdoor struct {
 	Tau, Alpha, Beta, Gamma, Delta fr.Element
 }
 
 // DeriveTrapdoor derives the five secrets of a seed, in the order of the struct, by hash_to_field
-// of RFC 9380 (expand_message_xmd, SHA-256, 48 bytes an element) with trapdoorDomain as the tag.
-// The main module's hack/wallet/simulator derives the same secrets to simulate proofs. It refuses a
-// verifying key that does not come from them.
+// of RFC 9380 (expand_message_xmd, SHA-256, 48 bytes per element) with trapdoorDomain as the tag.
+// The main module's hack/wallet/simulator derives the same secrets to simulate proofs, and refuses
+// a verifying key of other secrets.
 func DeriveTrapdoor(seed string) (Trapdoor, error) {
 	e, err := fr.Hash([]byte(seed), []byte(trapdoorDomain), 5)
 	if err != nil {
@@ -45,9 +45,9 @@ func DeriveTrapdoor(seed string) (Trapdoor, error) {
 }
 
 // generate runs gnark's set-up with the secrets of a trapdoor. gnark has no parameter for the
-// secrets and draws them from crypto/rand. generate therefore replaces crypto/rand.Reader by one
-// that returns the secrets first. This depends on the order in which gnark draws and on how it
-// reads a field element from random bytes. If either changes, check fails.
+// secrets and draws them from crypto/rand. generate therefore replaces crypto/rand.Reader by a
+// reader that returns the secrets first. This depends on the order in which gnark draws and on how
+// it reads a field element from random bytes. If either changes, check fails.
 func generate(circuit *cs.R1CS, t Trapdoor) (*groth16.ProvingKey, *groth16.VerifyingKey, error) {
 	var drawn bytes.Buffer
 	for _, e := range []fr.Element{t.Tau, t.Alpha, t.Beta, t.Gamma, t.Delta} {
@@ -69,8 +69,8 @@ func generate(circuit *cs.R1CS, t Trapdoor) (*groth16.ProvingKey, *groth16.Verif
 	return &pk, &vk, nil
 }
 
-// withRandom runs f with r in place of crypto/rand.Reader. Meanwhile no other goroutine may draw
-// from crypto/rand.Reader.
+// withRandom runs f with r in place of crypto/rand.Reader. No other goroutine may use
+// crypto/rand.Reader meanwhile.
 func withRandom(r io.Reader, f func() error) error {
 	saved := rand.Reader
 	rand.Reader = r
@@ -78,7 +78,7 @@ func withRandom(r io.Reader, f func() error) error {
 	return f()
 }
 
-// check compares one point of the keys for each secret with the point that the secret gives.
+// check compares one point of the keys for each secret with the point computed from the secret.
 func check(pk *groth16.ProvingKey, vk *groth16.VerifyingKey, t Trapdoor) error {
 	// The first point of Z is (tau^n − 1)/delta for the domain's n points.
 	var z, one fr.Element
@@ -91,7 +91,7 @@ func check(pk *groth16.ProvingKey, vk *groth16.VerifyingKey, t Trapdoor) error {
 		vk.G2.Gamma == g2(&t.Gamma) &&
 		vk.G2.Delta == g2(&t.Delta)
 	if !same {
-		return errors.New("set up the circuit: the keys are not those of the seed: this version of gnark draws its secrets otherwise, adapt hack/circuit/setup")
+		return errors.New("set up the circuit: the keys do not come from the seed: this version of gnark draws its secrets differently, so adapt hack/circuit/setup")
 	}
 	return nil
 }

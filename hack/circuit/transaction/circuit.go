@@ -1,6 +1,6 @@
 // Package transaction is the shielded pool's transaction as a circuit. It has two inputs, two
-// outputs and a tree of height 32. The nine public signals are those of
-// docs/engineering/protocol.md, "Bytes", the hashes those of "Hash and tree".
+// outputs and a tree of height 32. docs/engineering/protocol.md describes the nine public signals
+// ("Bytes") and the hashes ("Hash and tree").
 package transaction
 
 import (
@@ -14,7 +14,7 @@ import (
 const (
 	// Height is the number of levels between a leaf and the root.
 	Height = 32
-	// Slots is the number of inputs, and of outputs, of a transaction.
+	// Slots is the number of inputs and the number of outputs of a transaction.
 	Slots = 2
 
 	amountBits    = 64
@@ -76,8 +76,8 @@ func (c *Circuit) Define(api frontend.API) error {
 		api.AssertIsEqual(c.Commitments[i], c.Outputs[i].define(api, hash, c.MintAddress))
 		balance = api.Sub(balance, c.Outputs[i].Amount)
 	}
-	// The absolute value of each of the five terms is below 2^64, so that their sum is zero modulo
-	// the field's order only if it is zero.
+	// The absolute value of each of the five terms is below 2^64. Their sum can therefore be zero
+	// modulo the field's order only if it is zero.
 	api.AssertIsEqual(balance, 0)
 
 	bothUsed := api.Mul(c.Inputs[0].Used, c.Inputs[1].Used)
@@ -121,8 +121,8 @@ func (c *Circuit) chainNote(api frontend.API, hash *poseidon.Hasher) frontend.Va
 	return hash.Constrain(api, chainNoteTag, chainNoteVersion, value, moment)
 }
 
-// rangeCheckSigned requires −2^63 < v < 2^63. The program refuses −2^63, whose negation does not
-// fit in 64 bits, and so does the circuit.
+// rangeCheckSigned requires −2^63 < v < 2^63. Like the pool program, it refuses −2^63, whose
+// negation does not fit in 64 bits.
 func rangeCheckSigned(api frontend.API, v frontend.Variable) {
 	offset := new(big.Int).Lsh(big.NewInt(1), amountBits-1)
 	shifted := api.Add(v, offset)

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	logger.Disable() // gnark's logger, whose lines would hide those of the tests
+	logger.Disable() // gnark's log lines would hide the tests' output
 	os.Exit(m.Run())
 }
 
@@ -38,10 +38,10 @@ func satisfies(t *testing.T, circuit *cs.R1CS, w *transaction.Witness) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return solves(t, circuit, assignment)
+	return isSolved(t, circuit, assignment)
 }
 
-func solves(t *testing.T, circuit *cs.R1CS, assignment *transaction.Circuit) bool {
+func isSolved(t *testing.T, circuit *cs.R1CS, assignment *transaction.Circuit) bool {
 	t.Helper()
 	full, err := frontend.NewWitness(assignment, ecc.BN254.ScalarField())
 	if err != nil {
@@ -93,7 +93,7 @@ func TestCircuitAccepts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if !satisfies(t, circuit, witness(transactiontest.New(t))) {
-				t.Error("the circuit refuses it")
+				t.Error("the circuit refuses the witness")
 			}
 		})
 	}
@@ -110,8 +110,8 @@ func TestCircuitRejects(t *testing.T) {
 	minus := func(n int64) string { return new(big.Int).Sub(order, big.NewInt(n)).String() }
 	power := func(bit uint) string { return new(big.Int).Lsh(big.NewInt(1), bit).String() }
 
-	// Each test changes a withdrawal of 60 from a note of 100. After private the hashes are
-	// computed again, after public they are not, so that the change breaks only one rule.
+	// Each test changes a withdrawal of 60 from a note of 100. The hashes are computed again
+	// after the change private, but not after public. The change thus breaks only one rule.
 	tests := map[string]struct {
 		private, public func(*transaction.Witness)
 	}{
@@ -131,7 +131,7 @@ func TestCircuitRejects(t *testing.T) {
 		"outputs above the balance":             {private: func(w *transaction.Witness) { w.Outputs[0].Amount = "41" }},
 		"outputs below the balance":             {private: func(w *transaction.Witness) { w.Outputs[0].Amount = "39" }},
 		"a withdrawal above the balance":        {private: func(w *transaction.Witness) { w.PublicAmount = "-61" }},
-		"a deposit's sign on a withdrawal":      {private: func(w *transaction.Witness) { w.PublicAmount = "60" }},
+		"a positive amount for a withdrawal":    {private: func(w *transaction.Witness) { w.PublicAmount = "60" }},
 		"a negative output beside a larger one": {private: func(w *transaction.Witness) { w.Outputs[0].Amount, w.Outputs[1].Amount = "45", minus(5) }},
 		"an output of more than 64 bits": {private: func(w *transaction.Witness) {
 			w.Outputs[0].Amount, w.PublicAmount = power(64), plus(power(64), -100)
@@ -143,7 +143,7 @@ func TestCircuitRejects(t *testing.T) {
 		"another destination than the chain note's": {public: func(w *transaction.Witness) { w.ExtDataHash = plus(w.ExtDataHash, 1) }},
 		"a forged chain note":                       {public: func(w *transaction.Witness) { w.ChainNoteHash = plus(w.ChainNoteHash, 1) }},
 		"a time of more than 64 bits":               {private: func(w *transaction.Witness) { w.Timestamp = power(64) }},
-		"a chain note of a third commitment":        {private: func(w *transaction.Witness) { w.Which = "2" }},
+		"a chain note with a third commitment":      {private: func(w *transaction.Witness) { w.Which = "2" }},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -158,14 +158,14 @@ func TestCircuitRejects(t *testing.T) {
 				tc.public(w)
 			}
 			if satisfies(t, circuit, w) {
-				t.Error("the circuit accepts it")
+				t.Error("the circuit accepts the witness")
 			}
 		})
 	}
 }
 
-// TestCircuitRejectsAmountsOutOfRange uses its own notes and balances, so that only the range of an
-// amount is wrong.
+// In each of these transactions the inputs and outputs balance, and only one amount is out of
+// range.
 func TestCircuitRejectsAmountsOutOfRange(t *testing.T) {
 	t.Parallel()
 	circuit := compile(t)
@@ -189,24 +189,24 @@ func TestCircuitRejectsAmountsOutOfRange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if satisfies(t, circuit, witness(transactiontest.New(t))) {
-				t.Error("the circuit accepts it")
+				t.Error("the circuit accepts the witness")
 			}
 		})
 	}
 }
 
-func TestCircuitRejectsOneNoteTwice(t *testing.T) {
+func TestCircuitRejectsTheSameNoteTwice(t *testing.T) {
 	t.Parallel()
 	l := transactiontest.New(t)
 	note := l.Note(100)
 	if satisfies(t, compile(t), l.Spend([2]transaction.WitnessInput{note, note}, [2]uint64{200, 0}, 0)) {
-		t.Error("the circuit accepts it")
+		t.Error("the circuit accepts the witness")
 	}
 }
 
-// TestCircuitRejectsAnInputThatIsNeitherUsedNorUnused gives used the value 2. It would multiply the
-// nullifier by 2, and so give the note a second nullifier.
-func TestCircuitRejectsAnInputThatIsNeitherUsedNorUnused(t *testing.T) {
+// The test sets Used to 2. If the circuit accepted this, the nullifier would be doubled, and the
+// note would have a second nullifier.
+func TestCircuitRejectsAUsedFlagOfTwo(t *testing.T) {
 	t.Parallel()
 	l := transactiontest.New(t)
 	unused := l.Dummy()
@@ -222,22 +222,22 @@ func TestCircuitRejectsAnInputThatIsNeitherUsedNorUnused(t *testing.T) {
 	}
 	assignment.Inputs[0].Used = 2
 	assignment.Nullifiers[0] = nullifier.Lsh(nullifier, 1).Mod(nullifier, fr.Modulus())
-	if solves(t, compile(t), assignment) {
-		t.Error("the circuit accepts it")
+	if isSolved(t, compile(t), assignment) {
+		t.Error("the circuit accepts the witness")
 	}
 }
 
-func TestWitnessErrorsNameTheFault(t *testing.T) {
+func TestWitnessErrorsNameTheField(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		change func(*transaction.Witness)
 		want   string
 	}{
-		"a text that is no number": {func(w *transaction.Witness) { w.Inputs[1].Path[31] = "secret" }, "inputs[1].path[31]: want a string with a decimal number"},
-		"an empty text":            {func(w *transaction.Witness) { w.Root = "" }, "root: want a string with a decimal number"},
-		"a negative amount":        {func(w *transaction.Witness) { w.Outputs[0].Amount = "-4" }, "outputs[0].amount: want a number that is not negative"},
-		"the order of the field":   {func(w *transaction.Witness) { w.Nullifiers[1] = fr.Modulus().String() }, "nullifiers[1]: want a number below the order"},
-		"only the first is named":  {func(w *transaction.Witness) { w.Root, w.ExtDataHash = "x", "y" }, "root: "},
+		"a text that is not a number":      {func(w *transaction.Witness) { w.Inputs[1].Path[31] = "secret" }, "inputs[1].path[31]: want a string with a decimal number"},
+		"an empty text":                    {func(w *transaction.Witness) { w.Root = "" }, "root: want a string with a decimal number"},
+		"a negative amount":                {func(w *transaction.Witness) { w.Outputs[0].Amount = "-4" }, "outputs[0].amount: want a number that is not negative"},
+		"the order of the field":           {func(w *transaction.Witness) { w.Nullifiers[1] = fr.Modulus().String() }, "nullifiers[1]: want a number below the order"},
+		"only the first error is reported": {func(w *transaction.Witness) { w.Root, w.ExtDataHash = "x", "y" }, "root: "},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -250,7 +250,7 @@ func TestWitnessErrorsNameTheFault(t *testing.T) {
 				t.Errorf("error %v, want one with %q", err, tc.want)
 			}
 			if err != nil && strings.Contains(err.Error(), "secret") {
-				t.Error("the error tells the value")
+				t.Errorf("error %v contains the value", err)
 			}
 		})
 	}

@@ -46,10 +46,10 @@ type WitnessOutput struct {
 	Blinding string `json:"blinding"`
 }
 
-// Assign reads the numbers into an assignment of the circuit. The error for a malformed number
+// Assign parses the numbers into an assignment of the circuit. The error for an invalid number
 // names its field, never its value.
 func (w *Witness) Assign() (*Circuit, error) {
-	var r reader
+	var r parser
 	c := &Circuit{
 		Root:          r.field("root", w.Root),
 		PublicAmount:  r.signed("public_amount", w.PublicAmount),
@@ -75,7 +75,7 @@ func (w *Witness) Assign() (*Circuit, error) {
 	return c, nil
 }
 
-func (in *WitnessInput) assign(r *reader, place string) Input {
+func (in *WitnessInput) assign(r *parser, place string) Input {
 	out := Input{
 		Amount:   r.field(place+"amount", in.Amount),
 		Secret:   r.field(place+"secret", in.Secret),
@@ -97,7 +97,7 @@ func (in *WitnessInput) assign(r *reader, place string) Input {
 func (w *Witness) PublicInputs() ([PublicInputsSize]byte, error) {
 	var (
 		out [PublicInputsSize]byte
-		r   reader
+		r   parser
 		b   []byte
 	)
 	element := func(place, s string) {
@@ -110,7 +110,7 @@ func (w *Witness) PublicInputs() ([PublicInputsSize]byte, error) {
 	if !amount.IsInt64() {
 		r.fail("public_amount", "want a signed 64-bit integer")
 	}
-	b = binary.LittleEndian.AppendUint64(b, uint64(amount.Int64())) //nolint:gosec // two's complement is the wire's form
+	b = binary.LittleEndian.AppendUint64(b, uint64(amount.Int64())) //nolint:gosec // the protocol uses two's complement
 	element("ext_data_hash", w.ExtDataHash)
 	element("mint_address", w.MintAddress)
 	element("nullifiers[0]", w.Nullifiers[0])
@@ -122,18 +122,18 @@ func (w *Witness) PublicInputs() ([PublicInputsSize]byte, error) {
 	return out, r.err
 }
 
-// reader parses numbers and keeps the first error, so that callers check for an error only once.
-type reader struct {
+// parser parses numbers and keeps the first error, so that callers check for an error only once.
+type parser struct {
 	err error
 }
 
-func (r *reader) fail(place, problem string) {
+func (r *parser) fail(place, problem string) {
 	if r.err == nil {
 		r.err = fmt.Errorf("witness: %s: %s", place, problem)
 	}
 }
 
-func (r *reader) field(place, s string) *big.Int {
+func (r *parser) field(place, s string) *big.Int {
 	v := r.signed(place, s)
 	if v.Sign() < 0 {
 		r.fail(place, "want a number that is not negative")
@@ -141,14 +141,14 @@ func (r *reader) field(place, s string) *big.Int {
 	return v
 }
 
-func (r *reader) signed(place, s string) *big.Int {
+func (r *parser) signed(place, s string) *big.Int {
 	digits, base := s, 10
 	if rest, ok := strings.CutPrefix(s, "0x"); ok {
 		digits, base = rest, 16
 	}
 	v, ok := new(big.Int).SetString(digits, base)
 	if !ok {
-		r.fail(place, fmt.Sprintf("want a string with a decimal number or one in hexadecimal after 0x, received %d characters that are neither", len(s)))
+		r.fail(place, fmt.Sprintf("want a string with a decimal number or a hexadecimal number after 0x, received %d other characters", len(s)))
 		return new(big.Int)
 	}
 	if v.CmpAbs(fr.Modulus()) >= 0 {

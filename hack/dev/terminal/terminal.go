@@ -1,6 +1,6 @@
-// Package terminal prints a demonstration for a person: titles, aligned
-// figures, and a line that keeps moving while something takes its time. Without
-// a terminal it prints the same as plain lines.
+// Package terminal prints a demonstration for a person: titles, aligned values,
+// and a line that shows the time of current work. Without a terminal it prints
+// plain lines.
 package terminal
 
 import (
@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// labelWidth is the column of labels.
+	// labelWidth is the width of the labels' column.
 	labelWidth = 18
-	// redrawEvery is the interval of the live line on a terminal. Without a terminal, a
-	// line names the current work every remindEvery, so that a log shows progress and
-	// quick work leaves no line.
+	// redrawEvery is the interval at which the live line on a terminal is redrawn. Without a
+	// terminal, a line names the current work every remindEvery: a log shows the progress of
+	// long work, and no line for quick work.
 	redrawEvery = 100 * time.Millisecond
 	remindEvery = 5 * time.Second
 
@@ -30,14 +30,14 @@ const (
 
 // Style describes the abilities of the reader's screen.
 type Style struct {
-	// Live redraws a line while something is under way.
+	// Live redraws a line during work.
 	Live bool
 	// Colour marks titles and labels.
 	Colour bool
 }
 
-// StyleOf asks the system what f is. NO_COLOR (https://no-color.org) turns
-// colours off.
+// StyleOf returns the style for f, which may be a terminal. NO_COLOR
+// (https://no-color.org) turns colours off.
 func StyleOf(f *os.File) Style {
 	live := term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 	return Style{Live: live, Colour: live && os.Getenv("NO_COLOR") == ""}
@@ -49,7 +49,7 @@ type Printer struct {
 
 	mu      sync.Mutex
 	out     io.Writer
-	live    string // the moving line, which is cleared before every other line
+	live    string // the redrawn line, which is cleared before every other line
 	partial []byte // the incomplete line that Write has received
 }
 
@@ -68,7 +68,7 @@ func (p *Printer) Step(number int, text string) {
 	p.line(fmt.Sprintf("\n%s %s", p.paint(green, fmt.Sprintf("%2d", number)), p.paint(bold, text)))
 }
 
-// Fact prints a figure with its label.
+// Fact prints a value with its label.
 func (p *Printer) Fact(label, format string, args ...any) {
 	p.line("   " + p.paint(dim, pad(label)) + fmt.Sprintf(format, args...))
 }
@@ -78,21 +78,21 @@ func (p *Printer) Say(format string, args ...any) {
 	p.line("   " + fmt.Sprintf(format, args...))
 }
 
-// pad measures in characters, not bytes.
+// pad pads a label to labelWidth characters, not bytes.
 func pad(label string) string {
 	return label + strings.Repeat(" ", max(1, labelWidth-len([]rune(label))))
 }
 
-// Busy shows that something is under way until done is called.
+// Busy shows the work that the text describes until done is called.
 func (p *Printer) Busy(format string, args ...any) (done func()) {
 	text, began := fmt.Sprintf(format, args...), time.Now()
 	every := redrawEvery
 	if !p.style.Live {
 		every = remindEvery
 	}
-	quit, quitted := make(chan struct{}), make(chan struct{})
+	quit, finished := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(quitted)
+		defer close(finished)
 		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
@@ -101,14 +101,14 @@ func (p *Printer) Busy(format string, args ...any) (done func()) {
 				p.redraw("")
 				return
 			case <-tick.C:
-				p.moved(text, time.Since(began))
+				p.showProgress(text, time.Since(began))
 			}
 		}
 	}()
-	return sync.OnceFunc(func() { close(quit); <-quitted })
+	return sync.OnceFunc(func() { close(quit); <-finished })
 }
 
-func (p *Printer) moved(text string, elapsed time.Duration) {
+func (p *Printer) showProgress(text string, elapsed time.Duration) {
 	if p.style.Live {
 		p.redraw(fmt.Sprintf("   %s … %s", text, p.paint(dim, fmt.Sprintf("%.1f s", elapsed.Seconds()))))
 		return
@@ -117,7 +117,7 @@ func (p *Printer) moved(text string, elapsed time.Duration) {
 }
 
 // Write prints the complete lines of other programs' output, indented and without empty
-// lines. An incomplete line waits for its end.
+// lines. It keeps an incomplete line until the rest is written.
 func (p *Printer) Write(b []byte) (int, error) {
 	p.mu.Lock()
 	p.partial = append(p.partial, b...)
@@ -163,10 +163,10 @@ func (p *Printer) paint(colour, text string) string {
 	return colour + text + reset
 }
 
-// Lamports writes an amount with its thousands apart: 1 000 000 000 lamports.
+// Lamports formats an amount in groups of three digits: 1 000 000 000 lamports.
 func Lamports(amount uint64) string { return Grouped(amount) + " lamports" }
 
-// Grouped writes a number with its thousands apart.
+// Grouped formats a number in groups of three digits.
 func Grouped(n uint64) string {
 	digits := fmt.Sprint(n)
 	var b strings.Builder
@@ -179,7 +179,7 @@ func Grouped(n uint64) string {
 	return b.String()
 }
 
-// Seconds writes a duration for a person.
+// Seconds formats a duration for a person.
 func Seconds(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Milliseconds())

@@ -20,7 +20,7 @@ func TestPrinter(t *testing.T) {
 		print func(*terminal.Printer)
 		want  string
 	}{
-		"figures stand in one column, whatever their labels' letters": {
+		"values are aligned by their labels' characters, not bytes": {
 			plain,
 			func(p *terminal.Printer) {
 				p.Title("Starting")
@@ -35,7 +35,7 @@ func TestPrinter(t *testing.T) {
 			func(p *terminal.Printer) { p.Step(3, "Deposit"); p.Say("done") },
 			"\n 3 Deposit\n   done\n",
 		},
-		"other programs' lines are kept whole": {
+		"other programs' output is printed in whole lines": {
 			plain,
 			func(p *terminal.Printer) {
 				for _, part := range []string{"one\n\ntw", "o\nthr"} {
@@ -46,7 +46,7 @@ func TestPrinter(t *testing.T) {
 			},
 			"   one\n   two\n",
 		},
-		"without a terminal what takes long is said every five seconds": {
+		"without a terminal, long work prints a line every five seconds": {
 			plain,
 			func(p *terminal.Printer) {
 				done := p.Busy("proving %d", 1)
@@ -57,7 +57,7 @@ func TestPrinter(t *testing.T) {
 			},
 			"   proving 1 … 5 s\n   proving 1 … 10 s\n   proof             11 s\n",
 		},
-		"on a terminal the line moves, makes way for others and goes": {
+		"on a terminal, the live line stays below other lines and is removed at the end": {
 			terminal.Style{Live: true},
 			func(p *terminal.Printer) {
 				done := p.Busy("proving")
@@ -72,12 +72,12 @@ func TestPrinter(t *testing.T) {
 				"\r\x1b[K   proving … 0.2 s" +
 				"\r\x1b[K   proof             250 ms\n",
 		},
-		"what is over before it was drawn leaves no trace": {
+		"quick work prints no line": {
 			terminal.Style{Live: true},
 			func(p *terminal.Printer) { p.Busy("quick")(); p.Say("done") },
 			"   done\n",
 		},
-		"colours end where they began": {
+		"colours are reset after each text": {
 			terminal.Style{Colour: true},
 			func(p *terminal.Printer) { p.Title("T"); p.Fact("l", "v") },
 			"\n\x1b[1mT\x1b[0m\n   \x1b[2ml                 \x1b[0mv\n",
@@ -100,7 +100,7 @@ func TestPrinter(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ got, want string }{
-		"nothing":                {terminal.Grouped(0), "0"},
+		"zero":                   {terminal.Grouped(0), "0"},
 		"three digits":           {terminal.Grouped(999), "999"},
 		"four digits":            {terminal.Grouped(1000), "1 000"},
 		"the largest":            {terminal.Grouped(1<<64 - 1), "18 446 744 073 709 551 615"},

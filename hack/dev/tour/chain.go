@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// pollTimeout is the time limit of anything on the local chain: finality takes 13 s,
+	// pollTimeout is the time limit of each wait for the local chain: finality takes 13 s,
 	// and the machine may be busy.
 	pollTimeout  = 90 * time.Second
 	pollInterval = 100 * time.Millisecond
 )
 
-// chain reads and sends as any wallet does, at commitment confirmed.
+// chain is the client of a wallet, at commitment confirmed.
 type chain struct{ *rpc.Client }
 
-// poll calls a function until it is ready, or pollTimeout has passed.
+// poll calls ready until it returns true, or ends the step after pollTimeout.
 func poll(ctx context.Context, what string, ready func(context.Context) bool) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -54,15 +54,15 @@ func (c chain) tree(ctx context.Context, pool *shieldpool.Pool) *shieldpool.Tree
 	return tree
 }
 
-// fund asks the local chain's faucet and waits until the lamports are there.
+// fund requests lamports from the local chain's faucet and waits until they have arrived.
 func (c chain) fund(ctx context.Context, to solana.PublicKey, lamports uint64) solana.Signature {
 	signature, err := c.RequestAirdrop(ctx, to, lamports, rpc.CommitmentConfirmed)
 	withContext("ask for an airdrop", err)
-	c.confirmed(ctx, signature)
+	c.awaitConfirmed(ctx, signature)
 	return signature
 }
 
-func (c chain) confirmed(ctx context.Context, signature solana.Signature) (slot uint64) {
+func (c chain) awaitConfirmed(ctx context.Context, signature solana.Signature) (slot uint64) {
 	poll(ctx, "the transaction is confirmed", func(ctx context.Context) bool {
 		statuses, err := c.GetSignatureStatuses(ctx, false, signature)
 		withContext("ask for the transaction's status", err)
@@ -81,30 +81,30 @@ func (c chain) confirmed(ctx context.Context, signature solana.Signature) (slot 
 
 type receipt struct {
 	slot, fee uint64
-	// payerChange is the change of its fee payer's balance, which is negative for a cost.
+	// payerChange is the change of the fee payer's balance, negative for a cost.
 	payerChange int64
 	tx          *solana.Transaction
 }
 
 func (c chain) receipt(ctx context.Context, signature solana.Signature) *receipt {
-	newest := uint64(0)
+	highestVersion := uint64(0)
 	found, err := c.GetTransaction(ctx, signature, &rpc.GetTransactionOpts{
-		Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentConfirmed, MaxSupportedTransactionVersion: &newest,
+		Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentConfirmed, MaxSupportedTransactionVersion: &highestVersion,
 	})
 	withContext("read the transaction", err)
 	if found.Meta == nil || found.Meta.Err != nil {
-		check(errors.New("read the transaction: the chain says that it failed, expected success"))
+		check(errors.New("read the transaction: expected one that succeeded, received one that failed on the chain"))
 	}
 	tx, err := found.Transaction.GetTransaction()
 	withContext("decode the transaction", err)
 	if len(found.Meta.PreBalances) == 0 || len(found.Meta.PostBalances) == 0 {
-		check(errors.New("read the transaction: the chain gives no balances of its accounts"))
+		check(errors.New("read the transaction: the chain's answer has no balances of its accounts"))
 	}
-	payer := int64(found.Meta.PostBalances[0]) - int64(found.Meta.PreBalances[0]) //nolint:gosec // far below
+	payer := int64(found.Meta.PostBalances[0]) - int64(found.Meta.PreBalances[0]) //nolint:gosec // far below 2^63
 	return &receipt{slot: found.Slot, fee: found.Meta.Fee, payerChange: payer, tx: tx}
 }
 
-// receiptsOf reads every transaction that names the account, the oldest first.
+// receiptsOf reads every transaction with the account, oldest first.
 func (c chain) receiptsOf(ctx context.Context, account solana.PublicKey) (receipts []*receipt) {
 	found, err := c.GetSignaturesForAddressWithOpts(ctx, account, &rpc.GetSignaturesForAddressOpts{Commitment: rpc.CommitmentConfirmed})
 	withContext("list an account's transactions", err)
@@ -114,7 +114,7 @@ func (c chain) receiptsOf(ctx context.Context, account solana.PublicKey) (receip
 	return receipts
 }
 
-// call finds the pool program's instruction in the transaction.
+// call returns the pool program's instruction in the transaction.
 func (r *receipt) call(profile *shieldpool.Profile) *shieldpool.Call {
 	for _, ix := range r.tx.Message.Instructions {
 		program, err := r.tx.Message.Program(ix.ProgramIDIndex)
@@ -127,6 +127,7 @@ func (r *receipt) call(profile *shieldpool.Profile) *shieldpool.Call {
 	return nil
 }
 
+// purpose describes the transaction of a swap.
 func (r *receipt) purpose(profile *shieldpool.Profile) string {
 	for _, ix := range slices.Backward(r.tx.Message.Instructions) {
 		program, err := r.tx.Message.Program(ix.ProgramIDIndex)

@@ -18,10 +18,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// depositUnits is more than any Transact uses (protocol.md §4: up to 186 k).
+// depositUnits are more compute units than any Transact uses (protocol.md §4: up to 186 k).
 const depositUnits = 250_000
 
-// visitPool reads the pool from the chain and asks the relay for the same.
+// visitPool reads the pool from the chain and compares the relay's answer with it.
 func (t *tour) visitPool(ctx context.Context) {
 	tree := t.chain.tree(ctx, t.pool)
 	t.Print.Fact("program", "%s", t.pool.Profile.ProgramID)
@@ -34,10 +34,10 @@ func (t *tour) visitPool(ctx context.Context) {
 	want := merkle.Bytes(&empty)
 	check(equal("root of a pool just initialised", hex.EncodeToString(want[:]), hex.EncodeToString(tree.Root[:])))
 	t.openingBalances = t.readBalances(ctx, solana.PublicKey{})
-	said := t.merkleRoot(ctx)
-	t.Print.Fact(getRoot, "the same, at slot %s", terminal.Grouped(uint64(said.Slot))) //nolint:gosec // a slot
-	check(equal("merkle_tree of "+getRoot, t.pool.MerkleTree.String(), said.MerkleTree))
-	check(equal("root of "+getRoot, hex.EncodeToString(tree.Root[:]), said.Root))
+	answer := t.merkleRoot(ctx)
+	t.Print.Fact(getRoot, "the same, at slot %s", terminal.Grouped(uint64(answer.Slot))) //nolint:gosec // a slot
+	check(equal("merkle_tree of "+getRoot, t.pool.MerkleTree.String(), answer.MerkleTree))
+	check(equal("root of "+getRoot, hex.EncodeToString(tree.Root[:]), answer.Root))
 }
 
 func (t *tour) fundWallet(ctx context.Context) {
@@ -55,8 +55,8 @@ func (t *tour) fundWallet(ctx context.Context) {
 	check(equal("lamports of the wallet", uint64(funding), holds))
 }
 
-// deposit makes the one transaction that the relay does not make: only the depositor's
-// own wallet can sign it.
+// deposit sends a deposit itself, because only the depositor's wallet can sign it, and not
+// the relay.
 func (t *tour) deposit(ctx context.Context) {
 	t.note = must(wallet.NewNote(t.Random, depositAmount, t.mint))
 	s := t.prove(ctx, wallet.Spend{Outputs: []wallet.Note{t.note}, PublicAmount: depositAmount})
@@ -87,11 +87,10 @@ func (t *tour) sendDeposit(ctx context.Context, s *submission) (signature solana
 	withContext("sign the deposit", err)
 	signature, err = t.chain.SendTransactionWithOpts(ctx, tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentConfirmed})
 	withContext("send the deposit", err)
-	return signature, t.chain.confirmed(ctx, signature)
+	return signature, t.chain.awaitConfirmed(ctx, signature)
 }
 
-// register gives the relay a viewing key, which the relay seals to the compliance
-// officer at once.
+// register sends the relay a viewing key. The relay encrypts it for the compliance officer.
 func (t *tour) register(ctx context.Context) {
 	key := hex.EncodeToString(newViewingKey(t.Random).private[:])
 	signature, err := t.wallet.Sign([]byte(shieldpool.DefaultSignInMessage))

@@ -18,27 +18,26 @@ import (
 )
 
 const (
-	// watchedSlots is the number of slots that pass in real time, leftToWait the number before
-	// the timeout that are not skipped.
-	watchedSlots, leftToWait = 5, 10
+	// watchedSlots slots pass in real time before the skip, and slotsAfterSkip after it.
+	watchedSlots, slotsAfterSkip = 5, 10
 	// slotTime is the slot duration of mainnet and of the local chain.
 	slotTime = 400 * time.Millisecond
 )
 
-// refund swaps for twice what the market gives: the relay waits for a price
-// until the timeout slot, and then gives the lamports to the recipient's wallet.
+// refund asks for twice the output that the market gives. The relay waits for this price
+// until the timeout slot, and then refunds the lamports to the recipient's wallet.
 func (t *tour) refund(ctx context.Context) {
 	before := t.readBalances(ctx, solana.PublicKey{})
 	t.later = must(wallet.NewNote(t.Random, reserved, t.mint))
 	change := must(wallet.NewNote(t.Random, t.note.Amount-returned-reserved, t.mint))
 	o := t.order(ctx, t.note, returned, func(quoted uint64) uint64 { return 2 * quoted }, change, t.later)
 	began := t.Now()
-	answer := t.begin(ctx, o)
+	answer := t.submitSwap(ctx, o)
 	skipped := false
 	end := t.awaitSwapEnd(ctx, answer, began, func(s *openapi.SubmissionStatus) {
 		if !skipped && s.SwapWaits != nil {
 			skipped = true
-			t.skipTo(ctx, s)
+			t.skipToTimeout(ctx, s)
 		}
 	})
 	if !trade.Refunded(end) || end.RefundSignature == nil || end.ErrorCode == nil {
@@ -47,17 +46,17 @@ func (t *tour) refund(ctx context.Context) {
 	t.Print.Fact("error_code", "%s", *end.ErrorCode)
 	t.Print.Fact("", "%s", text(end.Error))
 	t.Print.Fact("signature", "%s", *end.RefundSignature)
-	t.gotBack(ctx, o)
-	t.costs(ctx, o, before, kept{stateRent, "the recipient's wallet"})
+	t.checkRefund(ctx, o)
+	t.costs(ctx, o, before, keptRent{stateRent, "the recipient's wallet"})
 	t.repeatRefunded(ctx, o, *end.RefundSignature)
 	t.note = change
-	t.follow(ctx)
+	t.updateNote(ctx)
 	check(t.later.Locate(t.leaves), equal("whether the swap waited", true, skipped), equal("error_code", string(openapi.ErrorCodeSwapRefunded), *end.ErrorCode))
 }
 
-// skipTo waits a little, and makes the local chain skip most of the slots until
+// skipToTimeout waits a few slots, and makes the local chain skip most of the slots before
 // the timeout.
-func (t *tour) skipTo(ctx context.Context, s *openapi.SubmissionStatus) {
+func (t *tour) skipToTimeout(ctx context.Context, s *openapi.SubmissionStatus) {
 	if s.SwapTimeoutSlot == nil {
 		check(errors.New("a swap whose first leg is confirmed must have its swap_timeout_slot"))
 	}
@@ -70,9 +69,9 @@ func (t *tour) skipTo(ctx context.Context, s *openapi.SubmissionStatus) {
 		return left <= first-watchedSlots
 	})
 	t.printLeft(left)
-	if left > leftToWait {
-		t.skip(ctx, left-leftToWait)
-		t.Print.Fact("", "the local chain passes over %d of them at once, by its admin port, so that you need not wait", left-leftToWait)
+	if left > slotsAfterSkip {
+		t.skip(ctx, left-slotsAfterSkip)
+		t.Print.Fact("", "the local chain skips %d of them, by its admin port, so that you need not wait", left-slotsAfterSkip)
 	}
 }
 
@@ -97,16 +96,16 @@ func (t *tour) skip(ctx context.Context, slots int64) {
 	check(err, answer.Body.Close())
 }
 
-// gotBack checks that all lamports of the swap are in the recipient's wallet.
-func (t *tour) gotBack(ctx context.Context, o *order) {
+// checkRefund checks that all lamports of the swap are in the recipient's wallet.
+func (t *tour) checkRefund(ctx context.Context, o *order) {
 	holds := t.chain.lamports(ctx, o.recipient)
 	t.Print.Fact("  wallet", "0 → %s = %s and the swap state's rent %s", terminal.Lamports(holds), terminal.Grouped(o.net), terminal.Grouped(stateRent))
 	check(equal("lamports of the recipient's wallet", o.net+stateRent, holds))
-	t.holds(ctx, "  recipient_ata", o, 0, false)
-	t.nothingLeft(ctx, o)
+	t.checkTokens(ctx, "  recipient_ata", o, 0, false)
+	t.checkSwapAccountsEmpty(ctx, o)
 }
 
-// repeatRefunded sends the same swap again, whose answer says where the lamports are.
+// repeatRefunded sends the same swap again. The answer must name the refund's transaction.
 func (t *tour) repeatRefunded(ctx context.Context, o *order, refund string) {
 	answer, err := t.relay.TransactSwapWithResponse(ctx, nil, o.body())
 	withContext(postSwap, err)

@@ -18,7 +18,7 @@ import (
 // spendTwice sends a valid proof that spends the spent note again, to another
 // recipient and against the current root.
 func (t *tour) spendTwice(ctx context.Context) {
-	s, _ := t.pay(ctx, t.spent, t.leaves, payout, t.stranger())
+	s, _ := t.pay(ctx, t.spent, t.leaves, payout, t.newRecipient())
 	r := t.refused(ctx, s, http.StatusConflict, openapi.ErrorCodeNullifierSpent, openapi.ErrorCodeNullifierReserved)
 	t.printRefusal(http.StatusConflict, r)
 	if r.NullifierIndex == nil {
@@ -27,11 +27,11 @@ func (t *tour) spendTwice(ctx context.Context) {
 	check(equal("nullifier_index", 0, *r.NullifierIndex))
 }
 
-// staleRoot proves against a tree that the client made up: the proof is valid,
-// but the chain never had its root.
+// staleRoot sends a valid proof for a tree that the client made up. The chain never had
+// this tree's root.
 func (t *tour) staleRoot(ctx context.Context) {
 	note := must(wallet.NewNote(t.Random, depositAmount, t.mint))
-	s, _ := t.pay(ctx, note, []fr.Element{note.Commitment()}, payout, t.stranger())
+	s, _ := t.pay(ctx, note, []fr.Element{note.Commitment()}, payout, t.newRecipient())
 	t.Print.Fact("against", "the root of a tree that the client made up")
 	current := t.chain.tree(ctx, t.pool)
 	r := t.refused(ctx, s, http.StatusBadRequest, openapi.ErrorCodeRootNotFound)
@@ -42,14 +42,14 @@ func (t *tour) staleRoot(ctx context.Context) {
 	t.Print.Fact("current_root", "%s", *r.CurrentRoot)
 	check(
 		equal("current_root", hex.EncodeToString(current.Root[:]), *r.CurrentRoot),
-		equal("presence of the word RootNotFound in the message", true, strings.Contains(r.Message, "RootNotFound")))
+		equal("whether the message contains RootNotFound", true, strings.Contains(r.Message, "RootNotFound")))
 }
 
-// forge claims one lamport more than was proven. Refusing it must take no RPC
-// call. The relay also polls in the background, so forge repeats the request
-// until it sees one without a call.
+// forge claims one lamport more than was proven. The relay must refuse this without an
+// RPC call. The relay also polls in the background, so forge repeats the request until
+// no RPC call is made meanwhile.
 func (t *tour) forge(ctx context.Context) {
-	s, _ := t.pay(ctx, t.note, t.leaves, laterPayout, t.stranger())
+	s, _ := t.pay(ctx, t.note, t.leaves, laterPayout, t.newRecipient())
 	s.public.PublicAmount--
 	const maxTries = 50
 	for range maxTries {

@@ -22,7 +22,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// The requests of the steps, as errors and facts name them.
+// The names of the requests in errors and facts.
 const (
 	postTransact = "POST " + contract.TransactPath
 	postSwap     = "POST " + contract.TransactSwapPath
@@ -50,7 +50,7 @@ func (s *submission) body() openapi.TransactRequest {
 	return body
 }
 
-// prove completes the spend and proves it, and shows the progress.
+// prove completes and proves the spend, and prints the progress.
 func (t *tour) prove(ctx context.Context, spend wallet.Spend) *submission {
 	spend.Mint, spend.At = t.mint, t.Now()
 	witness := must(spend.Witness(t.Random))
@@ -59,15 +59,15 @@ func (t *tour) prove(ctx context.Context, spend wallet.Spend) *submission {
 	proof, public, took, err := t.Prover.Prove(ctx, witness)
 	check(err)
 	if !slices.Equal(public[:], witness.PublicInputs.Bytes()) {
-		check(errors.New("the prover's public inputs are not those of the transaction"))
+		check(errors.New("the prover returned other public inputs than the transaction has"))
 	}
 	done()
 	t.Print.Fact("proof", "%d bytes, made in %s", len(proof), terminal.Seconds(took))
 	return &submission{proof: proof, public: witness.PublicInputs}
 }
 
-// pay is a spend of the wallet's note for a recipient outside the pool: the rest stays
-// in a new note.
+// pay proves a payment of gross from a note to a recipient outside the pool, and returns the
+// new note with the change.
 func (t *tour) pay(ctx context.Context, note wallet.Note, leaves []fr.Element, gross int64, recipient solana.PublicKey) (*submission, wallet.Note) {
 	change := must(wallet.NewNote(t.Random, note.Amount-uint64(gross), t.mint)) //nolint:gosec // the tour's amounts are above zero
 	s := t.prove(ctx, wallet.Spend{
@@ -78,7 +78,7 @@ func (t *tour) pay(ctx context.Context, note wallet.Note, leaves []fr.Element, g
 	return s, change
 }
 
-// transact posts a submission that must be confirmed within the relay's wait.
+// transact posts a submission, which must be confirmed before the relay answers.
 func (t *tour) transact(ctx context.Context, s *submission) *openapi.SubmissionResult {
 	began := t.Now()
 	defer t.Print.Busy("%s until the chain confirms", postTransact)()
@@ -89,6 +89,7 @@ func (t *tour) transact(ctx context.Context, s *submission) *openapi.SubmissionR
 	return &answer.JSON200.Data
 }
 
+// refused posts a submission, which the relay must refuse with the status and one of the codes.
 func (t *tour) refused(ctx context.Context, s *submission, status int, codes ...openapi.ErrorCode) *openapi.Error {
 	answer, err := t.relay.TransactWithResponse(ctx, nil, s.body())
 	withContext(postTransact, err)
@@ -106,8 +107,8 @@ func (t *tour) printRefusal(status int, r *openapi.Error) {
 	t.Print.Fact("", "%s", r.Message)
 }
 
-// refresh reads new commitments until there are want, and compares their root
-// with the relay's and the chain's.
+// refresh reads new commitments until it has want commitments, and compares their root
+// with the roots of the relay and the chain.
 func (t *tour) refresh(ctx context.Context, want int) *openapi.MerkleRoot {
 	defer t.Print.Busy("%s until there are %d", getLeaves, want)()
 	poll(ctx, fmt.Sprintf("%s lists %d leaves", getLeaves, want), func(ctx context.Context) bool {
@@ -122,9 +123,9 @@ func (t *tour) refresh(ctx context.Context, want int) *openapi.MerkleRoot {
 	return t.compareRoots(ctx)
 }
 
-// addLeaves adds a page of the list, which must continue after the last one.
+// addLeaves adds a page of the list, whose indices must continue the last page's.
 func (t *tour) addLeaves(page *openapi.CommitmentList) {
-	check(equal("count of commitments beside the list", len(page.Commitments), page.Count))
+	check(equal("count of the listed commitments", len(page.Commitments), page.Count))
 	for _, c := range page.Commitments {
 		check(equal("index of a commitment", int64(len(t.leaves)), c.Index))
 		b, err := hex.DecodeString(c.Commitment)
@@ -137,7 +138,7 @@ func (t *tour) addLeaves(page *openapi.CommitmentList) {
 	}
 }
 
-// compareRoots computes the root of the client's own leaves.
+// compareRoots compares the root of the client's leaves with the chain's and the relay's.
 func (t *tour) compareRoots(ctx context.Context) *openapi.MerkleRoot {
 	tree := merkle.NewTree()
 	for i := range t.leaves {
@@ -148,8 +149,8 @@ func (t *tour) compareRoots(ctx context.Context) *openapi.MerkleRoot {
 	answer := t.merkleRoot(ctx)
 	onChain := t.chain.tree(ctx, t.pool)
 	check(
-		equal("root on the chain beside the one of the commitments", hex.EncodeToString(root[:]), hex.EncodeToString(onChain.Root[:])),
-		equal("root of "+getRoot+" beside the one of the commitments", hex.EncodeToString(root[:]), answer.Root),
+		equal("root on the chain, compared with the commitments' root", hex.EncodeToString(root[:]), hex.EncodeToString(onChain.Root[:])),
+		equal("root of "+getRoot+", compared with the commitments' root", hex.EncodeToString(root[:]), answer.Root),
 		equal("next_index of "+getRoot, int64(len(t.leaves)), answer.NextIndex))
 	return answer
 }
@@ -161,7 +162,7 @@ func (t *tour) merkleRoot(ctx context.Context) *openapi.MerkleRoot {
 	return answer.JSON200
 }
 
-// pending counts the submissions that the relay has not completed yet.
+// pending returns how many submissions the relay has not completed yet.
 func (t *tour) pending(ctx context.Context) int64 {
 	answer, err := t.relay.GetBacklogWithResponse(ctx)
 	withContext(getBacklog, err)
@@ -169,13 +170,12 @@ func (t *tour) pending(ctx context.Context) int64 {
 	return answer.JSON200.PendingCount
 }
 
-// rpcCalls is the number of RPC calls that the relay has made since its start,
-// from its own metrics.
+// rpcCalls returns the number of RPC calls since the relay's start, from its metrics.
 func (t *tour) rpcCalls(ctx context.Context) (calls uint64) {
 	request := must(http.NewRequestWithContext(ctx, http.MethodGet, t.OperationsURL+contract.MetricsPath, http.NoBody))
 	answer, err := t.HTTP.Do(request)
 	withContext("GET "+contract.MetricsPath, err)
-	defer func() { _ = answer.Body.Close() }() // the body that was read has been checked
+	defer func() { _ = answer.Body.Close() }() // read errors are checked below
 	lines := bufio.NewScanner(answer.Body)
 	for lines.Scan() {
 		if !strings.HasPrefix(lines.Text(), contract.MetricRPCCalls.Name+"{") {

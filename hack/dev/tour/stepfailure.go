@@ -6,11 +6,11 @@ import (
 	"net/http"
 )
 
-// failure is the panic value with which the error of a step passes through the step's calls.
+// failure is the panic value that carries a step's error out of the step's calls.
 type failure struct{ error }
 
-// try runs a step and returns the error that ended it. Everything in a step has to
-// succeed, so its functions end it with check and must instead of returning errors.
+// try runs a step and returns the error that ended it. Every call in a step must succeed,
+// so a step's functions use check and must instead of returning errors.
 func try(step func()) (err error) {
 	defer func() {
 		switch ended := recover().(type) {

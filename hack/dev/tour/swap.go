@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// stateRent is the cost of a swap's state while the swap is under way, and tokenRent
-	// that of a token account (protocol.md §4), in lamports.
+	// stateRent is the rent of a swap's state during the swap, and tokenRent the rent of a
+	// token account (protocol.md §4), in lamports.
 	stateRent = 2_011_440
 	tokenRent = 2_039_280
-	// tourMinimumBPS is the part of a quote that the wallet requires as its minimum.
+	// tourMinimumBPS is the wallet's minimum in basis points of the quote.
 	tourMinimumBPS = 9_900
 )
 
@@ -40,10 +40,10 @@ func (o *order) body() openapi.TransactSwapRequest {
 }
 
 // order asks the router for the price, as a wallet does before its user chooses a
-// minimum, and proves a swap of the note. The rest stays in notes with the amounts of
+// minimum, and proves a swap of gross lamports of the note. The rest stays in the notes
 // change.
 func (t *tour) order(ctx context.Context, note wallet.Note, gross int64, minimum func(quoted uint64) uint64, change ...wallet.Note) *order {
-	recipient := t.stranger()
+	recipient := t.newRecipient()
 	o := &order{gross: uint64(gross)} //nolint:gosec // the tour's amounts are above zero
 	fee := t.pool.Profile.Fees.Fee(o.gross)
 	o.net = o.gross - fee
@@ -61,37 +61,36 @@ func (t *tour) order(ctx context.Context, note wallet.Note, gross int64, minimum
 	return o
 }
 
-// units writes an amount of the output mint, in its smallest unit.
+// units formats an amount in the output mint's smallest unit.
 func units(amount uint64) string { return terminal.Grouped(amount) + " units" }
 
-// swap turns a note into tokens in the account of a recipient that has neither lamports
-// nor tokens yet.
+// swap swaps a note for tokens of a recipient that has neither lamports nor tokens yet.
 func (t *tour) swap(ctx context.Context) {
 	before := t.readBalances(ctx, solana.PublicKey{})
 	change := must(wallet.NewNote(t.Random, t.note.Amount-swapped, t.mint))
 	o := t.order(ctx, t.note, swapped, func(quoted uint64) uint64 { return trade.Minimum(quoted, tourMinimumBPS) }, change)
 	began := t.Now()
-	answer := t.begin(ctx, o)
+	answer := t.submitSwap(ctx, o)
 	end := t.awaitSwapEnd(ctx, answer, began, func(*openapi.SubmissionStatus) {})
 	if !trade.Executed(end) || end.SwapSignature == nil {
 		check(fmt.Errorf("phase of the swap: expected executed, with its signature, received %v: %s", end.Status, text(end.Error)))
 	}
 	t.Print.Fact("signature", "%s", *end.SwapSignature)
 	t.Print.Fact("recipient_ata", "%s", o.terms.RecipientATA)
-	t.holds(ctx, "  after", o, o.terms.MinOutput, true)
-	t.nothingLeft(ctx, o)
+	t.checkTokens(ctx, "  after", o, o.terms.MinOutput, true)
+	t.checkSwapAccountsEmpty(ctx, o)
 	t.Print.Fact("to the tokens", "%s from the submission", terminal.Seconds(t.Now().Sub(began)))
-	t.costs(ctx, o, before, kept{tokenRent, "the recipient's new account"})
+	t.costs(ctx, o, before, keptRent{tokenRent, "the recipient's new account"})
 	t.note = change
-	t.follow(ctx)
+	t.updateNote(ctx)
 }
 
-// begin posts the swap and checks the relay's answer about its first leg.
-func (t *tour) begin(ctx context.Context, o *order) *openapi.SwapAnswer {
+// submitSwap posts the swap and checks the relay's answer about its first leg.
+func (t *tour) submitSwap(ctx context.Context, o *order) *openapi.SwapAnswer {
 	body := o.body()
 	t.Print.Fact("recipient", "%s", o.recipient)
 	t.Print.Fact("recipient_ata", "%s", o.terms.RecipientATA)
-	t.holds(ctx, "  before", o, 0, false)
+	t.checkTokens(ctx, "  before", o, 0, false)
 	began := t.Now()
 	done := t.Print.Busy("%s until the chain confirms the first leg", postSwap)
 	defer done()
@@ -112,8 +111,8 @@ func (t *tour) begin(ctx context.Context, o *order) *openapi.SwapAnswer {
 
 func (t *tour) trader() *trade.Relay { return &trade.Relay{Client: t.relay, Poll: pollInterval} }
 
-// awaitSwapEnd follows the second leg and prints what changes. The end must be
-// confirmed in time.
+// awaitSwapEnd polls the swap, prints each change of its status, and requires its end
+// within pollTimeout.
 func (t *tour) awaitSwapEnd(ctx context.Context, answer *openapi.SwapAnswer, began time.Time, changed func(*openapi.SubmissionStatus)) *openapi.SubmissionStatus {
 	defer t.Print.Busy("GET /status until the swap is executed or refunded")()
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
@@ -124,7 +123,7 @@ func (t *tour) awaitSwapEnd(ctx context.Context, answer *openapi.SwapAnswer, beg
 	}))
 }
 
-// phase is a status in a few words.
+// phase describes a status in a few words.
 func phase(s *openapi.SubmissionStatus) string {
 	words := string(s.Status)
 	if s.SwapPhase != nil {
@@ -143,11 +142,11 @@ func text(s *string) string {
 	return *s
 }
 
-// holds prints and checks the balance of the recipient's token account.
-func (t *tour) holds(ctx context.Context, label string, o *order, least uint64, exists bool) {
-	amount, there, err := trade.Tokens(ctx, t.chain.Client, o.terms.RecipientATA, rpc.CommitmentConfirmed)
+// checkTokens prints and checks the balance of the recipient's token account.
+func (t *tour) checkTokens(ctx context.Context, label string, o *order, least uint64, wantExists bool) {
+	amount, exists, err := trade.Tokens(ctx, t.chain.Client, o.terms.RecipientATA, rpc.CommitmentConfirmed)
 	check(err)
-	if there {
+	if exists {
 		t.Print.Fact(label, "%s", units(amount))
 	} else {
 		t.Print.Fact(label, "does not exist yet")
@@ -156,10 +155,10 @@ func (t *tour) holds(ctx context.Context, label string, o *order, least uint64, 
 		check(fmt.Errorf("tokens of the recipient: expected at least the minimum of %d, received %d", least, amount))
 	}
 	t.tokens += amount
-	check(equal("existence of recipient_ata", exists, there))
+	check(equal("whether recipient_ata exists", wantExists, exists))
 }
 
-func (t *tour) nothingLeft(ctx context.Context, o *order) {
+func (t *tour) checkSwapAccountsEmpty(ctx context.Context, o *order) {
 	for name, key := range map[string]solana.PublicKey{"swap state": o.accounts.State, "wrapped SOL": o.accounts.WSOL, "output": o.accounts.Output} {
 		check(equal("lamports left in the swap's account of "+name, uint64(0), t.chain.lamports(ctx, key)))
 	}

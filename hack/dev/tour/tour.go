@@ -1,6 +1,6 @@
-// Package tour shows the life of a shielded note step by step: a client of its own,
-// with a wallet, a prover and the relay's documented interface, that checks every
-// figure it prints. It is for the local chain.
+// Package tour shows the life of a shielded note step by step, on the local chain. Its
+// client has a wallet and a prover, uses the relay's documented interface, and checks
+// every value that it prints.
 package tour
 
 import (
@@ -31,7 +31,7 @@ const (
 	laterPayout    = 500_000_000
 	fundedLamports = 1_000_000_000
 	swapped        = 500_000_000
-	// returned is the amount of the refunded swap, reserved that of the reader's swap.
+	// returned is the amount of the refunded swap, reserved the amount of the user's swap.
 	returned = 250_000_000
 	reserved = 250_000_000
 )
@@ -45,16 +45,16 @@ type Options struct {
 	OutputMint solana.PublicKey
 	// HTTP reaches every URL above.
 	HTTP *http.Client
-	// Profile is the pool program's; nil is the development profile.
+	// Profile of the pool program; nil is the development profile.
 	Profile *shieldpool.Profile
-	// FeePayer is the relay's.
+	// FeePayer of the relay.
 	FeePayer solana.PublicKey
 	Prover   *wallet.Prover
 	Print    *terminal.Printer
-	// Requests is a folder for requests that the reader may send afterwards; none
-	// are made without it.
+	// Requests is a folder for requests that the user may send afterwards. If it is
+	// empty, no requests are written.
 	Requests string
-	// Random gives keys, secrets and blindings.
+	// Random is the source of keys, secrets and blindings.
 	Random io.Reader
 	Now    func() time.Time
 }
@@ -72,17 +72,17 @@ type tour struct {
 	openingBalances balances
 	// leaves are the pool's commitments, as the relay lists them.
 	leaves []fr.Element
-	// note is the wallet's note; spent is the one before its first withdrawal, and
-	// paid that withdrawal. given is the note that it transferred. later is the
-	// note that the reader may swap.
-	note, spent, given, later wallet.Note
-	paid                      *submission
-	signature                 string
+	// note is the wallet's current note. spent is its note before the first withdrawal,
+	// and paid is that withdrawal. transferred is the note that it transferred. later is
+	// the note that the user may swap.
+	note, spent, transferred, later wallet.Note
+	paid                            *submission
+	signature                       string
 	// tokens is the amount bought, paidByRelay the relay's cost in lamports.
 	tokens, paidByRelay uint64
 }
 
-// Run makes the tour. Its error names the step, and for a wrong figure the expected and
+// Run makes the tour. Its error names the step, and for a wrong value the expected and
 // the received value.
 func Run(ctx context.Context, o Options) error {
 	t, err := newTour(o)
@@ -104,7 +104,7 @@ func Run(ctx context.Context, o Options) error {
 		{"It transfers inside the pool, with an encrypted note", t.transfer},
 		{"It swaps: POST /transact_swap, from the proof to the tokens", t.swap},
 		{"A swap that finds no price is refunded", t.refund},
-		{"The books balance", t.balance},
+		{"The books balance", t.checkTotals},
 	}
 	if o.Requests != "" {
 		steps = append(steps, step{"Requests are left for you to send", t.leaveRequests})

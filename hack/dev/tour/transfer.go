@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/hack/wallet"
 )
 
-// viewingKey opens the encrypted notes that are meant for its holder.
+// viewingKey decrypts the encrypted notes for its holder.
 type viewingKey struct{ public, private *[32]byte }
 
 func newViewingKey(random io.Reader) *viewingKey {
@@ -22,28 +22,28 @@ func newViewingKey(random io.Reader) *viewingKey {
 	return &viewingKey{public, private}
 }
 
-// transfer splits the wallet's note into one for another owner and one for the change.
-// The other owner learns of it by an encrypted note on the chain.
+// transfer splits the wallet's note into a note for another owner and a note for the change.
+// The other owner learns of the transfer by an encrypted note on the chain.
 func (t *tour) transfer(ctx context.Context) {
 	other := newViewingKey(t.Random)
-	given := must(wallet.NewNote(t.Random, fundedLamports, t.mint))
-	kept := must(wallet.NewNote(t.Random, t.note.Amount-fundedLamports, t.mint))
-	s := t.prove(ctx, wallet.Spend{Inputs: []wallet.Note{t.note}, Outputs: []wallet.Note{given, kept}, Leaves: t.leaves})
-	sealed := seal(&given, other, t.Random)
+	transferred := must(wallet.NewNote(t.Random, fundedLamports, t.mint))
+	change := must(wallet.NewNote(t.Random, t.note.Amount-fundedLamports, t.mint))
+	s := t.prove(ctx, wallet.Spend{Inputs: []wallet.Note{t.note}, Outputs: []wallet.Note{transferred, change}, Leaves: t.leaves})
+	sealed := seal(&transferred, other, t.Random)
 	s.notes = [][]byte{sealed}
 	before := t.readBalances(ctx, solana.PublicKey{})
 	result := t.transact(ctx, s)
-	t.landed(ctx, result.SolanaSignature, result.Slot, result.LeafIndices, before, 0)
-	t.note, t.given = kept, given
-	t.follow(ctx)
-	check(t.given.Locate(t.leaves))
+	t.checkLanded(ctx, result.SolanaSignature, result.Slot, result.LeafIndices, before, 0)
+	t.note, t.transferred = change, transferred
+	t.updateNote(ctx)
+	check(t.transferred.Locate(t.leaves))
 	amount := t.openNote(ctx, *result.SolanaSignature, other)
-	t.Print.Fact("encrypted note", "%d bytes; the receiver's viewing key opens it on the chain: %s at leaf %d", len(sealed), terminal.Lamports(amount), t.given.Index)
+	t.Print.Fact("encrypted note", "%d bytes; the receiver's viewing key opens it on the chain: %s at leaf %d", len(sealed), terminal.Lamports(amount), t.transferred.Index)
 	check(equal("amount in the encrypted note", uint64(fundedLamports), amount))
 }
 
-// seal encrypts the amount and the blinding, which the receiver needs in addition to
-// their own secret.
+// seal encrypts the amount and the blinding of a note, which the receiver needs besides
+// their secret.
 func seal(note *wallet.Note, to *viewingKey, random io.Reader) []byte {
 	blinding := note.Blinding.Bytes()
 	plain := append(binary.LittleEndian.AppendUint64(nil, note.Amount), blinding[:]...)
@@ -52,7 +52,7 @@ func seal(note *wallet.Note, to *viewingKey, random io.Reader) []byte {
 	return sealed
 }
 
-// openNote reads the transaction from the chain as its receiver does.
+// openNote decrypts the note in the transaction on the chain, as the receiver does.
 func (t *tour) openNote(ctx context.Context, text string, key *viewingKey) (amount uint64) {
 	signature, err := solana.SignatureFromBase58(text)
 	withContext("solana_signature", err)

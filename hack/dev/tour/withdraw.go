@@ -16,35 +16,35 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
-// nullifierRent is the cost of a Transact's two nullifier accounts for its payer
-// (protocol.md §4), in lamports.
+// nullifierRent is the rent of a Transact's two nullifier accounts, which its fee payer
+// pays (protocol.md §4), in lamports.
 const nullifierRent = 2 * 890_880
 
 // withdraw pays a recipient without an account, through the relay.
 func (t *tour) withdraw(ctx context.Context) {
-	recipient := t.stranger()
+	recipient := t.newRecipient()
 	before := t.readBalances(ctx, recipient)
 	s, change := t.pay(ctx, t.note, t.leaves, payout, recipient)
 	result := t.transact(ctx, s)
-	t.landed(ctx, result.SolanaSignature, result.Slot, result.LeafIndices, before, payout)
+	t.checkLanded(ctx, result.SolanaSignature, result.Slot, result.LeafIndices, before, payout)
 	t.spent, t.note, t.paid, t.signature = t.note, change, s, *result.SolanaSignature
-	t.follow(ctx)
+	t.updateNote(ctx)
 }
 
-func (t *tour) stranger() solana.PublicKey {
+func (t *tour) newRecipient() solana.PublicKey {
 	public, _, err := ed25519.GenerateKey(t.Random)
 	withContext("make a wallet", err)
 	return solana.PublicKey(public)
 }
 
-// balances are the balances that a transaction can move, in lamports.
+// balances are the balances that a transaction can change, in lamports.
 type balances struct {
-	who                              solana.PublicKey
+	recipientKey                     solana.PublicKey
 	recipient, pool, treasury, payer uint64
 }
 
 func (t *tour) readBalances(ctx context.Context, recipient solana.PublicKey) balances {
-	b := balances{who: recipient}
+	b := balances{recipientKey: recipient}
 	for key, into := range map[solana.PublicKey]*uint64{recipient: &b.recipient, t.pool.Address: &b.pool, t.pool.Treasury: &b.treasury, t.FeePayer: &b.payer} {
 		if !key.IsZero() {
 			*into = t.chain.lamports(ctx, key)
@@ -53,16 +53,16 @@ func (t *tour) readBalances(ctx context.Context, recipient solana.PublicKey) bal
 	return b
 }
 
-// landed compares the relay's answer with the chain, and every balance with the
-// fee schedule. gross is 0 for a transfer.
-func (t *tour) landed(ctx context.Context, answer *string, slot *int64, leaves []int64, before balances, gross uint64) {
+// checkLanded compares the relay's answer with the transaction on the chain, and the balances
+// with the fee schedule. gross is 0 for a transfer.
+func (t *tour) checkLanded(ctx context.Context, answer *string, slot *int64, leaves []int64, before balances, gross uint64) {
 	if answer == nil || slot == nil {
 		check(errors.New("a completed submission must have a signature and a slot"))
 	}
 	signature, err := solana.SignatureFromBase58(*answer)
 	withContext("solana_signature", err)
 	receipt := t.chain.receipt(ctx, signature)
-	after := t.readBalances(ctx, before.who)
+	after := t.readBalances(ctx, before.recipientKey)
 	t.Print.Fact("signature", "%s", signature)
 	t.Print.Fact("slot", "%s", terminal.Grouped(receipt.slot))
 	t.Print.Fact("leaves", "%d and %d", len(t.leaves), len(t.leaves)+1)
@@ -70,17 +70,17 @@ func (t *tour) landed(ctx context.Context, answer *string, slot *int64, leaves [
 		equal("slot", int64(receipt.slot), *slot), //nolint:gosec // a slot
 		equal("leaf_indices", fmt.Sprint([]int{len(t.leaves), len(t.leaves) + 1}), fmt.Sprint(leaves)),
 		equal("the transaction's payer", t.FeePayer, receipt.tx.Message.AccountKeys[0]),
-		equal("presence of the depositor's wallet in the transaction", false, slices.Contains(receipt.tx.Message.AccountKeys, t.wallet.PublicKey())))
-	t.checkMoved(before, after, gross, receipt.fee)
+		equal("whether the depositor's wallet is in the transaction", false, slices.Contains(receipt.tx.Message.AccountKeys, t.wallet.PublicKey())))
+	t.checkBalances(before, after, gross, receipt.fee)
 }
 
-// checkMoved prints the balances and checks them to the lamport.
-func (t *tour) checkMoved(before, after balances, gross, networkFee uint64) {
+// checkBalances prints the balances and checks them exactly.
+func (t *tour) checkBalances(before, after balances, gross, networkFee uint64) {
 	var fee, net uint64
 	if gross > 0 {
 		fee = t.pool.Profile.Fees.Fee(gross)
 		net = gross - fee
-		t.Print.Fact("recipient", "%s", before.who)
+		t.Print.Fact("recipient", "%s", before.recipientKey)
 		t.Print.Fact("  before", "%s", terminal.Lamports(before.recipient))
 		t.Print.Fact("  after", "%s = %s − fee %s", terminal.Lamports(after.recipient), terminal.Grouped(gross), terminal.Grouped(fee))
 	}
@@ -94,8 +94,8 @@ func (t *tour) checkMoved(before, after balances, gross, networkFee uint64) {
 		equal("fee payer's lamports", before.payer-nullifierRent-networkFee, after.payer))
 }
 
-// follow reads the two new leaves and finds the wallet's note.
-func (t *tour) follow(ctx context.Context) {
+// updateNote reads the two new leaves and finds the wallet's note among them.
+func (t *tour) updateNote(ctx context.Context) {
 	t.refresh(ctx, len(t.leaves)+2)
 	check(t.note.Locate(t.leaves))
 }
@@ -106,7 +106,7 @@ func (t *tour) repeat(ctx context.Context) {
 	result := t.transact(ctx, t.paid)
 	after := t.readBalances(ctx, t.paid.recipient)
 	if result.SolanaSignature == nil {
-		check(errors.New("a repeated submission must answer with the first one's signature, received none"))
+		check(errors.New("a repeated submission must answer with the first submission's signature, received none"))
 	}
 	t.Print.Fact("signature", "the same; no balance changed")
 	check(
@@ -114,10 +114,10 @@ func (t *tour) repeat(ctx context.Context) {
 		equal("balances after the repeated submission", before, after))
 }
 
-// withdrawLater uses the asynchronous form and polls until no fork can undo the
+// withdrawLater uses the asynchronous request and polls until no fork can undo the
 // withdrawal.
 func (t *tour) withdrawLater(ctx context.Context) {
-	recipient := t.stranger()
+	recipient := t.newRecipient()
 	before := t.readBalances(ctx, recipient)
 	s, change := t.pay(ctx, t.note, t.leaves, laterPayout, recipient)
 	began := t.Now()
@@ -131,9 +131,9 @@ func (t *tour) withdrawLater(ctx context.Context) {
 	check(equal("Location", "/status/"+id.String(), location))
 	completed := t.status(ctx, id, "completed", func(s *openapi.SubmissionStatus) bool { return s.Status == openapi.JobStatusCompleted })
 	t.Print.Fact("GET /status", "completed after %s", terminal.Seconds(t.Now().Sub(began)))
-	t.landed(ctx, completed.SolanaSignature, completed.Slot, completed.LeafIndices, before, laterPayout)
+	t.checkLanded(ctx, completed.SolanaSignature, completed.Slot, completed.LeafIndices, before, laterPayout)
 	t.note = change
-	t.follow(ctx)
+	t.updateNote(ctx)
 	t.status(ctx, id, "finalized", func(s *openapi.SubmissionStatus) bool { return s.Finalized })
 	t.Print.Fact("GET /status", "finalized after %s: no fork can undo it", terminal.Seconds(t.Now().Sub(began)))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// key are the points of a verifying key.
+// key has the points of a verifying key.
 type key struct {
 	alpha              bn254.G1Affine
 	beta, gamma, delta bn254.G2Affine

@@ -7,9 +7,8 @@ const (
 	digits  = 255 // values of a digit other than zero
 )
 
-// table holds, for a fixed point P and each window w, the multiples 1·256^w·P to
-// 255·256^w·P. With the table any multiple of P takes at most 32 additions. Its size
-// is 510 KiB.
+// table has the multiples 1·256^w·P to 255·256^w·P of a fixed point P for each window w.
+// With the table, any multiple of P takes at most 32 additions. The table takes 510 KiB.
 type table [windows][digits]bn254.G1Affine
 
 // newTable computes the multiples of p, which must not be the point at infinity.

@@ -1,10 +1,10 @@
 // Package simulator simulates proofs of the development circuit. With the secrets of a
-// Groth16 set-up, a valid proof for any public inputs, true or false, takes a fraction of
-// a millisecond and needs no witness. The secrets of the development key are public,
-// because the key comes from a published seed (hack/circuit/setup).
+// Groth16 set-up, a valid proof for any public inputs takes a fraction of a millisecond
+// and needs no witness, even if the inputs are false. The secrets of the development key
+// are public, because the key comes from a published seed (hack/circuit/setup).
 //
-// Load tests use it, because they measure the relay and not the prover: an honest proof
-// takes half a second on every core. The relay verifies simulated proofs in full, under
+// Load tests use it, because they measure the relay and not the prover: a real proof
+// takes half a second on every core. The relay verifies simulated proofs in full, with
 // the development key.
 package simulator
 
@@ -38,8 +38,8 @@ var errForeign = errors.New("the verifying key does not belong to the seed: expe
 type Simulator struct {
 	alphaBeta, deltaInverse fr.Element
 	// The equation e(A, B) = e(α, β)·e(vk_x, γ)·e(C, δ) gives
-	// C = (ab − αβ)/δ·G1 − γ/δ·vk_x. generator has the multiples of G1. inputs has the
-	// multiples of −γ/δ·IC[i+1] for public input i, and constant is −γ/δ·IC[0].
+	// C = (ab − αβ)/δ·G1 − γ/δ·vk_x. generator has the multiples of G1. inputs[i] has the
+	// multiples of −γ/δ·IC[i+1], and constant is −γ/δ·IC[0].
 	generator *table
 	inputs    [shieldpool.SignalCount]*table
 	constant  bn254.G1Affine
@@ -107,8 +107,8 @@ func (s *Simulator) Prove(in *shieldpool.PublicInputs, nonce uint64) [shieldpool
 	return proof
 }
 
-// blinding derives one of the proof's two free scalars: a ('a') or b ('b'). It is never
-// zero in practice, because it is a hash.
+// blinding derives a free scalar of the proof: a for 'a', and b for 'b'. It is never zero
+// in practice, because it is a hash.
 func blinding(in *shieldpool.PublicInputs, nonce uint64, which byte) (e fr.Element) {
 	h := sha256.New()
 	h.Write(in.Bytes())

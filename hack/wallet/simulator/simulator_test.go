@@ -25,8 +25,8 @@ func developmentKey(tb testing.TB) []byte {
 	return text
 }
 
-// random makes public inputs of all kinds: deposits, transfers, withdrawals, and some
-// without a second nullifier.
+// random returns public inputs of a deposit, a transfer or a withdrawal, some without a second
+// nullifier.
 func random(r *rand.Rand) *shieldpool.PublicInputs {
 	in := &shieldpool.PublicInputs{PublicAmount: r.Int64N(1<<40) - 1<<39}
 	if r.IntN(3) == 0 {
@@ -49,10 +49,9 @@ func random(r *rand.Rand) *shieldpool.PublicInputs {
 	return in
 }
 
-// TestSimulatedProofsHoldUnderTheDevelopmentKey uses the committed key. The tests of hack/circuit
-// show that this key comes from the seed. New accepts the key only if the simulator derives the
-// same secrets.
-func TestSimulatedProofsHoldUnderTheDevelopmentKey(t *testing.T) {
+// The test uses the committed key. The tests of hack/circuit show that this key comes from the
+// seed. New accepts the key only if the simulator derives the same secrets.
+func TestSimulatedProofsAreValidForTheDevelopmentKey(t *testing.T) {
 	t.Parallel()
 	text := developmentKey(t)
 	key, err := groth16.ParseKey(text)
@@ -72,8 +71,8 @@ func TestSimulatedProofsHoldUnderTheDevelopmentKey(t *testing.T) {
 			t.Fatalf("proof %d: %v", i, err)
 		}
 		signals := in.Signals()
-		if sign, err := key.Verify(proof, signals[:]); err != nil || sign != groth16.Plain {
-			t.Fatalf("proof %d verified as %s with error %v, want a plain proof", i, sign, err)
+		if encoding, err := key.Verify(proof, signals[:]); err != nil || encoding != groth16.Plain {
+			t.Fatalf("proof %d: got encoding %s, error %v; want a valid plain proof", i, encoding, err)
 		}
 		if i%100 != 0 {
 			continue
@@ -97,16 +96,16 @@ func TestTheNonceMakesProofsDiffer(t *testing.T) {
 	in := random(rand.New(rand.NewPCG(3, 4)))
 	first, again, other := s.Prove(in, 1), s.Prove(in, 1), s.Prove(in, 2)
 	if first != again {
-		t.Error("the same inputs and nonce gave two proofs, want one")
+		t.Error("the same inputs and nonce gave different proofs, want the same")
 	}
 	for part, at := range map[string][2]int{"A": {0, 64}, "B": {64, 192}, "C": {192, 256}} {
 		if bytes.Equal(first[at[0]:at[1]], other[at[0]:at[1]]) {
-			t.Errorf("another nonce gave the same point %s", part)
+			t.Errorf("another nonce gave the same point %s, want another", part)
 		}
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejectsOtherKeysAndSeeds(t *testing.T) {
 	t.Parallel()
 	foreign, err := trapdoor.New("another", shieldpool.SignalCount).VerifyingKey()
 	if err != nil {
@@ -121,10 +120,10 @@ func TestNewRefuses(t *testing.T) {
 		seed string
 		want string
 	}{
-		"a key from another set-up":         {foreign, simulator.DevelopmentSeed, "does not belong to the seed"},
-		"another seed":                      {developmentKey(t), "another", "does not belong to the seed"},
-		"a key of another number of inputs": {short, simulator.DevelopmentSeed, "has 3 public inputs, expected 9"},
-		"JSON that is not a key":            {[]byte("{}"), simulator.DevelopmentSeed, "verification key"},
+		"a key from another set-up":           {foreign, simulator.DevelopmentSeed, "does not belong to the seed"},
+		"another seed":                        {developmentKey(t), "another", "does not belong to the seed"},
+		"a key with another number of inputs": {short, simulator.DevelopmentSeed, "has 3 public inputs, expected 9"},
+		"JSON that is not a key":              {[]byte("{}"), simulator.DevelopmentSeed, "verification key"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// maxQuote is the number of bytes that are read from an answer.
+// maxQuote is the maximum length of an answer in bytes.
 const maxQuote = 1 << 20
 
-// Router is a client of a router with Jupiter's swap API v1. It asks for quotes, as a
-// wallet does before its user chooses a minimum. The relay asks the router independently.
+// Router is a client of a router with Jupiter's swap API v1. A wallet asks it for a quote
+// before its user chooses a minimum. The relay asks the router independently.
 type Router struct {
 	// URL has no slash at the end. Both fields are required.
 	URL  string
@@ -36,8 +36,8 @@ func (e *NoQuote) Error() string {
 	return fmt.Sprintf("router answered %d %s, expected a quote", e.Status, e.Code)
 }
 
-// Quote is the current output for an amount of wrapped SOL, in the output mint's smallest
-// unit. When the router refuses, the error is a *NoQuote.
+// Quote returns the current output for an amount of wrapped SOL, in the output mint's
+// smallest unit. If the router refuses, the error is a *NoQuote.
 func (r *Router) Quote(ctx context.Context, mint solana.PublicKey, lamports uint64) (out uint64, err error) {
 	query := url.Values{
 		"inputMint": {solana.WrappedSol.String()}, "outputMint": {mint.String()},
@@ -45,7 +45,7 @@ func (r *Router) Quote(ctx context.Context, mint solana.PublicKey, lamports uint
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL+"/quote?"+query.Encode(), http.NoBody)
 	if err != nil {
-		return 0, errors.New("ask the router for a quote: its URL is none")
+		return 0, errors.New("ask the router for a quote: its URL is invalid")
 	}
 	answer, err := r.HTTP.Do(request)
 	if err != nil {
@@ -73,9 +73,9 @@ func readQuote(status int, content []byte, mint solana.PublicKey, lamports uint6
 	case status != http.StatusOK:
 		return 0, &NoQuote{Status: status, Code: quote.ErrorCode}
 	case err != nil:
-		return 0, fmt.Errorf("read the router's quote: %d bytes that are not its JSON", len(content))
+		return 0, fmt.Errorf("read the router's quote: received %d bytes that are not valid JSON", len(content))
 	case quote.InputMint != solana.WrappedSol.String() || quote.OutputMint != mint.String() || quote.InAmount != strconv.FormatUint(lamports, 10) || quote.SwapMode != "ExactIn":
-		return 0, errors.New("read the router's quote: it is for another mint, amount or mode than was asked for")
+		return 0, errors.New("read the router's quote: it is for another mint, amount or mode than requested")
 	}
 	if out, err = strconv.ParseUint(quote.OutAmount, 10, 64); err != nil || out == 0 {
 		return 0, fmt.Errorf("read the router's quote: outAmount has %d characters, expected a decimal number above 0", len(quote.OutAmount))

@@ -20,18 +20,18 @@ const sol = "So11111111111111111111111111111111111111112"
 func TestQuote(t *testing.T) {
 	t.Parallel()
 	const amount = 4_970_000
-	honest := quote(sol, usdc.String(), "4970000", "745000", "ExactIn")
+	valid := quote(sol, usdc.String(), "4970000", "745000", "ExactIn")
 	tests := map[string]struct {
-		status int
-		body   string
-		want   uint64
-		fails  string
+		status    int
+		body      string
+		want      uint64
+		wantError string
 	}{
-		"a quote":                    {200, honest, 745_000, ""},
+		"a quote":                    {200, valid, 745_000, ""},
 		"a refusal names its code":   {400, `{"error":"x","errorCode":"COULD_NOT_FIND_ANY_ROUTE"}`, 0, "router answered 400 COULD_NOT_FIND_ANY_ROUTE"},
 		"a refusal in HTML":          {503, "<html>", 0, "router answered 503"},
-		"an answer that is not JSON": {200, "<html>", 0, "6 bytes that are not its JSON"},
-		"half of an answer":          {200, honest[:40], 0, "40 bytes that are not its JSON"},
+		"an answer that is not JSON": {200, "<html>", 0, "6 bytes that are not valid JSON"},
+		"a truncated answer":         {200, valid[:40], 0, "40 bytes that are not valid JSON"},
 		"another input":              {200, quote(usdc.String(), usdc.String(), "4970000", "1", "ExactIn"), 0, "another mint, amount or mode"},
 		"another output":             {200, quote(sol, sol, "4970000", "1", "ExactIn"), 0, "another mint, amount or mode"},
 		"another amount":             {200, quote(sol, usdc.String(), "4970001", "1", "ExactIn"), 0, "another mint, amount or mode"},
@@ -45,7 +45,7 @@ func TestQuote(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if got := r.URL.Path + "?" + r.URL.RawQuery; got != "/v1/quote?amount=4970000&inputMint="+sol+"&outputMint="+usdc.String()+"&restrictIntermediateTokens=true&slippageBps=0" {
-					t.Errorf("asked for %s", got)
+					t.Errorf("the request is %s, want the path and query of a quote", got)
 				}
 				w.WriteHeader(tc.status)
 				fmt.Fprint(w, tc.body)
@@ -54,13 +54,13 @@ func TestQuote(t *testing.T) {
 			router := trade.Router{URL: server.URL + "/v1", HTTP: server.Client()}
 			got, err := router.Quote(t.Context(), usdc, amount)
 			if got != tc.want {
-				t.Errorf("quoted %d, want %d", got, tc.want)
+				t.Errorf("got a quote of %d, want %d", got, tc.want)
 			}
-			if tc.fails == "" && err != nil || tc.fails != "" && (err == nil || !strings.Contains(err.Error(), tc.fails)) {
-				t.Errorf("error %v, want one with %q", err, tc.fails)
+			if tc.wantError == "" && err != nil || tc.wantError != "" && (err == nil || !strings.Contains(err.Error(), tc.wantError)) {
+				t.Errorf("error %v, want one with %q", err, tc.wantError)
 			}
 			if refused := new(trade.NoQuote); errors.As(err, &refused) != (tc.status != 200) {
-				t.Errorf("error %v of status %d", err, tc.status)
+				t.Errorf("status %d: got error %v, want a NoQuote only for a refusal", tc.status, err)
 			}
 		})
 	}
@@ -71,8 +71,8 @@ func TestAFailedQuoteDoesNotShowTheURL(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	t.Cleanup(server.Close)
 	for name, url := range map[string]string{
-		"a connection that is cut": strings.Replace(server.URL, "http://", "http://user:canary@", 1) + "/canary",
-		"no URL at all":            "http://canary:canary/canary",
+		"a closed connection": strings.Replace(server.URL, "http://", "http://user:canary@", 1) + "/canary",
+		"an invalid URL":      "http://canary:canary/canary",
 	} {
 		router := trade.Router{URL: url, HTTP: server.Client()}
 		if _, err := router.Quote(t.Context(), usdc, 1); err == nil || strings.Contains(err.Error(), "canary") {

@@ -19,15 +19,14 @@ const DefaultPoll = 2 * time.Second
 // Relay is a client of a relay with swaps.
 type Relay struct {
 	Client openapi.ClientWithResponsesInterface
-	// Poll is the interval between two polls; 0 is DefaultPoll.
+	// Poll is the interval between two polls; 0 means DefaultPoll.
 	Poll time.Duration
 }
 
-// Unexpected is an answer that ends a swap without an execution or a refund: a refusal,
-// an unknown swap or a failed first leg.
+// Unexpected is an answer without an execution or a refund, after which Follow and Submit
+// give up: a refusal, an unknown swap or a failed first leg.
 type Unexpected struct {
-	// Call is the request, such as POST /transact_swap. Status and Body are those of the
-	// answer.
+	// Call is the request, such as POST /transact_swap. Status and Body are the answer's.
 	Call   string
 	Status int
 	Body   []byte
@@ -58,9 +57,9 @@ func (r *Relay) Submit(ctx context.Context, request openapi.TransactSwapRequest)
 
 // Follow polls a swap until it is executed or refunded, finalized or not, and returns the
 // last status. It calls changed, unless changed is nil, with the first status and with
-// each later one that differs in status, phase or reason to wait. It polls again after a
-// missing answer, a 429 and a 5xx. The error is an *Unexpected when the first leg failed
-// or the swap is unknown, and that of ctx when ctx ends.
+// each later status that differs in status, phase or reason to wait. It polls again after
+// a missing answer, a 429 and a 5xx. The error is an *Unexpected if the first leg failed
+// or the swap is unknown, and the cause of ctx if ctx ends.
 func (r *Relay) Follow(ctx context.Context, id uuid.UUID, changed func(*openapi.SubmissionStatus)) (*openapi.SubmissionStatus, error) {
 	pause := r.Poll
 	if pause == 0 {
@@ -68,15 +67,15 @@ func (r *Relay) Follow(ctx context.Context, id uuid.UUID, changed func(*openapi.
 	}
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
-	var last view
+	var last reported
 	for {
-		status, err := r.look(ctx, id)
+		status, err := r.poll(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		if status != nil {
-			if now := viewOf(status); changed != nil && now != last {
-				last = now
+			if current := reportedOf(status); changed != nil && current != last {
+				last = current
 				changed(status)
 			}
 			if Settled(status) {
@@ -105,8 +104,8 @@ func Refunded(s *openapi.SubmissionStatus) bool {
 	return s.Status == openapi.JobStatusFailed && s.SwapPhase != nil && *s.SwapPhase == openapi.SwapPhaseRefunded
 }
 
-// look polls once. It returns nil when the answer is missing, a 429 or a 5xx.
-func (r *Relay) look(ctx context.Context, id uuid.UUID) (*openapi.SubmissionStatus, error) {
+// poll requests the status once. It returns nil if the answer is missing, a 429 or a 5xx.
+func (r *Relay) poll(ctx context.Context, id uuid.UUID) (*openapi.SubmissionStatus, error) {
 	const call = "GET /status"
 	answer, err := r.Client.GetStatusWithResponse(ctx, id)
 	switch {
@@ -124,20 +123,20 @@ func (r *Relay) look(ctx context.Context, id uuid.UUID) (*openapi.SubmissionStat
 		return nil, &Unexpected{call, answer.StatusCode(), answer.Body}
 	}
 	if status.Status == openapi.JobStatusCompleted && !Executed(status) {
-		return nil, errors.Join(errors.New("a swap is completed when it is executed, and this one is not"), &Unexpected{call, answer.StatusCode(), answer.Body})
+		return nil, errors.Join(errors.New("the swap's status is completed, but its phase is not executed"), &Unexpected{call, answer.StatusCode(), answer.Body})
 	}
 	return status, nil
 }
 
-// view has the fields whose changes Follow reports.
-type view struct {
+// reported has the fields whose changes Follow reports.
+type reported struct {
 	status openapi.JobStatus
 	phase  openapi.SwapPhase
 	waits  string
 }
 
-func viewOf(s *openapi.SubmissionStatus) view {
-	v := view{status: s.Status}
+func reportedOf(s *openapi.SubmissionStatus) reported {
+	v := reported{status: s.Status}
 	if s.SwapPhase != nil {
 		v.phase = *s.SwapPhase
 	}

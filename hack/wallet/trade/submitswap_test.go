@@ -20,7 +20,7 @@ import (
 
 var request = uuid.UUID{15: 1}
 
-// relay answers the nth call with the nth answer, and all later calls with the last answer.
+// relay starts a relay that gives the nth call the nth answer, and later calls the last answer.
 func relay(t *testing.T, answers ...func(http.ResponseWriter)) *trade.Relay {
 	t.Helper()
 	var calls atomic.Int64
@@ -47,7 +47,7 @@ func status(state, more string) func(http.ResponseWriter) {
 	return answer(200, `{"success":true,"data":{"request_id":%q,"status":%q%s},"error":null}`, request, state, more)
 }
 
-func cut(http.ResponseWriter) { panic(http.ErrAbortHandler) }
+func closeConnection(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 
 const (
 	funded   = `,"swap_phase":"funded","swap_timeout_slot":205`
@@ -55,44 +55,44 @@ const (
 	refunded = `,"swap_phase":"refunded","refund_signature":"sig","error_code":"swap_refunded"`
 )
 
-func TestASwapIsFollowedToItsEnd(t *testing.T) {
+func TestFollowReportsChangesUntilTheSwapEnds(t *testing.T) {
 	t.Parallel()
 	busy := answer(503, `{"error":true,"code":"database_unavailable","message":"x"}`)
 	tests := map[string]struct {
-		answers []func(http.ResponseWriter)
-		want    []string
-		end     openapi.SwapPhase
-		fails   string
+		answers   []func(http.ResponseWriter)
+		want      []string
+		wantEnd   openapi.SwapPhase
+		wantError string
 	}{
-		"to the tokens, each change once": {
+		"an executed swap, with each change once": {
 			answers: []func(http.ResponseWriter){
 				status("pending", ""), status("processing", ""), status("processing", funded), status("processing", funded),
 				status("processing", funded+`,"swap_waits":"no_route"`), status("processing", `,"swap_phase":"quoted"`), status("completed", executed),
 			},
-			want: []string{"pending", "processing", "processing funded", "processing funded no_route", "processing quoted", "completed executed"},
-			end:  openapi.SwapPhaseExecuted,
+			want:    []string{"pending", "processing", "processing funded", "processing funded no_route", "processing quoted", "completed executed"},
+			wantEnd: openapi.SwapPhaseExecuted,
 		},
-		"to the refund": {
+		"a refunded swap": {
 			answers: []func(http.ResponseWriter){status("processing", funded+`,"swap_waits":"swap_price"`), status("failed", refunded)},
 			want:    []string{"processing funded swap_price", "failed refunded"},
-			end:     openapi.SwapPhaseRefunded,
+			wantEnd: openapi.SwapPhaseRefunded,
 		},
-		"past answers without a status": {
-			answers: []func(http.ResponseWriter){busy, cut, answer(429, `{"error":true,"code":"rate_limited","message":"x"}`), status("completed", executed)},
+		"a swap with answers that have no status": {
+			answers: []func(http.ResponseWriter){busy, closeConnection, answer(429, `{"error":true,"code":"rate_limited","message":"x"}`), status("completed", executed)},
 			want:    []string{"completed executed"},
-			end:     openapi.SwapPhaseExecuted,
+			wantEnd: openapi.SwapPhaseExecuted,
 		},
-		"to the failure of its first leg": {
+		"a swap with a failed first leg": {
 			answers: []func(http.ResponseWriter){status("processing", ""), status("failed", `,"error":"x","error_code":"nullifier_spent"`)},
-			want:    []string{"processing"}, fails: "GET /status answered 200:",
+			want:    []string{"processing"}, wantError: "GET /status answered 200:",
 		},
-		"to an unknown swap": {
-			answers: []func(http.ResponseWriter){answer(404, `{"error":true,"code":"not_found","message":"x"}`)},
-			fails:   "GET /status answered 404:",
+		"an unknown swap": {
+			answers:   []func(http.ResponseWriter){answer(404, `{"error":true,"code":"not_found","message":"x"}`)},
+			wantError: "GET /status answered 404:",
 		},
-		"to a completion without an execution": {
-			answers: []func(http.ResponseWriter){status("completed", funded)},
-			fails:   "completed when it is executed",
+		"a swap that is completed but not executed": {
+			answers:   []func(http.ResponseWriter){status("completed", funded)},
+			wantError: "its phase is not executed",
 		},
 	}
 	for name, tc := range tests {
@@ -114,27 +114,27 @@ func TestASwapIsFollowedToItsEnd(t *testing.T) {
 			if diff := cmp.Diff(tc.want, seen); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
-			if tc.fails != "" {
+			if tc.wantError != "" {
 				var unexpected *trade.Unexpected
-				if err == nil || !strings.Contains(err.Error(), tc.fails) || !errors.As(err, &unexpected) {
-					t.Errorf("error %v, want an unexpected answer with %q", err, tc.fails)
+				if err == nil || !strings.Contains(err.Error(), tc.wantError) || !errors.As(err, &unexpected) {
+					t.Errorf("error %v, want an unexpected answer with %q", err, tc.wantError)
 				}
 				return
 			}
-			if err != nil || *end.SwapPhase != tc.end {
-				t.Errorf("ended with %+v, error %v, want phase %s", end, err, tc.end)
+			if err != nil || *end.SwapPhase != tc.wantEnd {
+				t.Errorf("ended with %+v, error %v, want phase %s", end, err, tc.wantEnd)
 			}
 		})
 	}
 }
 
-func TestFollowingEndsWithItsContext(t *testing.T) {
+func TestFollowReturnsTheContextsCause(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	reason := errors.New("enough")
+	reason := errors.New("the test's reason")
 	_, err := relay(t, status("processing", funded)).Follow(ctx, request, func(*openapi.SubmissionStatus) { cancel(reason) })
 	if !errors.Is(err, reason) {
-		t.Errorf("error %v, want the context's", err)
+		t.Errorf("error %v, want the context's cause", err)
 	}
 }
 
@@ -142,14 +142,14 @@ func TestSubmit(t *testing.T) {
 	t.Parallel()
 	accepted := `{"success":true,"request_id":%q,"signature":null,"swap_state_pda":"x","nullifier":"y","data":{"request_id":%q,"status":"processing","swap_phase":"funded"},"error":null}`
 	tests := map[string]struct {
-		answer func(http.ResponseWriter)
-		fails  string
+		answer    func(http.ResponseWriter)
+		wantError string
 	}{
 		"the first leg is confirmed":      {answer(200, accepted, request, request), ""},
 		"the first leg is unfinished":     {answer(202, accepted, request, request), ""},
 		"the swap is refused":             {answer(400, `{"error":true,"code":"invalid_swap","message":"x"}`), "POST /transact_swap answered 400:"},
 		"the relay has no router":         {answer(501, `{"error":true,"code":"not_available","message":"x"}`), "POST /transact_swap answered 501:"},
-		"the answer is lost":              {cut, "EOF"},
+		"the answer is lost":              {closeConnection, "EOF"},
 		"the same swap was refunded once": {answer(409, `{"error":true,"code":"swap_refunded","message":"x"}`), "POST /transact_swap answered 409:"},
 	}
 	for name, tc := range tests {
@@ -164,14 +164,14 @@ func TestSubmit(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, err := relay(t, tc.answer).Submit(t.Context(), body)
-			if tc.fails != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.fails) {
-					t.Errorf("error %v, want one with %q", err, tc.fails)
+			if tc.wantError != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantError) {
+					t.Errorf("error %v, want one with %q", err, tc.wantError)
 				}
 				return
 			}
 			if err != nil || got.RequestID != request || *got.Data.SwapPhase != openapi.SwapPhaseFunded {
-				t.Errorf("answer %+v, error %v", got, err)
+				t.Errorf("answer %+v, error %v; want the request's id and phase funded", got, err)
 			}
 		})
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Tokens is the balance of a token account, in its mint's smallest unit, at a commitment
-// level. For an account that does not exist, the balance is 0 and exists is false. The
-// error means that the account is not a token account of SPL Token, or that the node did
-// not answer.
+// Tokens returns the balance of a token account, in its mint's smallest unit, at a
+// commitment level. For an account that does not exist, the balance is 0 and exists is
+// false. It returns an error if the account is not a token account of SPL Token, or if the
+// node did not answer.
 func Tokens(ctx context.Context, chain *rpc.Client, account solana.PublicKey, commitment rpc.CommitmentType) (amount uint64, exists bool, err error) {
 	found, err := chain.GetAccountInfoWithOpts(ctx, account, &rpc.GetAccountInfoOpts{Encoding: solana.EncodingBase64, Commitment: commitment})
 	switch {

@@ -33,17 +33,17 @@ func TestTokens(t *testing.T) {
 			base64.StdEncoding.EncodeToString(data), owner, len(data))
 	}
 	tests := map[string]struct {
-		result string
-		amount uint64
-		exists bool
-		fails  string
+		result    string
+		amount    uint64
+		exists    bool
+		wantError string
 	}{
-		"an account with tokens":            {account(solana.TokenProgramID, tokenAccount(745_000)), 745_000, true, ""},
-		"an empty one":                      {account(solana.TokenProgramID, tokenAccount(0)), 0, true, ""},
-		"none":                              {`{"context":{"slot":1},"value":null}`, 0, false, ""},
-		"an account of another program":     {account(solana.SystemProgramID, nil), 0, false, "another program than SPL Token"},
-		"a mint, which is no token account": {account(solana.TokenProgramID, make([]byte, shieldpool.TokenMintLength)), 0, false, "82 bytes, expected 165"},
-		"no answer":                         {"", 0, false, "read a token account"},
+		"an account with tokens":               {account(solana.TokenProgramID, tokenAccount(745_000)), 745_000, true, ""},
+		"an empty account":                     {account(solana.TokenProgramID, tokenAccount(0)), 0, true, ""},
+		"a missing account":                    {`{"context":{"slot":1},"value":null}`, 0, false, ""},
+		"an account of another program":        {account(solana.SystemProgramID, nil), 0, false, "another program than SPL Token"},
+		"a mint, which is not a token account": {account(solana.TokenProgramID, make([]byte, shieldpool.TokenMintLength)), 0, false, "82 bytes, expected 165"},
+		"no answer":                            {"", 0, false, "read a token account"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestTokens(t *testing.T) {
 					Params []any           `json:"params"`
 				}
 				if err := json.NewDecoder(r.Body).Decode(&call); err != nil || len(call.Params) != 2 || call.Params[0] != buyer.String() {
-					t.Errorf("asked with %v, error %v", call.Params, err)
+					t.Errorf("got a request with %v, error %v; want the account and options", call.Params, err)
 				}
 				if tc.result == "" {
 					w.WriteHeader(http.StatusServiceUnavailable)
@@ -65,10 +65,10 @@ func TestTokens(t *testing.T) {
 			t.Cleanup(server.Close)
 			amount, exists, err := trade.Tokens(t.Context(), rpc.New(server.URL), buyer, rpc.CommitmentConfirmed)
 			if amount != tc.amount || exists != tc.exists {
-				t.Errorf("%d, exists %t; want %d, %t", amount, exists, tc.amount, tc.exists)
+				t.Errorf("got balance %d, exists %t; want %d, %t", amount, exists, tc.amount, tc.exists)
 			}
-			if tc.fails == "" && err != nil || tc.fails != "" && (err == nil || !strings.Contains(err.Error(), tc.fails)) {
-				t.Errorf("error %v, want one with %q", err, tc.fails)
+			if tc.wantError == "" && err != nil || tc.wantError != "" && (err == nil || !strings.Contains(err.Error(), tc.wantError)) {
+				t.Errorf("error %v, want one with %q", err, tc.wantError)
 			}
 		})
 	}

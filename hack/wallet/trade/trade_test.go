@@ -43,9 +43,8 @@ func TestMinimum(t *testing.T) {
 	}
 }
 
-// TestASwapIsProvenForItsTerms checks that a swap's proof, request and terms agree, with
-// the checks of the relay and the program.
-func TestASwapIsProvenForItsTerms(t *testing.T) {
+// The test checks a swap's proof, request and terms as the relay and the program do.
+func TestASwapsProofBindsItsTerms(t *testing.T) {
 	t.Parallel()
 	terms, err := trade.Terms(buyer, usdc, math.MaxUint64)
 	if err != nil {
@@ -55,7 +54,7 @@ func TestASwapIsProvenForItsTerms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forger, err := simulator.New(text, simulator.DevelopmentSeed)
+	prover, err := simulator.New(text, simulator.DevelopmentSeed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +62,7 @@ func TestASwapIsProvenForItsTerms(t *testing.T) {
 	in := &shieldpool.PublicInputs{PublicAmount: -20_000_000, ExtDataHash: merkle.Bytes(&bound), Nullifiers: [2][32]byte{{31: 1}, {31: 2}}}
 	profile := shieldpool.Development()
 	if !profile.BindsDestination(in, shieldpool.Destination{Recipient: buyer, Swap: &terms}) {
-		t.Error("the inputs do not bind the swap's terms")
+		t.Error("the public inputs do not bind the swap's terms")
 	}
 	for name, change := range map[string]func(*shieldpool.SwapTerms){
 		"another mint":    func(o *shieldpool.SwapTerms) { o.OutputMint[0]++ },
@@ -73,11 +72,11 @@ func TestASwapIsProvenForItsTerms(t *testing.T) {
 		other := terms
 		change(&other)
 		if profile.BindsDestination(in, shieldpool.Destination{Recipient: buyer, Swap: &other}) {
-			t.Errorf("the inputs bind %s too", name)
+			t.Errorf("the public inputs also bind %s", name)
 		}
 	}
 
-	proof := forger.Prove(in, 0)
+	proof := prover.Prove(in, 0)
 	request, err := trade.Request(proof[:], in.Bytes(), buyer, terms, [][]byte{{1, 2}})
 	if err != nil {
 		t.Fatal(err)

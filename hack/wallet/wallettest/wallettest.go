@@ -11,13 +11,13 @@ import (
 	"github.com/relaypool/relaypool/hack/wallet"
 )
 
-// startWithin is long enough to fetch and compile gnark on a slow machine.
-const startWithin = 10 * time.Minute
+// startTimeout is long enough to download and compile gnark on a slow machine.
+const startTimeout = 10 * time.Minute
 
 // start starts the prover once. The prover's program ends with the test binary, which closes its
 // input.
 var start = sync.OnceValues(func() (*wallet.Prover, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	return wallet.StartProver(ctx, wallet.Options{Progress: os.Stderr})
 })
@@ -28,7 +28,7 @@ var start = sync.OnceValues(func() (*wallet.Prover, error) {
 func Prover(t testing.TB) *wallet.Prover {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("it proves, which -short does without")
+		t.Skip("the test makes proofs, which -short skips")
 	}
 	p, err := start()
 	if err != nil {

@@ -1,10 +1,10 @@
-// Command apiserver runs the API server of the tests, with the project's resources and
-// Kubernetes' own controllers, until a signal stops it: for trying the operator by hand.
-// There are no nodes, so that no pod ever runs.
+// Command apiserver runs the API server of the tests until a signal stops it, for trying the
+// operator by hand. It has the project's CRDs and Kubernetes' own controllers. There are no
+// nodes, so pods never run.
 //
-// With -build it only downloads or builds the programs. `make test` runs that in parallel with
-// the tests that need no API server, because `go test` shows no progress of a build that
-// takes minutes.
+// With -build it only downloads or builds the programs. `make test` does this in parallel with
+// the tests that need no API server, because the build takes minutes and `go test` would show no
+// progress.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	build := flag.Bool("build", false, "only get or build the programs")
+	build := flag.Bool("build", false, "only download or build the programs")
 	controllers := flag.String("controllers", "deployment-controller,replicaset-controller,job-controller,garbage-collector-controller,namespace-controller",
 		"controllers of Kubernetes to run, with commas between them; empty for none")
 	flag.Parse()

@@ -12,14 +12,14 @@ import (
 	"github.com/relaypool/relaypool/hack/circuit/transaction"
 )
 
-// Ledger has a tree of notes and makes transactions that spend them.
+// Ledger has a tree of commitments and makes transactions that spend their notes.
 type Ledger struct {
 	t      testing.TB
 	hash   *poseidon.Hasher
 	leaves []fr.Element
 }
 
-// New returns a ledger. Its tree has five leaves that belong to nobody.
+// New returns a ledger. Its tree has five leaves that are not commitments of notes.
 func New(t testing.TB) *Ledger {
 	l := &Ledger{t: t, hash: poseidon.New()}
 	for i := range 5 {
@@ -31,14 +31,14 @@ func New(t testing.TB) *Ledger {
 // Mint is the field value of the mint of every note.
 const Mint = "7"
 
-// Note puts a note of the amount into the tree and returns it as an input; Spend finds its path.
+// Note puts a note of the amount into the tree and returns it as an input. Spend sets its path.
 func (l *Ledger) Note(amount uint64) transaction.WitnessInput {
 	in := l.Dummy()
 	in.Amount = strconv.FormatUint(amount, 10)
 	return l.Place(in)
 }
 
-// Place puts an input's note into the tree. The note may be one that no transaction could create.
+// Place puts an input's note into the tree, even a note that no transaction could create.
 func (l *Ledger) Place(in transaction.WitnessInput) transaction.WitnessInput {
 	in.Index = strconv.Itoa(len(l.leaves))
 	l.leaves = append(l.leaves, l.commitment(&in, Mint))
@@ -87,8 +87,8 @@ func (l *Ledger) Spend(inputs [2]transaction.WitnessInput, outputs [2]uint64, pu
 	return w
 }
 
-// Rehash recomputes nullifiers, commitments and chain note from the witness's other values. A test
-// that changes one of those values then breaks only one rule.
+// Rehash recomputes nullifiers, commitments and chain note from the witness's other values. After a
+// test has changed one of these values, the witness then breaks only one rule.
 func (l *Ledger) Rehash(w *transaction.Witness) {
 	l.t.Helper()
 	for i := range w.Inputs {
@@ -142,7 +142,7 @@ func (l *Ledger) field(s string) fr.Element {
 	l.t.Helper()
 	v, ok := new(big.Int).SetString(s, 0)
 	if !ok {
-		l.t.Fatalf("a test's witness holds %q, want a number", s)
+		l.t.Fatalf("a test's witness contains %q, want a number", s)
 	}
 	var e fr.Element
 	e.SetBigInt(v)

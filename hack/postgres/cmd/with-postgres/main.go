@@ -1,4 +1,4 @@
-// Command with-postgres runs a command with a private PostgreSQL server for its tests.
+// Command with-postgres runs a command, such as tests, with a private PostgreSQL server.
 // It starts a server, sets RELAYPOOL_TEST_DATABASE_URL, runs the command, stops the
 // server and exits with the command's code. If the variable is already set, it starts no
 // server.
@@ -20,7 +20,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fmt.Fprintln(os.Stderr, "usage: with-postgres command [argument ...]: names no command to run")
+		fmt.Fprintln(os.Stderr, "usage: with-postgres command [argument ...]: the command is missing")
 		os.Exit(2)
 	}
 	code, err := run(os.Args[1:])
@@ -31,8 +31,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the command's exit code. As in a shell, it is 128 plus the signal's number for
-// a command that a signal ended.
+// run returns the command's exit code. As in a shell, the code is 128 plus the signal's number
+// if a signal ended the command.
 func run(command []string) (code int, err error) {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -47,11 +47,11 @@ func run(command []string) (code int, err error) {
 		env = append(env, postgres.TestURLVariable+"="+server.URL("postgres"))
 	}
 
-	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // running the given command is its purpose; signals end it
+	cmd := exec.Command(command[0], command[1:]...) //nolint:gosec,noctx // the user gives the command; signals end it
 	cmd.Env = env
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	// The command has its own process group, to which this process forwards signals. A signal
-	// that only this process gets thus reaches the command's children, and Ctrl-C reaches each
+	// to this process alone thus reaches the command's children, and Ctrl-C reaches each
 	// process once.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -62,7 +62,7 @@ func run(command []string) (code int, err error) {
 	for {
 		select {
 		case sig := <-signals:
-			// The kill fails only when the whole group has ended, which done reports.
+			// Kill fails only after the whole group has ended, which done reports.
 			_ = syscall.Kill(-cmd.Process.Pid, sig.(syscall.Signal))
 		case err := <-done:
 			var exit *exec.ExitError
