@@ -49,6 +49,9 @@ func newFixture(t testing.TB, opts localnet.Options) *fixture {
 			t.Fatal(err)
 		}
 	}
+	if opts.Foreign == 0 {
+		opts.Foreign = -1 // tests count the transactions
+	}
 	chain, err := localnet.New(opts)
 	if err != nil {
 		t.Fatal(err)

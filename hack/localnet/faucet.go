@@ -74,9 +74,13 @@ func (c *Chain) Fund(to solana.PublicKey, lamports uint64) error {
 // transaction executes at once, or waits for a later block when the open block is
 // full. The first signer pays. land returns an error when the transaction fails.
 func (c *Chain) land(signers []solana.PrivateKey, instructions ...solana.Instruction) (solana.Signature, error) {
+	return c.landWith(signers, instructions)
+}
+
+func (c *Chain) landWith(signers []solana.PrivateKey, instructions []solana.Instruction, options ...solana.TransactionOption) (solana.Signature, error) {
 	var blockhash solana.Hash
 	c.bank.Read(bank.Processed, func(v bank.View) { blockhash, _ = v.LatestBlockhash() })
-	tx, err := solana.NewTransaction(instructions, blockhash, solana.TransactionPayer(signers[0].PublicKey()))
+	tx, err := solana.NewTransaction(instructions, blockhash, append(options, solana.TransactionPayer(signers[0].PublicKey()))...)
 	if err != nil {
 		return solana.Signature{}, fmt.Errorf("build transaction: %w", err)
 	}

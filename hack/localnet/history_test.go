@@ -136,7 +136,7 @@ func TestTransactionsHaveTheirMeta(t *testing.T) {
 			"preBalances": [1000000000000,0,1], "postBalances": [999998995000,1000000,1],
 			"innerInstructions": [], "preTokenBalances": [], "postTokenBalances": [], "rewards": [],
 			"logMessages": ["Program 11111111111111111111111111111111 invoke [1]","Program 11111111111111111111111111111111 success"],
-			"loadedAddresses": {"writable":[],"readonly":[]}, "computeUnitsConsumed": 150, "costUnits": null
+			"loadedAddresses": {"writable":[],"readonly":[]}, "computeUnitsConsumed": 150, "costUnits": 1481
 		}
 	}`))
 	got := decodeGeneric(t, f.call("getTransaction", `["`+signature.String()+`"]`).Result)

@@ -23,6 +23,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -43,7 +44,7 @@ var GenesisHash = shieldpool.DevelopmentGenesisHash
 
 // The defaults of Options.
 const (
-	DefaultSlotDuration  = 400 * time.Millisecond
+	DefaultSlotDuration  = 200 * time.Millisecond
 	DefaultConfirmAfter  = 2
 	DefaultFinalizeAfter = 32
 	DefaultHistory       = 200_000
@@ -74,8 +75,13 @@ type Options struct {
 	Market MarketOptions
 	// Limits bounds the compute of a block; its zero value is mainnet's.
 	Limits bank.BlockLimits
+	// Rent is the rate of rent at genesis; 0 is mainnet's, bank.DefaultRent.
+	Rent bank.Rent
 	// Seed is the seed of the random faults of the endpoints and the router.
 	Seed uint64
+	// Foreign is the number of transactions of strangers in a block; 0 is DefaultForeign, and
+	// a number below 0 is none. Advance puts them into the first block alone.
+	Foreign int
 	// Initialised makes New run the pool's Initialize and finalize it, so that the
 	// pool exists at every commitment level.
 	Initialised bool
@@ -103,6 +109,9 @@ func (o Options) withDefaults() Options {
 	if o.FinalizeAfter == 0 {
 		o.FinalizeAfter = max(DefaultFinalizeAfter, o.ConfirmAfter)
 	}
+	if o.Foreign == 0 {
+		o.Foreign = DefaultForeign
+	}
 	if o.History == 0 {
 		o.History = DefaultHistory
 	}
@@ -121,6 +130,8 @@ type Chain struct {
 	opts   Options
 	bank   *bank.Bank
 	faucet faucet
+	// slotDuration is in nanoseconds.
+	slotDuration atomic.Int64
 	// defaultEndpoint is the default endpoint.
 	defaultEndpoint *rpc.Endpoint
 	exchange        exchange
@@ -156,6 +167,7 @@ func New(opts Options) (*Chain, error) {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
 	c := &Chain{opts: opts, faucet: newFaucet()}
+	c.slotDuration.Store(int64(opts.SlotDuration))
 	if c.exchange.market, err = market.For(OutputMint()); err != nil {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
@@ -165,6 +177,7 @@ func New(opts Options) (*Chain, error) {
 		FinalizeAfter:  opts.FinalizeAfter,
 		History:        opts.History,
 		Limits:         opts.Limits,
+		Rent:           opts.Rent,
 		Clock:          opts.Clock,
 		Programs:       append(validatorPrograms(), program, market.Program()),
 		Accounts:       merged(nativeMint(), marketAccounts(c.exchange.market, opts.Market), opts.Accounts),
@@ -211,21 +224,45 @@ func (c *Chain) Start(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	c.onClose(func() error { cancel(); return nil })
 	c.running.Go(func() {
-		ticker := time.NewTicker(c.opts.SlotDuration)
-		defer ticker.Stop()
+		next := time.Now()
+		timer := time.NewTimer(0)
+		defer timer.Stop()
 		for {
+			if next = next.Add(time.Duration(c.slotDuration.Load())); next.Before(time.Now()) {
+				next = time.Now() // late slots are not made up for
+			}
+			timer.Reset(time.Until(next))
 			select {
 			case <-ctx.Done():
 				return
-			case <-ticker.C:
-				c.bank.Advance(1)
+			case <-timer.C:
+				c.Advance(1)
 			}
 		}
 	})
 }
 
+// SetSlotDuration changes the time between slots, from the next slot on.
+func (c *Chain) SetSlotDuration(d time.Duration) error {
+	if d <= 0 {
+		return fmt.Errorf("slot duration is %s, expected more than 0", d)
+	}
+	c.slotDuration.Store(int64(d))
+	return nil
+}
+
+// SetRent changes the rate of rent from the next block on.
+func (c *Chain) SetRent(rate bank.Rent) { c.bank.SetRent(rate) }
+
+// StartMigration begins the migration to Alpenglow with a pause of a number of slots, in
+// which nothing lands and nothing becomes confirmed. See bank.Bank.StartMigration.
+func (c *Chain) StartMigration(pause uint64) error { return c.bank.StartMigration(pause) }
+
 // Advance closes the open slot and opens the next, n times.
-func (c *Chain) Advance(n uint64) { c.bank.Advance(n) }
+func (c *Chain) Advance(n uint64) {
+	c.foreign()
+	c.bank.Advance(n)
+}
 
 // Skip closes the open slot and skips the next n slots, which have no block. The
 // block height then grows slower than the slot, as on a real cluster.

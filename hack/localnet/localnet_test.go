@@ -155,7 +155,7 @@ func TestWithdrawalIsReadByAddressSignatureAndBlock(t *testing.T) {
 		t.Errorf("signatures of the tree (-want +got):\n%s", diff)
 	}
 
-	version := uint64(0)
+	version := uint64(1)
 	got, err := f.GetTransaction(ctx, withdraw, &rpc.GetTransactionOpts{
 		Commitment: rpc.CommitmentConfirmed, Encoding: solana.EncodingBase64, MaxSupportedTransactionVersion: &version})
 	if err != nil {

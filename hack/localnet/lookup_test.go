@@ -78,7 +78,7 @@ func TestTransactionLoadsAccountsFromALookupTable(t *testing.T) {
 	}
 
 	// solana-go reads the block and resolves the accounts of the instructions.
-	version := uint64(0)
+	version := uint64(1)
 	block, err := f.GetBlockWithOpts(ctx, slot, &rpc.GetBlockOpts{
 		Encoding: solana.EncodingBase64, MaxSupportedTransactionVersion: &version, TransactionDetails: rpc.TransactionDetailsFull})
 	if err != nil {

@@ -36,12 +36,17 @@ func (c *Chain) CreateMint(decimals uint8, freezeAuthority *solana.PublicKey) (s
 	}
 	faucet := c.faucet.key.PublicKey()
 	if _, err := c.land([]solana.PrivateKey{c.faucet.key, mint},
-		system.NewCreateAccountInstruction(bank.RentExemption(bank.TokenMintSize), bank.TokenMintSize, solana.TokenProgramID, faucet, mint.PublicKey()).Build(),
+		system.NewCreateAccountInstruction(c.rent().Exemption(bank.TokenMintSize), bank.TokenMintSize, solana.TokenProgramID, faucet, mint.PublicKey()).Build(),
 		tokenprogram.NewInitializeMint2Instruction(decimals, authority, *freezeAuthority, mint.PublicKey()).Build(),
 	); err != nil {
 		return solana.PublicKey{}, fmt.Errorf("make mint: %w", err)
 	}
 	return mint.PublicKey(), nil
+}
+
+func (c *Chain) rent() (rate bank.Rent) {
+	c.bank.Read(bank.Processed, func(v bank.View) { rate = v.Rent() })
+	return rate
 }
 
 // MintTo mints an amount, in the smallest unit, to the owner's associated token

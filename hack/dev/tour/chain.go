@@ -87,7 +87,7 @@ type receipt struct {
 }
 
 func (c chain) receipt(ctx context.Context, signature solana.Signature) *receipt {
-	highestVersion := uint64(0)
+	highestVersion := uint64(1)
 	found, err := c.GetTransaction(ctx, signature, &rpc.GetTransactionOpts{
 		Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentConfirmed, MaxSupportedTransactionVersion: &highestVersion,
 	})

@@ -44,7 +44,7 @@ const signatureFee = 5000
 // Transactions reads the finalized chain up to a slot, block by block. It returns the
 // transactions that call the pool or are paid by a fee payer.
 func (c *Chain) Transactions(ctx context.Context, last uint64) (out []verify.Transaction, err error) {
-	version, rewards := uint64(0), false
+	version, rewards := uint64(1), false
 	for slot := uint64(1); slot <= last; slot++ {
 		block, err := c.Client.GetBlockWithOpts(ctx, slot, &rpc.GetBlockOpts{
 			Encoding: solana.EncodingBase64, TransactionDetails: rpc.TransactionDetailsFull, Rewards: &rewards,

@@ -6,14 +6,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Rent and size rules of mainnet: 3480 lamports per byte and year for two years,
-// with 128 bytes of overhead per account, and at most 10 MiB of data.
-const (
-	lamportsPerByteYear = 3480
-	exemptionYears      = 2
-	accountOverhead     = 128
-	MaxAccountData      = 10 << 20
-)
+// MaxAccountData is the most data of an account, in bytes.
+const MaxAccountData = 10 << 20
 
 // Account is an account of the chain, as the options define it at genesis and as a
 // View returns it. Its data must not be changed.
@@ -43,12 +37,6 @@ func (r *record) account() *Account {
 		return nil
 	}
 	return &Account{Lamports: r.lamports, Data: r.data.bytes(), Owner: r.owner, Executable: r.executable}
-}
-
-// RentExemption is the rent-exempt minimum in lamports of an account with size
-// bytes of data.
-func RentExemption(size uint64) uint64 {
-	return (accountOverhead + size) * lamportsPerByteYear * exemptionYears
 }
 
 // version is an account as of one slot. A nil record means that the account was

@@ -10,6 +10,7 @@
 package bank
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -45,6 +46,8 @@ type Options struct {
 	MaxBehind uint64
 	// Limits bounds the compute of a block; its zero value is mainnet's.
 	Limits BlockLimits
+	// Rent is the rate of rent at genesis; 0 is DefaultRent.
+	Rent Rent
 	// Clock returns the time of new blocks.
 	Clock func() time.Time
 	// Programs are the chain's programs, put into its accounts at genesis.
@@ -88,14 +91,16 @@ type Bank struct {
 	// leaderMu is locked by every call that changes the chain, from reading the state
 	// to writing the result. It is locked before mu.
 	leaderMu sync.Mutex
-	// leaderMu guards used, waiting and onSlot.
-	used    blockUse
-	waiting waitingList
-	onSlot  map[*byte]func()
+	// leaderMu guards used, waiting, onSlot and nextRent.
+	used     blockUse
+	waiting  waitingList
+	onSlot   map[*byte]func()
+	nextRent Rent
 
-	mu       sync.RWMutex
-	accounts accountStore
-	chain    chain
+	mu        sync.RWMutex
+	accounts  accountStore
+	chain     chain
+	migration migration
 	// hashes finds closed blocks by their blockhash while some node can still
 	// accept the blockhash.
 	hashes map[solana.Hash]*Block
@@ -110,7 +115,7 @@ type Bank struct {
 // New makes a chain with its genesis block closed at slot 0 and slot 1 open.
 // The error names the option that is missing or out of range.
 func New(opts Options) (*Bank, error) {
-	opts.Limits = opts.Limits.withDefaults()
+	opts.Limits, opts.Rent = opts.Limits.withDefaults(), cmp.Or(opts.Rent, DefaultRent)
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
@@ -119,6 +124,7 @@ func New(opts Options) (*Bank, error) {
 	}
 	b := &Bank{
 		opts:        opts,
+		nextRent:    opts.Rent,
 		used:        newBlockUse(),
 		onSlot:      make(map[*byte]func()),
 		programs:    make(map[solana.PublicKey]*loadedProgram, len(opts.Programs)),
@@ -141,7 +147,7 @@ func New(opts Options) (*Bank, error) {
 	// transaction signed for an earlier run cannot land in this one.
 	var nanos [8]byte
 	binary.LittleEndian.PutUint64(nanos[:], uint64(now.UnixNano()))
-	b.chain = chain{{ParentHash: sha256.Sum256(append(opts.Genesis[:], nanos[:]...)), Time: now.Unix()}}
+	b.chain = chain{{ParentHash: sha256.Sum256(append(opts.Genesis[:], nanos[:]...)), at: now, Rent: opts.Rent}}
 	b.advance(1)
 	return b, nil
 }
@@ -164,10 +170,14 @@ func (b *Bank) next(slots uint64) {
 	defer b.leaderMu.Unlock()
 	b.mu.Lock()
 	b.advance(slots)
+	b.migrate(slots)
+	paused := b.migration.paused()
 	b.mu.Unlock()
 	b.slotChanged()
 	b.used = newBlockUse()
-	b.landWaiting()
+	if !paused {
+		b.landWaiting()
+	}
 }
 
 // advance closes the open block and opens the next. The new slot is the old one plus
@@ -181,8 +191,9 @@ func (b *Bank) advance(slots uint64) {
 		Height:       closed.Height + 1,
 		ParentSlot:   closed.Slot,
 		ParentHash:   closed.Hash,
-		Time:         b.opts.Clock().Unix(),
+		at:           b.opts.Clock(),
 		Transactions: closed.Transactions,
+		Rent:         b.nextRent,
 	})
 	b.expire()
 }
@@ -190,6 +201,9 @@ func (b *Bank) advance(slots uint64) {
 // expire drops the account versions, blockhashes and messages that even the most
 // lagging node no longer needs, and the oldest block when History is full.
 func (b *Bank) expire() {
+	if b.migration.paused() {
+		return // its blocks will be deleted
+	}
 	depth := b.opts.FinalizeAfter + b.opts.MaxBehind
 	oldest := b.chain.below(depth)
 	for _, key := range oldest.written {
@@ -261,16 +275,20 @@ func (b *Bank) Submit(tx *Transaction) (landed bool, err *TransactionError) {
 func (b *Bank) land(tx *Transaction) (landed bool, err *TransactionError) {
 	b.mu.RLock()
 	job, err := b.prepare(tx, b.chain.newest())
+	paused := b.migration.paused()
 	b.mu.RUnlock()
 	if err != nil {
 		return false, err
+	}
+	if paused {
+		return false, nil // the leader drops it
 	}
 	tx = job.tx
 	if b.waiting.has(tx) {
 		return false, nil
 	}
 	// Before the transaction runs, its largest possible cost must fit the limits.
-	maxCost := tx.cost(job.budget.Units, maxLoadedData)
+	maxCost := tx.cost(job.budget.Units, job.budget.LoadedData)
 	if full := b.used.checkLimits(b.opts.Limits, tx.Message, maxCost); full != nil {
 		if b.waiting.put(waiting{tx: tx, price: job.budget.Price, cost: maxCost}, b.opts.Limits.Waiting) {
 			return false, nil

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"sort"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/rpc"
@@ -18,16 +19,21 @@ type Block struct {
 	ParentHash solana.Hash
 	// Hash is zero while the block is open.
 	Hash solana.Hash
-	// Time is in seconds since the Unix epoch.
-	Time int64
 	// Landed are the block's transactions in their order of execution.
 	Landed []*Landed
 	// Transactions counts the transactions of the chain up to this block.
 	Transactions uint64
+	// Rent is the rate of rent.
+	Rent Rent
 
+	// at is when the block was opened.
+	at time.Time
 	// written are the accounts that the block changed, for pruning.
 	written []solana.PublicKey
 }
+
+// Time is when the block was opened, in seconds since the Unix epoch.
+func (b *Block) Time() int64 { return b.at.Unix() }
 
 // Landed is a transaction in a block. It succeeded, or failed and paid its fee.
 type Landed struct {
@@ -53,9 +59,14 @@ type Meta struct {
 	Logs       []string
 	// Units is the compute consumed.
 	Units uint64
+	// LoadedData is the size of the loaded accounts in bytes.
+	LoadedData uint64
 	// Price is the priority fee in micro-lamports a unit.
 	Price uint64
 }
+
+// Cost is what the transaction counted towards the limits of its block, in units.
+func (l *Landed) Cost() uint64 { return l.cost(l.Meta.Units, l.Meta.LoadedData) }
 
 // chain is the blocks in order of height, without gaps in the heights. The last
 // block is open, the first is the oldest of the history. Slots may have gaps.

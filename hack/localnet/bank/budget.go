@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/big"
+	"math/bits"
 	"slices"
 
 	"github.com/gagliardetto/solana-go"
@@ -32,6 +33,29 @@ type Budget struct {
 	Units uint64
 	// Price is in micro-lamports a unit.
 	Price uint64
+	// LoadedData is the most account data that may be loaded, in bytes.
+	LoadedData uint64
+	// PriorityFee is in lamports, for a transaction of version 1, which names no price.
+	PriorityFee *uint64
+}
+
+// budgetV1 reads the values of version 1 (SIMD-0385), in which what is not set is 0.
+func (m *Message) budgetV1() (b Budget) {
+	c := m.TransactionConfig
+	b.PriorityFee = new(uint64)
+	if c.PriorityFee != nil {
+		b.PriorityFee = c.PriorityFee
+	}
+	if c.ComputeUnitLimit != nil {
+		b.Units = min(uint64(*c.ComputeUnitLimit), MaxUnits)
+	}
+	if c.LoadedAccountsDataSizeLimit != nil {
+		b.LoadedData = min(uint64(*c.LoadedAccountsDataSizeLimit), maxLoadedData)
+	}
+	if high, low := bits.Mul64(*b.PriorityFee, microLamports); b.Units > high {
+		b.Price, _ = bits.Div64(high, low, b.Units)
+	}
+	return b
 }
 
 // Budget reads the compute-budget instructions. This chain knows two of them: the
@@ -39,6 +63,10 @@ type Budget struct {
 // repeated instruction it returns an error, and the transaction does not land.
 // Bytes after an instruction's value are allowed, as on Agave.
 func (m *Message) Budget() (b Budget, _ *TransactionError) {
+	if m.GetVersion() == solana.MessageVersionV1 {
+		return m.budgetV1(), nil
+	}
+	b.LoadedData = maxLoadedData
 	seen := make(map[byte]bool)
 	var others uint64
 	for i, ix := range m.Instructions {
@@ -75,6 +103,9 @@ func (b Budget) Fee(signatures int) uint64 {
 	fee.Mul(fee, new(big.Int).SetUint64(b.Price))
 	fee.Add(fee, big.NewInt(microLamports-1))
 	fee.Div(fee, big.NewInt(microLamports))
+	if b.PriorityFee != nil {
+		fee.SetUint64(*b.PriorityFee)
+	}
 	fee.Add(fee, big.NewInt(int64(signatures)*LamportsPerSignature))
 	if !fee.IsUint64() {
 		return math.MaxUint64

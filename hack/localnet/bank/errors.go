@@ -97,26 +97,27 @@ type TransactionErrorKind string
 
 // The transaction errors of the bank.
 const (
-	AccountLoadedTwice             TransactionErrorKind = "AccountLoadedTwice"
-	AccountNotFound                TransactionErrorKind = "AccountNotFound"
-	ProgramAccountNotFound         TransactionErrorKind = "ProgramAccountNotFound"
-	InsufficientFundsForFee        TransactionErrorKind = "InsufficientFundsForFee"
-	InvalidAccountForFee           TransactionErrorKind = "InvalidAccountForFee"
-	AlreadyProcessed               TransactionErrorKind = "AlreadyProcessed"
-	BlockhashNotFound              TransactionErrorKind = "BlockhashNotFound"
-	InstructionFailed              TransactionErrorKind = "InstructionError"
-	SignatureFailure               TransactionErrorKind = "SignatureFailure"
-	InvalidProgramForExecution     TransactionErrorKind = "InvalidProgramForExecution"
-	SanitizeFailure                TransactionErrorKind = "SanitizeFailure"
-	AddressLookupTableNotFound     TransactionErrorKind = "AddressLookupTableNotFound"
-	InvalidAddressLookupTableOwner TransactionErrorKind = "InvalidAddressLookupTableOwner"
-	InvalidAddressLookupTableData  TransactionErrorKind = "InvalidAddressLookupTableData"
-	InvalidAddressLookupTableIndex TransactionErrorKind = "InvalidAddressLookupTableIndex"
-	TooManyAccountLocks            TransactionErrorKind = "TooManyAccountLocks"
-	DuplicateInstruction           TransactionErrorKind = "DuplicateInstruction"
-	InsufficientFundsForRent       TransactionErrorKind = "InsufficientFundsForRent"
-	WouldExceedMaxBlockCostLimit   TransactionErrorKind = "WouldExceedMaxBlockCostLimit"
-	WouldExceedMaxAccountCostLimit TransactionErrorKind = "WouldExceedMaxAccountCostLimit"
+	AccountLoadedTwice                TransactionErrorKind = "AccountLoadedTwice"
+	MaxLoadedAccountsDataSizeExceeded TransactionErrorKind = "MaxLoadedAccountsDataSizeExceeded"
+	AccountNotFound                   TransactionErrorKind = "AccountNotFound"
+	ProgramAccountNotFound            TransactionErrorKind = "ProgramAccountNotFound"
+	InsufficientFundsForFee           TransactionErrorKind = "InsufficientFundsForFee"
+	InvalidAccountForFee              TransactionErrorKind = "InvalidAccountForFee"
+	AlreadyProcessed                  TransactionErrorKind = "AlreadyProcessed"
+	BlockhashNotFound                 TransactionErrorKind = "BlockhashNotFound"
+	InstructionFailed                 TransactionErrorKind = "InstructionError"
+	SignatureFailure                  TransactionErrorKind = "SignatureFailure"
+	InvalidProgramForExecution        TransactionErrorKind = "InvalidProgramForExecution"
+	SanitizeFailure                   TransactionErrorKind = "SanitizeFailure"
+	AddressLookupTableNotFound        TransactionErrorKind = "AddressLookupTableNotFound"
+	InvalidAddressLookupTableOwner    TransactionErrorKind = "InvalidAddressLookupTableOwner"
+	InvalidAddressLookupTableData     TransactionErrorKind = "InvalidAddressLookupTableData"
+	InvalidAddressLookupTableIndex    TransactionErrorKind = "InvalidAddressLookupTableIndex"
+	TooManyAccountLocks               TransactionErrorKind = "TooManyAccountLocks"
+	DuplicateInstruction              TransactionErrorKind = "DuplicateInstruction"
+	InsufficientFundsForRent          TransactionErrorKind = "InsufficientFundsForRent"
+	WouldExceedMaxBlockCostLimit      TransactionErrorKind = "WouldExceedMaxBlockCostLimit"
+	WouldExceedMaxAccountCostLimit    TransactionErrorKind = "WouldExceedMaxAccountCostLimit"
 )
 
 // TransactionError is why a transaction failed or was refused.
@@ -132,23 +133,24 @@ type TransactionError struct {
 
 // transactionErrorTexts is Agave's Display of each kind that carries no index.
 var transactionErrorTexts = map[TransactionErrorKind]string{
-	AccountLoadedTwice:             "Account loaded twice",
-	AccountNotFound:                "Attempt to debit an account but found no record of a prior credit.",
-	ProgramAccountNotFound:         "Attempt to load a program that does not exist",
-	InsufficientFundsForFee:        "Insufficient funds for fee",
-	InvalidAccountForFee:           "This account may not be used to pay transaction fees",
-	AlreadyProcessed:               "This transaction has already been processed",
-	BlockhashNotFound:              "Blockhash not found",
-	SignatureFailure:               "Transaction did not pass signature verification",
-	InvalidProgramForExecution:     "This program may not be used for executing instructions",
-	SanitizeFailure:                "Transaction failed to sanitize accounts offsets correctly",
-	AddressLookupTableNotFound:     "Transaction loads an address table account that doesn't exist",
-	InvalidAddressLookupTableOwner: "Transaction loads an address table account with an invalid owner",
-	InvalidAddressLookupTableData:  "Transaction loads an address table account with invalid data",
-	InvalidAddressLookupTableIndex: "Transaction address table lookup uses an invalid index",
-	TooManyAccountLocks:            "Transaction locked too many accounts",
-	WouldExceedMaxBlockCostLimit:   "Transaction would exceed max Block Cost Limit",
-	WouldExceedMaxAccountCostLimit: "Transaction would exceed max account limit within the block",
+	MaxLoadedAccountsDataSizeExceeded: "Transaction exceeded max loaded accounts data size cap",
+	AccountLoadedTwice:                "Account loaded twice",
+	AccountNotFound:                   "Attempt to debit an account but found no record of a prior credit.",
+	ProgramAccountNotFound:            "Attempt to load a program that does not exist",
+	InsufficientFundsForFee:           "Insufficient funds for fee",
+	InvalidAccountForFee:              "This account may not be used to pay transaction fees",
+	AlreadyProcessed:                  "This transaction has already been processed",
+	BlockhashNotFound:                 "Blockhash not found",
+	SignatureFailure:                  "Transaction did not pass signature verification",
+	InvalidProgramForExecution:        "This program may not be used for executing instructions",
+	SanitizeFailure:                   "Transaction failed to sanitize accounts offsets correctly",
+	AddressLookupTableNotFound:        "Transaction loads an address table account that doesn't exist",
+	InvalidAddressLookupTableOwner:    "Transaction loads an address table account with an invalid owner",
+	InvalidAddressLookupTableData:     "Transaction loads an address table account with invalid data",
+	InvalidAddressLookupTableIndex:    "Transaction address table lookup uses an invalid index",
+	TooManyAccountLocks:               "Transaction locked too many accounts",
+	WouldExceedMaxBlockCostLimit:      "Transaction would exceed max Block Cost Limit",
+	WouldExceedMaxAccountCostLimit:    "Transaction would exceed max account limit within the block",
 }
 
 // Error returns Agave's text for the error.

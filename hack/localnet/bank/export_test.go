@@ -1,11 +1,5 @@
 package bank
 
-import "github.com/gagliardetto/solana-go"
-
-// BlockhashUsable reports whether a transaction with the blockhash could land
-// in the level's block.
-func (v View) BlockhashUsable(hash solana.Hash) bool { return v.bank.usable(hash, v.block) }
-
 // Sizes returns the number of entries of everything that grows with the chain.
 func (b *Bank) Sizes() map[string]int {
 	b.leaderMu.Lock()

@@ -1,6 +1,7 @@
 package bank
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -54,6 +55,10 @@ func (b *Bank) fork(count func() uint64, again func(*Landed) bool) ([]Undone, er
 	b.leaderMu.Lock()
 	defer b.leaderMu.Unlock()
 	b.mu.Lock()
+	if b.migration.paused() {
+		b.mu.Unlock()
+		return nil, errors.New("fork: the chain's consensus migrates, want it to have ended")
+	}
 	n := count()
 	open := b.chain.newest()
 	undoable := open.Height - b.newestAt(open, Finalized).Height
@@ -109,8 +114,9 @@ func (b *Bank) reopen(slot uint64, undone *Block) {
 		Height:       undone.Height,
 		ParentSlot:   parent.Slot,
 		ParentHash:   parent.Hash,
-		Time:         b.opts.Clock().Unix(),
+		at:           b.opts.Clock(),
 		Transactions: parent.Transactions,
+		Rent:         b.nextRent,
 	})
 }
 

@@ -40,7 +40,7 @@ func (l *ledger) readState(names []string, signatures []solana.Signature, hashes
 			}
 		}
 		for _, hash := range hashes {
-			out.Usable = append(out.Usable, v.BlockhashUsable(hash))
+			out.Usable = append(out.Usable, v.ValidBlockhash(hash))
 		}
 		out.Transactions = v.Transactions()
 	})

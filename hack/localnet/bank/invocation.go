@@ -68,6 +68,7 @@ func (w *workAccount) applyDeferred() {
 // execution is the state that the instructions of one transaction share.
 type execution struct {
 	slot      uint64
+	rent      Rent
 	programs  map[solana.PublicKey]*loadedProgram
 	accounts  []workAccount
 	unitsLeft uint64
@@ -107,6 +108,9 @@ type Invocation struct {
 
 // Slot is the slot that the transaction runs in.
 func (v *Invocation) Slot() uint64 { return v.x.slot }
+
+// Rent is the rate of rent in that slot.
+func (v *Invocation) Rent() Rent { return v.x.rent }
 
 // Accounts is the number of accounts that the instruction passes.
 func (v *Invocation) Accounts() int { return len(v.accounts) }

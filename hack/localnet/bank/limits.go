@@ -9,11 +9,11 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Block limits of mainnet in compute units, the length of the waiting list, and
+// Block limits of mainnet at slots of 200 ms in compute units (SIMD-0525, SIMD-0306), the length of the waiting list, and
 // the costs of a transaction in addition to the units of its instructions.
 const (
-	DefaultBlockUnits   = 48_000_000
-	DefaultAccountUnits = 12_000_000
+	DefaultBlockUnits   = 50_000_000
+	DefaultAccountUnits = 20_000_000
 	DefaultWaiting      = 10_000
 
 	signatureUnits   = 720

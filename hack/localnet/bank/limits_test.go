@@ -83,14 +83,14 @@ func TestBlockLimitsComputeUnits(t *testing.T) {
 		wantFirst    int
 		wantNext     []int
 	}{
-		"one payer stops at 12 million": {
-			payers: []string{"a"}, units: callUnits, limit: callLimit, sent: 20, wantFirst: 9, wantNext: []int{9, 2},
+		"one payer stops at 20 million": {
+			payers: []string{"a"}, units: callUnits, limit: callLimit, sent: 32, wantFirst: 15, wantNext: []int{15, 2},
 		},
 		"only the used units count after a transaction has run": {
-			payers: []string{"a"}, units: 100_000, limit: 1_400_000, sent: 120, wantFirst: 105, wantNext: []int{15},
+			payers: []string{"a"}, units: 100_000, limit: 1_400_000, sent: 200, wantFirst: 184, wantNext: []int{16},
 		},
-		"several payers share the block's 48 million": {
-			payers: []string{"a", "b", "c", "d", "e"}, units: callUnits, limit: callLimit, sent: 45, wantFirst: 36, wantNext: []int{9},
+		"several payers share the block's 50 million": {
+			payers: []string{"a", "b", "c", "d", "e"}, units: callUnits, limit: callLimit, sent: 45, wantFirst: 38, wantNext: []int{7},
 		},
 		"limits of the options apply": {
 			limits: bank.BlockLimits{Account: 4_000_000, Block: 6_000_000},

@@ -235,19 +235,19 @@ func TestLoadedAccountsCountTowardsBlockLimits(t *testing.T) {
 		mustVersion0(t, &tx.Message)
 		return l.signTransaction(tx, []solana.PrivateKey{key(payer)})
 	}
-	for i := range 11 {
+	for i := range 17 {
 		l.mustLand(key("faucet"), transferFrom("faucet", fmt.Sprint("payer ", i), walletStart))
 	}
-	for i := range 9 {
+	for i := range 15 {
 		if landed, err := l.Submit(call(fmt.Sprint("payer ", i), 0, callUnits)); !landed || err != nil {
 			t.Fatalf("call %d: landed %v with error %v, want success", i, landed, err)
 		}
 	}
-	late := call("payer 9", 0, callUnits)
+	late := call("payer 15", 0, callUnits)
 	if landed, err := l.Submit(late); landed || err != nil {
-		t.Errorf("landed %v with error %v, want it to wait: 12 million units write the loaded account", landed, err)
+		t.Errorf("landed %v with error %v, want it to wait: 20 million units write the loaded account", landed, err)
 	}
-	if landed, err := l.Submit(call("payer 10", 1, callUnits)); !landed || err != nil {
+	if landed, err := l.Submit(call("payer 16", 1, callUnits)); !landed || err != nil {
 		t.Errorf("landed %v with error %v, want it to land: it writes another account", landed, err)
 	}
 	l.Advance(1)

@@ -45,12 +45,25 @@ func (n Node) tip() *Block {
 // newestAt returns the newest block at commitment level c on a node whose newest
 // block is tip.
 func (b *Bank) newestAt(tip *Block, c Commitment) *Block {
+	confirm, finalize := b.opts.ConfirmAfter, b.opts.FinalizeAfter
+	if b.migration.done {
+		confirm, finalize = alpenglowFinalizeAfter, alpenglowFinalizeAfter
+	}
 	switch c {
 	case Processed:
 		return tip
 	case Confirmed:
-		return b.chain.belowBlock(tip, b.opts.ConfirmAfter)
+		return b.frozen(b.chain.belowBlock(tip, confirm), b.migration.confirmed)
 	default:
-		return b.chain.belowBlock(tip, b.opts.FinalizeAfter)
+		return b.frozen(b.chain.belowBlock(tip, finalize), b.migration.finalized)
 	}
+}
+
+// frozen returns a level's block, but during the pause of a migration none above the
+// level's block at its boundary.
+func (b *Bank) frozen(block, boundary *Block) *Block {
+	if b.migration.paused() && block.Height > boundary.Height {
+		return boundary
+	}
+	return block
 }

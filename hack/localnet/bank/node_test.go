@@ -128,7 +128,7 @@ func TestLagIsBounded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := v.BlockhashUsable(block.Hash); got != want {
+			if got := v.ValidBlockhash(block.Hash); got != want {
 				t.Errorf("on the most lagging node, a blockhash of %d blocks ago is usable: %v, want %v", age, got, want)
 			}
 		}

@@ -27,6 +27,7 @@ type job struct {
 	tx       *Transaction
 	budget   Budget
 	slot     uint64
+	rent     Rent
 	programs map[solana.PublicKey]*loadedProgram
 	accounts []workAccount
 	mints    mintDecimals
@@ -49,15 +50,22 @@ func (b *Bank) prepare(tx *Transaction, at *Block) (*job, *TransactionError) {
 	}
 	accounts := b.load(tx.Keys, at.Slot)
 	return &job{
-		tx: tx, budget: budget, slot: at.Slot, programs: b.programs, accounts: accounts,
+		tx: tx, budget: budget, slot: at.Slot, rent: at.Rent, programs: b.programs, accounts: accounts,
 		mints: b.mintsOf(tx, accounts, at),
 	}, nil
 }
 
-// loadedBytes returns the size of the accounts' data before the transaction.
+// loadedAccountOverhead is the number of bytes that each loaded account counts for besides its
+// data (SIMD-0186).
+const loadedAccountOverhead = 64
+
+// loadedBytes returns the size in bytes of the accounts before the transaction. The code of a program
+// is not part of this chain.
 func (j *job) loadedBytes() (bytes uint64) {
 	for i := range j.accounts {
-		bytes += uint64(j.accounts[i].data.length) //nolint:gosec // a length is not negative
+		if j.accounts[i].lamports > 0 {
+			bytes += loadedAccountOverhead + uint64(j.accounts[i].data.length) //nolint:gosec // a length is not negative
+		}
 	}
 	return bytes
 }
@@ -68,18 +76,18 @@ func (j *job) run() *outcome {
 	tx, budget := j.tx, j.budget
 	out := &outcome{landed: true, meta: Meta{
 		Fee: budget.Fee(len(tx.Signatures)), Price: budget.Price, Logs: []string{}, Inner: []rpc.InnerInstruction{},
-		PreBalances: balances(j.accounts), PreTokens: j.mints.tokenBalances(j.accounts),
+		LoadedData: j.loadedBytes(), PreBalances: balances(j.accounts), PreTokens: j.mints.tokenBalances(j.accounts),
 	}}
 	accounts := slices.Clone(j.accounts)
-	if err := chargeFee(&accounts[0].record, out.meta.Fee); err != nil {
+	if err := chargeFee(&accounts[0].record, out.meta.Fee, j.rent); err != nil {
 		return unprocessable(err)
 	}
 	payer := accounts[0]
 	if err := j.checkPrograms(); err != nil {
 		out.meta.Err = err
 	} else {
-		x := &execution{slot: j.slot, programs: j.programs, accounts: accounts, unitsLeft: budget.Units}
-		out.meta.Err = x.runAll(tx)
+		x := &execution{slot: j.slot, rent: j.rent, programs: j.programs, accounts: accounts, unitsLeft: budget.Units}
+		out.meta.Err = x.runAll(tx, j.accounts)
 		out.meta.Logs, out.meta.Units = x.logs, budget.Units-x.unitsLeft
 		out.meta.Inner = slices.DeleteFunc(x.inner, func(in rpc.InnerInstruction) bool { return len(in.Instructions) == 0 })
 	}
@@ -137,7 +145,8 @@ func (b *Bank) load(keys []solana.PublicKey, slot uint64) []workAccount {
 
 // chargeFee subtracts the fee from the fee payer, a system account without data.
 // Its remaining balance must be zero or rent-exempt.
-func chargeFee(payer *record, fee uint64) *TransactionError {
+func chargeFee(payer *record, fee uint64, rent Rent) *TransactionError {
+	before := *payer
 	switch {
 	case payer.lamports == 0:
 		return newError(AccountNotFound)
@@ -147,20 +156,19 @@ func chargeFee(payer *record, fee uint64) *TransactionError {
 		return newError(InsufficientFundsForFee)
 	}
 	payer.lamports -= fee
-	if belowRent(payer) {
+	if rent.underfunded(payer, &before) {
 		return &TransactionError{Kind: InsufficientFundsForRent, Index: 0}
 	}
 	return nil
-}
-
-func belowRent(r *record) bool {
-	return r.lamports > 0 && r.lamports < RentExemption(uint64(r.data.length)) //nolint:gosec // a length is not negative
 }
 
 // checkPrograms checks that every invoked program exists and is executable, as Agave
 // does when it loads accounts. A transaction that fails here lands and pays the
 // fee, but none of its instructions runs.
 func (j *job) checkPrograms() *TransactionError {
+	if j.loadedBytes() > j.budget.LoadedData {
+		return newError(MaxLoadedAccountsDataSizeExceeded)
+	}
 	for _, ix := range j.tx.Instructions {
 		program := &j.accounts[ix.ProgramIDIndex]
 		if program.lamports == 0 {
@@ -175,7 +183,7 @@ func (j *job) checkPrograms() *TransactionError {
 
 // runAll runs the instructions in order, up to the first that fails. If all
 // succeed, it checks that every writable account is empty or rent-exempt.
-func (x *execution) runAll(tx *Transaction) *TransactionError {
+func (x *execution) runAll(tx *Transaction, before []workAccount) *TransactionError {
 	for i, ix := range tx.Instructions {
 		accounts := make([]instructionAccount, len(ix.Accounts))
 		for j, index := range ix.Accounts {
@@ -189,7 +197,7 @@ func (x *execution) runAll(tx *Transaction) *TransactionError {
 		}
 	}
 	for i := range x.accounts {
-		if tx.Writable[i] && belowRent(&x.accounts[i].record) {
+		if tx.Writable[i] && x.rent.underfunded(&x.accounts[i].record, &before[i].record) {
 			return &TransactionError{Kind: InsufficientFundsForRent, Index: i}
 		}
 	}

@@ -244,7 +244,7 @@ func TestMetaHasBalancesLogsAndUnits(t *testing.T) {
 	l := newLedger(t)
 	tx := l.mustLand(l.wallet, unitLimit(1000), unitPrice(1_000_000), transferFrom("wallet", "to", rentMinimum))
 	want := bank.Meta{
-		Fee: 6000, Units: 450, Price: 1_000_000,
+		Fee: 6000, Units: 450, LoadedData: 228, Price: 1_000_000,
 		PreBalances:  []uint64{walletStart, 0, 1, 1},
 		PostBalances: []uint64{walletStart - 6000 - rentMinimum, rentMinimum, 1, 1},
 		Inner:        []rpc.InnerInstruction{}, PreTokens: []rpc.TokenBalance{}, PostTokens: []rpc.TokenBalance{},

@@ -152,7 +152,7 @@ func transfer(v *Invocation, lamports uint64) error {
 // payer pays the rent. If the address already has lamports, which anybody can send,
 // CreateAccount adds the missing rent, allocates and assigns instead.
 func (v *Invocation) CreateAccount(payer, account *AccountRef, size uint64, owner solana.PublicKey, seeds [][]byte) error {
-	rent, at := RentExemption(size), account.Key()
+	rent, at := v.Rent().Exemption(size), account.Key()
 	if account.Lamports() == 0 {
 		return v.Invoke(system.NewCreateAccountInstruction(rent, size, owner, payer.Key(), at).Build(), seeds)
 	}

@@ -5,17 +5,51 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	bin "github.com/gagliardetto/binary"
 	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/rpc"
 )
 
-// MaxTransactionSize is the largest size in bytes of a transaction, which has to
-// fit in one network packet.
-const MaxTransactionSize = 1232
+// These are the largest sizes in bytes of a transaction: of one without a version or of
+// version 0, which has to fit in one network packet, and of version 1 (SIMD-0296).
+const (
+	MaxTransactionSize   = 1232
+	MaxTransactionSizeV1 = 4096
+)
 
-const signatureSize = 64
+const (
+	signatureSize = 64
+	// firstByteV1 begins a transaction of version 1.
+	firstByteV1 = 0x81
+)
+
+// MaxSize is the largest size in bytes of a transaction that begins with these bytes.
+func MaxSize(raw []byte) int {
+	if len(raw) > 0 && raw[0] == firstByteV1 {
+		return MaxTransactionSizeV1
+	}
+	return MaxTransactionSize
+}
+
+// WithoutSignatures makes a transaction of a serialized message, with signatures of zeros.
+func WithoutSignatures(message []byte) []byte {
+	switch {
+	case len(message) > 1 && message[0] == firstByteV1:
+		return append(slices.Clone(message), make([]byte, signatureSize*int(message[1]))...)
+	case len(message) > 1 && message[0]&0x80 != 0: // a version
+		return unsigned(message[1], message)
+	case len(message) > 0:
+		return unsigned(message[0], message)
+	default:
+		return nil
+	}
+}
+
+func unsigned(signatures byte, message []byte) []byte {
+	return slices.Concat([]byte{signatures & 0x7f}, make([]byte, signatureSize*int(signatures&0x7f)), message)
+}
 
 // Message is a decoded and sanitized transaction message.
 type Message struct {
@@ -45,12 +79,12 @@ type Transaction struct {
 // Signature returns the first signature, which is the transaction's id.
 func (t *Transaction) Signature() solana.Signature { return t.Signatures[0] }
 
-// DecodeTransaction decodes a serialized transaction, legacy or v0, and checks
+// DecodeTransaction decodes a serialized transaction, legacy, v0 or v1, and checks
 // its offsets. The error is a *TransactionError for a transaction that breaks a
 // rule, and another error for bytes that are not a transaction.
 func DecodeTransaction(raw []byte) (*Transaction, error) {
-	if len(raw) > MaxTransactionSize {
-		return nil, fmt.Errorf("transaction too large: %d bytes (max: %d bytes)", len(raw), MaxTransactionSize)
+	if most := MaxSize(raw); len(raw) > most {
+		return nil, fmt.Errorf("transaction too large: %d bytes (max: %d bytes)", len(raw), most)
 	}
 	var tx solana.Transaction
 	if err := tx.UnmarshalWithDecoder(bin.NewBinDecoder(raw)); err != nil {
@@ -72,7 +106,12 @@ func DecodeTransaction(raw []byte) (*Transaction, error) {
 	if len(tx.Signatures) != int(tx.Message.Header.NumRequiredSignatures) {
 		return nil, newError(SanitizeFailure)
 	}
-	body := raw[1+signatureSize*len(tx.Signatures):]
+	body := raw[:len(raw)-signatureSize*len(tx.Signatures)] // version 1 ends with the signatures
+	if tx.Message.GetVersion() != solana.MessageVersionV1 {
+		body = raw[1+signatureSize*len(tx.Signatures):]
+	} else if tx.Sanitize() != nil {
+		return nil, newError(SanitizeFailure)
+	}
 	message, err := sanitize(&tx.Message, body)
 	if err != nil {
 		return nil, err

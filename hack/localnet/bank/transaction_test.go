@@ -52,7 +52,7 @@ func TestTransactionOfWeb3JSIsDecoded(t *testing.T) {
 		t.Errorf("blockhash is %s, want %s", got, blockhash)
 	}
 	budget, budgetErr := tx.Budget()
-	if diff := cmp.Diff(bank.Budget{Units: 400_000, Price: 10_000}, budget); diff != "" || budgetErr != nil {
+	if diff := cmp.Diff(bank.Budget{Units: 400_000, Price: 10_000, LoadedData: 64 << 20}, budget); diff != "" || budgetErr != nil {
 		t.Errorf("budget has error %v (-want +got):\n%s", budgetErr, diff)
 	}
 	if got := budget.Fee(1); got != 5000+4000 {

@@ -52,6 +52,9 @@ func (v View) Tip() uint64 { return v.tip.Slot }
 // Root is the newest finalized slot that the node has seen.
 func (v View) Root() uint64 { return v.bank.newestAt(v.tip, Finalized).Slot }
 
+// Rent is the rate of rent in the level's block.
+func (v View) Rent() Rent { return v.block.Rent }
+
 // Height is the block height of the level's block.
 func (v View) Height() uint64 { return v.block.Height }
 
@@ -60,6 +63,9 @@ func (v View) Transactions() uint64 { return v.block.Transactions }
 
 // Account returns the account at an address, or nil when there is none.
 func (v View) Account(key solana.PublicKey) *Account {
+	if key == solana.SysVarRentPubkey {
+		return v.block.Rent.sysvar()
+	}
 	return v.bank.accounts.at(key, v.block.Slot).account()
 }
 
@@ -83,6 +89,9 @@ func (v View) LatestBlockhash() (hash solana.Hash, lastValidHeight uint64) {
 	}
 	return v.block.Hash, v.block.Height + MaxAge
 }
+
+// ValidBlockhash reports whether a transaction with the blockhash may still land.
+func (v View) ValidBlockhash(hash solana.Hash) bool { return v.bank.usable(hash, v.block) }
 
 // Block returns the block at a slot, or one of ErrBlockNotAvailable,
 // ErrBlockCleanedUp and ErrSlotSkipped.

@@ -22,7 +22,11 @@ const (
 	methodHealth    = "getHealth"
 	methodStatuses  = "getSignatureStatuses"
 	methodSimulate  = "simulateTransaction"
+	methodBlock     = "getBlock"
 )
+
+// maxUnknownVersionBytes bounds Rule.UnknownVersionBytes.
+const maxUnknownVersionBytes = 64 << 20
 
 // MethodSocket is the method name that stands for opening a WebSocket.
 const MethodSocket = "webSocket"
@@ -115,6 +119,9 @@ type Rule struct {
 	// History serves only blocks and transactions of the newest History slots; 0
 	// means no limit.
 	History uint64 `json:"history,omitempty"`
+	// UnknownVersionBytes adds transactions of version 2, which nobody can decode yet, to
+	// every block of getBlock, of so many bytes in all.
+	UnknownVersionBytes uint64 `json:"unknownVersionBytes,omitempty"`
 
 	// Ahead is the number of slots that the node adds to its true slot: in getSlot,
 	// in every context slot and in the check of minContextSlot. With an equal Lag
@@ -170,6 +177,10 @@ func (r *Rule) validateMethod() error {
 		return fmt.Errorf("health is for method %s, got %q", methodHealth, r.Method)
 	case r.Outcome != "" && !r.appliesTo(methodStatuses) && !r.appliesTo(methodSimulate) && !r.appliesTo(methodSend):
 		return fmt.Errorf("outcome is for method %s, %s or %s, got %q", methodStatuses, methodSimulate, methodSend, r.Method)
+	case r.UnknownVersionBytes != 0 && r.Method != "" && r.Method != methodBlock:
+		return fmt.Errorf("unknownVersionBytes is for method %s, got %q", methodBlock, r.Method)
+	case r.UnknownVersionBytes > maxUnknownVersionBytes:
+		return fmt.Errorf("unknownVersionBytes is %d, expected at most %d", r.UnknownVersionBytes, maxUnknownVersionBytes)
 	case r.Socket == SocketCut && r.Method != "":
 		return fmt.Errorf("socket %q is for whole connections, expected no method, got %q", SocketCut, r.Method)
 	}
@@ -188,7 +199,7 @@ func (r *Rule) validateAnswer() error {
 	case r.Socket != "" && r.Socket != SocketCut && r.Socket != SocketSilent:
 		return fmt.Errorf("socket is %q, expected %q or %q", r.Socket, SocketCut, SocketSilent)
 	case *r == Rule{Method: r.Method, Probability: r.Probability}:
-		return errors.New("the rule has no effect, expected latency, jitter, status, error, cut, hang, drop, empty, lag, frozenBlockhash, health, history, ahead, heightAhead, slotAsHeight, outcome or socket")
+		return errors.New("the rule has no effect, expected latency, jitter, status, error, cut, hang, drop, empty, lag, frozenBlockhash, health, history, unknownVersionBytes, ahead, heightAhead, slotAsHeight, outcome or socket")
 	}
 	return nil
 }

@@ -19,6 +19,7 @@ type Plan struct {
 	// The other fields are as in Rule, combined over the rules that apply.
 	Drop, Empty, FrozenBlockhash bool
 	Lag, History                 uint64
+	UnknownVersionBytes          uint64
 	Health                       Health
 	Ahead, HeightAhead           uint64
 	SlotAsHeight                 bool
@@ -178,6 +179,9 @@ func (in *Injector) addEffects(p *Plan, rule *Rule, method string) {
 	if rule.History > 0 && (p.History == 0 || rule.History < p.History) {
 		p.History = rule.History
 	}
+	if method == methodBlock {
+		p.UnknownVersionBytes = max(p.UnknownVersionBytes, rule.UnknownVersionBytes)
+	}
 	p.Empty = p.Empty || rule.Empty
 	p.SlotAsHeight = p.SlotAsHeight || rule.SlotAsHeight
 	p.Lag, p.Ahead, p.HeightAhead = max(p.Lag, rule.Lag), max(p.Ahead, rule.Ahead), max(p.HeightAhead, rule.HeightAhead)
@@ -194,6 +198,7 @@ func (in *Injector) addEffects(p *Plan, rule *Rule, method string) {
 	for name, applied := range map[string]bool{
 		"history": rule.History > 0, "empty": rule.Empty, "slotAsHeight": rule.SlotAsHeight, "lag": rule.Lag > 0, "ahead": rule.Ahead > 0,
 		"heightAhead": rule.HeightAhead > 0, "drop": drop, "frozenBlockhash": freeze, "health": health, "outcome": outcome,
+		"unknownVersionBytes": rule.UnknownVersionBytes > 0 && method == methodBlock,
 	} {
 		if applied {
 			in.applied[name]++

@@ -196,7 +196,7 @@ func (t *transaction) moveAmount() error {
 		return t.v.Invoke(system.NewTransferInstruction(gross, payer.Key(), poolAccount.Key()).Build())
 	case t.Inputs.PublicAmount < 0:
 		net, _ := t.program.profile.Fees.Net(gross)
-		rent := bank.RentExemption(uint64(len(poolAccount.Data())))
+		rent := t.v.Rent().Exemption(uint64(len(poolAccount.Data())))
 		if gross > poolAccount.Lamports()-min(rent, poolAccount.Lamports()) {
 			return t.v.Refuse(errConservation, "the withdrawal exceeds the pool's balance above its rent exemption")
 		}

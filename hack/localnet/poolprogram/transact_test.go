@@ -392,7 +392,7 @@ func TestBlockHoldsAsManyTransactsAsOnMainnet(t *testing.T) {
 	payers := []solana.PrivateKey{key("payer"), key("another payer")}
 	w.fund(payers[1].PublicKey(), walletStart)
 	w.Advance(1)
-	const sent = 100
+	const sent = 150
 	landed := 0
 	for i := range sent {
 		w.payer = payers[i%2]
@@ -404,8 +404,8 @@ func TestBlockHoldsAsManyTransactsAsOnMainnet(t *testing.T) {
 			landed++
 		}
 	}
-	if landed < 60 || landed > 80 {
-		t.Errorf("%d Transacts in a block, want 60 to 80: 12 M units at 150 k to 186 k each", landed)
+	if landed < 100 || landed > 134 {
+		t.Errorf("%d Transacts in a block, want 100 to 134: 20 M units at 150 k to 186 k each", landed)
 	}
 	w.Advance(1)
 	if got := w.tree().NextIndex; got != 2*sent || w.Waiting() != 0 {

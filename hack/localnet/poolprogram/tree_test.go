@@ -29,9 +29,9 @@ func TestPoolIsInitialisedWithAnyRootHistoryLength(t *testing.T) {
 			w.initialize()
 			size := 1096 + 32*length + 8
 			account := w.account(w.pool.MerkleTree)
-			if len(account.Data) != size || account.Lamports != uint64(128+size)*6960 {
+			if len(account.Data) != size || account.Lamports != uint64(128+size)*5080 {
 				t.Errorf("the tree has %d bytes and %d lamports, want %d and its rent exemption of %d",
-					len(account.Data), account.Lamports, size, (128+size)*6960)
+					len(account.Data), account.Lamports, size, (128+size)*5080)
 			}
 			if !bytes.Equal(w.pool.Profile.NewTree(address("admin")).Bytes(), account.Data) {
 				t.Error("the new tree is not empty")

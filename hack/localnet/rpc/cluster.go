@@ -72,13 +72,14 @@ func (c *call) getLatestBlockhash(p params) (any, error) {
 
 func (c *call) getMinimumBalanceForRentExemption(p params) (any, error) {
 	var size uint64
-	if err := p.read(1, &size, new(contextConfig)); err != nil {
+	var cfg contextConfig
+	if err := p.read(1, &size, &cfg); err != nil {
 		return nil, err
 	}
 	if size > bank.MaxAccountData {
 		return nil, invalidParams("Invalid params: data length %d is above the largest account's %d", size, bank.MaxAccountData)
 	}
-	return bank.RentExemption(size), nil
+	return c.read(cfg, func(v view) (any, error) { return v.Rent().Exemption(size), nil })
 }
 
 func (c *call) getRecentPrioritizationFees(p params) (any, error) {
@@ -99,4 +100,84 @@ func (c *call) requestAirdrop(p params) (any, error) {
 		return nil, err
 	}
 	return c.airdrop(to, lamports)
+}
+
+// maxSamples is the largest number of performance samples in an answer.
+const maxSamples = 720
+
+func (c *call) getRecentPerformanceSamples(p params) (any, error) {
+	limit := uint64(maxSamples)
+	if err := p.read(0, &limit); err != nil {
+		return nil, err
+	}
+	if limit > maxSamples {
+		return nil, invalidParams("Invalid limit; max %d", maxSamples)
+	}
+	return c.readAt(bank.Finalized, func(v view) (any, error) {
+		out := []any{}
+		for _, s := range v.Samples(int(limit)) { //nolint:gosec // at most maxSamples
+			out = append(out, map[string]uint64{
+				"slot": s.Slot + v.ahead(), "numSlots": s.Slots, "samplePeriodSecs": s.Seconds,
+				"numTransactions": s.Transactions, "numNonVoteTransactions": s.Transactions,
+			})
+		}
+		return out, nil
+	})
+}
+
+// getFeeForMessage answers with the fee in lamports, or null for a blockhash that is not
+// valid.
+func (c *call) getFeeForMessage(p params) (any, error) {
+	var message []byte
+	var cfg contextConfig
+	if err := p.read(1, &message, &cfg); err != nil {
+		return nil, err
+	}
+	tx, err := c.decode(bank.WithoutSignatures(message), cfg)
+	if err != nil {
+		return nil, err
+	}
+	budget, refusal := tx.Budget()
+	if refusal != nil {
+		return nil, invalidParams("invalid message: %v", refusal)
+	}
+	return c.read(cfg, func(v view) (any, error) {
+		if !v.ValidBlockhash(tx.RecentBlockhash) {
+			return answerAt(v.Slot(), nil), nil
+		}
+		return answerAt(v.Slot(), budget.Fee(len(tx.Signatures))), nil
+	})
+}
+
+// The sizes in bytes of a certificate's parts.
+const (
+	certSignatureSize = 192
+	certBitmapSize    = 256
+)
+
+// getAgGenesisCert answers with the certificate of Alpenglow's genesis block, or null under
+// TowerBFT. This chain has one validator and no BLS keys: signature and bitmap are zero.
+func (c *call) getAgGenesisCert(p params) (any, error) {
+	if err := p.read(0); err != nil {
+		return nil, err
+	}
+	return c.readAt(bank.Finalized, func(v view) (any, error) {
+		genesis := v.GenesisBlock()
+		if genesis == nil {
+			return nil, nil //nolint:nilnil // null is the answer
+		}
+		return map[string]any{
+			"block":     map[string]any{"slot": genesis.Slot, "blockId": numbers(genesis.Hash[:])},
+			"signature": map[string]any{"signature": numbers(make([]byte, certSignatureSize)), "bitmap": numbers(make([]byte, certBitmapSize))},
+		}, nil
+	})
+}
+
+// numbers makes bytes an array of numbers in JSON.
+func numbers(raw []byte) []uint16 {
+	out := make([]uint16, len(raw))
+	for i, b := range raw {
+		out[i] = uint16(b)
+	}
+	return out
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // version is the release of Agave on which the answers are modelled.
-const version = "2.3.0"
+const version = "4.4.0"
 
 // Options configures an Endpoint. All fields but Seed are required.
 type Options struct {
@@ -106,6 +106,9 @@ func methods() map[string]method {
 		"getLatestBlockhash":                (*call).getLatestBlockhash,
 		"getMinimumBalanceForRentExemption": (*call).getMinimumBalanceForRentExemption,
 		"getRecentPrioritizationFees":       (*call).getRecentPrioritizationFees,
+		"getRecentPerformanceSamples":       (*call).getRecentPerformanceSamples,
+		"getFeeForMessage":                  (*call).getFeeForMessage,
+		"getAgGenesisCert":                  (*call).getAgGenesisCert,
 		"getBalance":                        (*call).getBalance,
 		"getAccountInfo":                    (*call).getAccountInfo,
 		"getMultipleAccounts":               (*call).getMultipleAccounts,

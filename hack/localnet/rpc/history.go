@@ -1,6 +1,8 @@
 package rpc
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 
@@ -116,7 +118,7 @@ func (c *call) getSignaturesForAddress(p params) (any, error) {
 }
 
 func unixTime(block *bank.Block) *solana.UnixTimeSeconds {
-	unix := solana.UnixTimeSeconds(block.Time)
+	unix := solana.UnixTimeSeconds(block.Time())
 	return &unix
 }
 
@@ -143,7 +145,7 @@ func (c *call) getTransaction(p params) (any, error) {
 		}
 		out, err := encodeLanded(landed, &cfg)
 		if err == nil {
-			out["slot"], out["blockTime"] = landed.Block.Slot, landed.Block.Time
+			out["slot"], out["blockTime"] = landed.Block.Slot, landed.Block.Time()
 		}
 		return out, err
 	})
@@ -153,20 +155,30 @@ func (c *call) getTransaction(p params) (any, error) {
 // version when the client sets maxSupportedTransactionVersion.
 func encodeLanded(l *bank.Landed, cfg *historyConfig) (map[string]any, error) {
 	out := map[string]any{"transaction": inBase64(l.Raw), "meta": encodeMeta(l)}
-	v0 := l.GetVersion() == solana.MessageVersionV0
+	version, most := -1, -1
+	switch l.GetVersion() {
+	case solana.MessageVersionV0:
+		version = 0
+	case solana.MessageVersionV1:
+		version = 1
+	}
+	if cfg.MaxSupportedTransactionVersion != nil {
+		most = int(*cfg.MaxSupportedTransactionVersion)
+	}
 	switch {
-	case cfg.MaxSupportedTransactionVersion == nil && v0:
-		return nil, errUnsupportedVersion(0)
-	case cfg.MaxSupportedTransactionVersion == nil:
-	case v0:
-		out["version"] = 0
-	default:
+	case version > most:
+		return nil, errUnsupportedVersion(version)
+	case most < 0:
+	case version < 0:
 		out["version"] = "legacy"
+	default:
+		out["version"] = version
 	}
 	return out, nil
 }
 
 func encodeMeta(l *bank.Landed) any {
+	cost := l.Cost()
 	return struct {
 		rpc.TransactionMeta
 		// ReturnData is never set. This field keeps the library from writing it.
@@ -176,7 +188,7 @@ func encodeMeta(l *bank.Landed) any {
 		PreBalances: l.Meta.PreBalances, PostBalances: l.Meta.PostBalances,
 		PreTokenBalances: l.Meta.PreTokens, PostTokenBalances: l.Meta.PostTokens,
 		InnerInstructions: l.Meta.Inner, LogMessages: l.Meta.Logs, Rewards: []rpc.BlockReward{},
-		LoadedAddresses: l.Loaded, ComputeUnitsConsumed: &l.Meta.Units,
+		LoadedAddresses: l.Loaded, ComputeUnitsConsumed: &l.Meta.Units, CostUnits: &cost,
 	}}
 }
 
@@ -203,11 +215,42 @@ func (c *call) getBlock(p params) (any, error) {
 				return nil, err
 			}
 		}
+		unknown, err := ofUnknownVersion(c.plan.UnknownVersionBytes, block, &cfg)
+		if err != nil {
+			return nil, err
+		}
+		transactions = append(transactions, unknown...)
 		return map[string]any{
 			"blockhash": block.Hash, "previousBlockhash": block.ParentHash, "parentSlot": block.ParentSlot,
-			"blockHeight": block.Height, "blockTime": block.Time, "transactions": transactions,
+			"blockHeight": block.Height, "blockTime": block.Time(), "transactions": transactions,
 		}, nil
 	})
+}
+
+const (
+	// unknownVersion is the version of transactions that nobody can decode yet.
+	unknownVersion = 2
+	// unknownVersionSize is the size of one of them in bytes.
+	unknownVersionSize = 4096
+)
+
+// ofUnknownVersion returns transactions of a version that nobody can decode yet, of that
+// many bytes in all. Their bytes differ.
+func ofUnknownVersion(size uint64, block *bank.Block, cfg *historyConfig) (out []any, err error) {
+	if size > 0 && (cfg.MaxSupportedTransactionVersion == nil || *cfg.MaxSupportedTransactionVersion < unknownVersion) {
+		return nil, errUnsupportedVersion(unknownVersion)
+	}
+	for done := uint64(0); done < size; done += unknownVersionSize {
+		raw := make([]byte, min(unknownVersionSize, size-done))
+		raw[0] = 0x80 | unknownVersion
+		digest := sha256.Sum256(binary.LittleEndian.AppendUint64(block.ParentHash[:], done))
+		copy(raw[1:], digest[:])
+		out = append(out, map[string]any{"version": unknownVersion, "transaction": inBase64(raw), "meta": map[string]any{
+			"err": nil, "status": deprecatedStatus(nil), "fee": bank.LamportsPerSignature, "preBalances": []uint64{}, "postBalances": []uint64{},
+			"innerInstructions": []any{}, "logMessages": []string{}, "loadedAddresses": map[string]any{"writable": []string{}, "readonly": []string{}},
+		}})
+	}
+	return out, nil
 }
 
 func errBlock(missing error, slot, first uint64) error {

@@ -50,8 +50,8 @@ func (c *call) sendTransaction(p params) (any, error) {
 // level. With or without preflight, a transaction with a table that does not
 // resolve is an invalid transaction, as on a node.
 func (c *call) decode(raw []byte, config contextConfig) (tx *bank.Transaction, err error) {
-	if len(raw) > bank.MaxTransactionSize {
-		return nil, invalidParams("decoded %s too large: %d bytes (max: %d bytes)", versionedTransaction, len(raw), bank.MaxTransactionSize)
+	if most := bank.MaxSize(raw); len(raw) > most {
+		return nil, invalidParams("decoded %s too large: %d bytes (max: %d bytes)", versionedTransaction, len(raw), most)
 	}
 	var broken *bank.TransactionError
 	if tx, err = bank.DecodeTransaction(raw); errors.As(err, &broken) {
@@ -128,7 +128,7 @@ func (c *call) simulate(tx *bank.Transaction, commitment bank.Commitment, replac
 	sim = c.bank.Behind(c.plan.Lag).Simulate(tx, commitment, replaceBlockhash)
 	sim.Slot += c.plan.Ahead
 	result = map[string]any{
-		"err": sim.Meta.Err, "logs": sim.Meta.Logs, "unitsConsumed": sim.Meta.Units,
+		"err": sim.Meta.Err, "logs": sim.Meta.Logs, "unitsConsumed": sim.Meta.Units, "loadedAccountsDataSize": sim.Meta.LoadedData,
 		"accounts": nil, "returnData": nil, "innerInstructions": nil, "replacementBlockhash": nil,
 	}
 	if c.plan.Outcome != "" {

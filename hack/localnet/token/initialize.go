@@ -21,7 +21,7 @@ func (c *call) initializeMint() error {
 		return bank.ErrInvalidAccountData
 	case old.IsInitialized:
 		return ErrAlreadyInUse
-	case !rentExempt(c.accounts[0]):
+	case !c.rentExempt(c.accounts[0]):
 		return ErrNotRentExempt
 	}
 	return c.accounts[0].SetData(encode(spl.Mint{
@@ -30,8 +30,8 @@ func (c *call) initializeMint() error {
 	}))
 }
 
-func rentExempt(account *bank.AccountRef) bool {
-	return account.Lamports() >= bank.RentExemption(uint64(account.Length())) //nolint:gosec // a length is not negative
+func (c *call) rentExempt(account *bank.AccountRef) bool {
+	return account.Lamports() >= c.Rent().Exemption(uint64(account.Length())) //nolint:gosec // a length is not negative
 }
 
 // checkUninitialised checks that an account's data is a token account that is not yet
@@ -53,12 +53,12 @@ func (c *call) initializeAccount() error {
 	if err := checkUninitialised(ref); err != nil {
 		return err
 	}
-	if !rentExempt(ref) {
+	if !c.rentExempt(ref) {
 		return ErrNotRentExempt
 	}
 	account := spl.Account{Mint: mint.Key(), Owner: solana.PublicKeyFromBytes(c.args[:solana.PublicKeyLength]), State: spl.Initialized}
 	if mint.Key() == solana.WrappedSol {
-		reserve := bank.RentExemption(bank.TokenAccountSize)
+		reserve := c.Rent().Exemption(bank.TokenAccountSize)
 		account.IsNative, account.Amount = &reserve, ref.Lamports()-reserve
 	} else if err := c.checkMint(mint); err != nil {
 		return err

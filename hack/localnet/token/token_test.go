@@ -278,8 +278,8 @@ func TestNativeAccountStartsWithItsLamportsAsAmount(t *testing.T) {
 	if diff := cmp.Diff(want, w.token(address("new"))); diff != "" {
 		t.Errorf("native account (-want +got):\n%s", diff)
 	}
-	if reserve != 2_039_280 {
-		t.Errorf("the reserve is %d lamports, want mainnet's 2039280", reserve)
+	if reserve != 1_488_440 {
+		t.Errorf("the reserve is %d lamports, want mainnet's 1488440", reserve)
 	}
 }
 

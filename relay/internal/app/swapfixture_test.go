@@ -450,7 +450,7 @@ func (s *swapFixture) history(of solana.PublicKey) (out []landedTransaction) {
 	infos, err := s.directRPC.GetSignaturesForAddressWithOpts(s.t.Context(), of, &rpc.GetSignaturesForAddressOpts{Commitment: rpc.CommitmentConfirmed})
 	must(s.t, err)
 	for _, info := range infos {
-		version := uint64(0)
+		version := uint64(1)
 		got, err := s.directRPC.GetTransaction(s.t.Context(), info.Signature, &rpc.GetTransactionOpts{
 			Encoding: solana.EncodingBase64, Commitment: rpc.CommitmentConfirmed, MaxSupportedTransactionVersion: &version,
 		})

@@ -295,7 +295,7 @@ func TestBothLegsUseTheRelaysLookupTable(t *testing.T) {
 	w := s.submitSwap(nil)
 	a := w.waitExecuted()
 	for name, signature := range map[string]any{"first": w.firstSignature, "second": a.at("data", "swap_signature")} {
-		version := uint64(0)
+		version := uint64(1)
 		sig, err := solana.SignatureFromBase58(signature.(string))
 		must(t, err)
 		got, err := s.directRPC.GetTransaction(t.Context(), sig, &rpc.GetTransactionOpts{Encoding: solana.EncodingBase64, MaxSupportedTransactionVersion: &version})
