@@ -232,7 +232,7 @@ func (c *Chain) adminNetwork(r *http.Request) (any, error) {
 		if *ms < 1 || *ms > maxSlotMilliseconds {
 			return nil, fmt.Errorf("slotMilliseconds is %d, expected 1 to %d", *ms, maxSlotMilliseconds)
 		}
-		if err := c.SetSlotDuration(time.Duration(*ms) * time.Millisecond); err != nil { //nolint:gosec // bounded above
+		if err := c.SetSlotDuration(time.Duration(*ms) * time.Millisecond); err != nil {
 			return nil, err
 		}
 	}

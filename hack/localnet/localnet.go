@@ -149,9 +149,6 @@ func New(opts Options) (*Chain, error) {
 	if len(opts.VerifyingKey) == 0 {
 		return nil, errors.New("localnet options: VerifyingKey is missing, want snarkjs' verification_key.json")
 	}
-	if opts.SlotDuration < 0 {
-		return nil, fmt.Errorf("localnet options: SlotDuration is %s, want more than 0", opts.SlotDuration)
-	}
 	if opts.RootHistory < 0 {
 		return nil, fmt.Errorf("localnet options: RootHistory is %d roots, want more than 0", opts.RootHistory)
 	}
@@ -167,7 +164,9 @@ func New(opts Options) (*Chain, error) {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
 	c := &Chain{opts: opts, faucet: newFaucet()}
-	c.slotDuration.Store(int64(opts.SlotDuration))
+	if err := c.SetSlotDuration(opts.SlotDuration); err != nil {
+		return nil, fmt.Errorf("localnet options: %w", err)
+	}
 	if c.exchange.market, err = market.For(OutputMint()); err != nil {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
@@ -253,6 +252,16 @@ func (c *Chain) SetSlotDuration(d time.Duration) error {
 
 // SetRent changes the rate of rent from the next block on.
 func (c *Chain) SetRent(rate bank.Rent) { c.bank.SetRent(rate) }
+
+// RentAt is the rate of rent in a finalized slot with a block; 0 without one.
+func (c *Chain) RentAt(slot uint64) (rate bank.Rent) {
+	c.bank.Read(bank.Finalized, func(v bank.View) {
+		if block, err := v.Block(slot); err == nil {
+			rate = block.Rent
+		}
+	})
+	return rate
+}
 
 // StartMigration begins the migration to Alpenglow with a pause of a number of slots, in
 // which nothing lands and nothing becomes confirmed. See bank.Bank.StartMigration.

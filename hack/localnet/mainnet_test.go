@@ -47,7 +47,7 @@ func TestBlocksHoldForeignTransactions(t *testing.T) {
 		t.Errorf("the block has versions %v, want two legacy and three of version 1", versions)
 	}
 
-	if err := f.Endpoint(localnet.DefaultEndpoint).SetFaults([]fault.Rule{{UnknownVersionBytes: 10 << 20}}); err != nil {
+	if err := f.Endpoint(localnet.DefaultEndpoint).SetFaults([]fault.Rule{{Method: "getBlock", UnknownVersionBytes: 10 << 20}}); err != nil {
 		t.Fatal(err)
 	}
 	checkError(t, f.call("getBlock", params(1)), -32015, "Transaction version (2) is not supported", "")

@@ -47,6 +47,8 @@ var (
 	MetricRPCSocket         = Metric{"relaypool_rpc_websocket_connected", "1 while this process listens to the endpoint's notifications. One endpoint is enough; they only bring polls forward.", []string{"endpoint"}}
 	MetricRPCNotifications  = Metric{"relaypool_rpc_notifications_total", "Notifications received.", []string{"endpoint"}}
 
+	MetricRent = Metric{"relaypool_rent_lamports_per_byte", "The network's rate of rent, which two endpoints report; no sample before the first reading.", nil}
+
 	MetricPayerBalance     = Metric{"relaypool_fee_payer_balance_lamports", "The payer's last balance that could be read.", []string{"payer"}}
 	MetricPayerBalanceTime = Metric{"relaypool_fee_payer_balance_timestamp_seconds", "When that balance was read. A failed reading leaves the last good one.", []string{"payer"}}
 	MetricPayerInFlight    = Metric{"relaypool_fee_payer_in_flight", "Attempts of this process that the payer signed and that may still land.", []string{"payer"}}

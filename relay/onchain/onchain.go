@@ -132,6 +132,9 @@ type Payment struct {
 	// Fee is the network's fee, priority fee included; SignatureFees is its part for the
 	// signatures.
 	Fee, SignatureFees uint64
+	// Created is what the account paid for accounts that the transaction created, in
+	// lamports.
+	Created uint64
 	// Before and After are the account's lamports.
 	Before, After uint64
 }

@@ -92,7 +92,7 @@ func (c *Client) Payment(ctx context.Context, signature solana.Signature, accoun
 	return &onchain.Payment{
 		Signature: signature, Slot: tx.slot, At: tx.at, FeePayer: tx.FeePayer, Failed: tx.Failed,
 		Fee: tx.fee, SignatureFees: min(tx.fee, shieldpool.SignatureFee*tx.signatures),
-		Before: tx.pre[i], After: tx.post[i],
+		Created: tx.paidForAccounts(account), Before: tx.pre[i], After: tx.post[i],
 	}, nil
 }
 

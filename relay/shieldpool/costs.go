@@ -1,33 +1,95 @@
 package shieldpool
 
-// These are the network's costs, in lamports. Rent is an account's minimum balance: (128 +
-// bytes of data) × 3480 lamports × 2 years (Solana, "Account model: rent").
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// These are the network's costs, in lamports.
 const (
-	// RentExempt is the rent-exempt minimum of an account without data, such as a
-	// nullifier account. A nullifier's rent is never returned.
-	RentExempt = 890_880
-	// SwapStateRent is the rent of a swap state. An execution returns it to the fee
-	// payer, a refund to the recipient.
-	SwapStateRent = 2_011_440
-	// TokenAccountRent is the rent of a token account, of 165 bytes.
-	TokenAccountRent = 2_039_280
-	// SwapUpfrontCost is the largest rent that a swap's second leg takes.
-	SwapUpfrontCost = 3 * TokenAccountRent
+	// RentExempt is the minimum balance, other than zero, of an account without data at
+	// HighestRent.
+	RentExempt = rentOverhead * uint64(HighestRent)
 	// SignatureFee is the network's fee for one signature.
 	SignatureFee = 5000
-	// TransactCost is the cost of a call with two nullifiers, without a priority fee.
+	// TransactCost bounds the cost of a call with two nullifiers, without a priority fee.
 	TransactCost = 2*RentExempt + SignatureFee
 )
 
-// Rent returns the rent of the accounts that the call creates, in lamports.
-func (c *Call) Rent() (lamports uint64) {
+// Rent is the network's rate of rent in lamports a byte, which changes at the start of an
+// epoch (SIMD-0194, SIMD-0437). 0 is an unknown rate.
+type Rent uint64
+
+// HighestRent is the rate until September 2026, to which the network may return (SIMD-0438).
+// What is reserved for a transaction that has yet to land is reserved at this rate.
+const HighestRent Rent = 6960
+
+const (
+	// rentOverhead is the number of bytes that every account has besides its data.
+	rentOverhead = 128
+	// rentSysvarLength is the length of the rent sysvar: rate, threshold and burned share.
+	rentSysvarLength = 17
+	// maxRent is more than any rate that the network had.
+	maxRent = 100 * HighestRent
+)
+
+// Minimum is the minimum balance in lamports of an account with size bytes of data; 0 when
+// the rate is unknown.
+func (r Rent) Minimum(size uint64) uint64 { return (rentOverhead + size) * uint64(r) }
+
+// Upper is the highest rate that may apply when a transaction lands that is signed now.
+func (r Rent) Upper() Rent { return max(r, HighestRent) }
+
+// Known is the rate, or the highest one when it is unknown.
+func (r Rent) Known() Rent {
+	if r == 0 {
+		return HighestRent
+	}
+	return r
+}
+
+// ParseRent reads the rate from the data of the rent sysvar: a rate and the factor by which
+// it counts, which was 2 before SIMD-0194 and is 1 since.
+func ParseRent(data []byte) (Rent, error) {
+	if len(data) != rentSysvarLength {
+		return 0, fmt.Errorf("rent sysvar has %d bytes, expected %d", len(data), rentSysvarLength)
+	}
+	threshold := math.Float64frombits(binary.LittleEndian.Uint64(data[8:]))
+	rate := float64(binary.LittleEndian.Uint64(data)) * threshold
+	if !(rate >= 1 && rate <= float64(maxRent)) || rate != math.Trunc(rate) {
+		return 0, fmt.Errorf("rent sysvar has a rate of %g lamports a byte, expected a whole number from 1 to %d", rate, maxRent)
+	}
+	return Rent(rate), nil
+}
+
+// NewAccounts counts the accounts that a transaction creates and that its payer pays for.
+type NewAccounts struct {
+	// Nullifiers have no data; their rent is never returned.
+	Nullifiers uint64
+	// SwapStates return their rent to the fee payer when the swap is executed, and to the
+	// recipient when it is refunded.
+	SwapStates    uint64
+	TokenAccounts uint64
+}
+
+// Rent is what the accounts cost at a rate, in lamports.
+func (n NewAccounts) Rent(r Rent) uint64 {
+	return n.Nullifiers*r.Minimum(0) + n.SwapStates*r.Minimum(SwapStateLength) + n.TokenAccounts*r.Minimum(TokenAccountLength)
+}
+
+// SecondLegAccounts are the most accounts that the second leg of a swap creates.
+func SecondLegAccounts() NewAccounts { return NewAccounts{TokenAccounts: 3} }
+
+// NewAccounts are the accounts that the call creates.
+func (c *Call) NewAccounts() (n NewAccounts) {
 	for i := range c.Inputs.Nullifiers {
 		if c.Inputs.HasNullifier(i) {
-			lamports += RentExempt
+			n.Nullifiers++
 		}
 	}
 	if c.Swap != nil {
-		lamports += SwapStateRent
+		n.SwapStates++
 	}
-	return lamports
+	return n
 }

@@ -59,8 +59,8 @@ type Profile struct {
 	Mints     []Mint
 	Fees      Fees
 	ExtData   ExtDataRule
-	// RecipientMinimum is the rent-exempt minimum of an empty account, in lamports. A
-	// recipient that would have less cannot be paid.
+	// RecipientMinimum is the program's own least balance of a recipient, in lamports; 0 when
+	// it has none beside the network's. A recipient that would have less cannot be paid.
 	RecipientMinimum uint64
 	// SwapTimeout is the number of slots after its creation from which a swap state can be
 	// refunded.
@@ -85,20 +85,19 @@ const DefaultSignInMessage = "Cloak: Sign in\n\nSign this message to securely ac
 // ShieldPoolV1 returns the profile of the public deployment.
 func ShieldPoolV1() *Profile {
 	return &Profile{
-		Name:             "shield-pool-v1",
-		ProgramID:        solana.MustPublicKeyFromBase58("c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp"),
-		Tags:             Tags{Transact: 0, TransactSwap: 1, Initialize: 10, PrepareSwapSol: 11, ExecuteSwap: 12, CloseSwapState: 13},
-		Seeds:            defaultSeeds(),
-		Accounts:         defaultAccountOrders(),
-		Mints:            []Mint{{Address: solana.WrappedSol, Field: wrappedSOLField()}},
-		Fees:             Fees{Base: 5_000_000, Numerator: 3, Denominator: 1000, MinDeposit: 10_000_000},
-		ExtData:          ExtDataOpaque,
-		RecipientMinimum: RentExempt,
-		SwapTimeout:      200,
-		RootHistory:      100,
-		SignInMessages:   []string{DefaultSignInMessage},
-		Errors:           defaultErrorNames(),
-		Classes:          defaultClasses(),
+		Name:           "shield-pool-v1",
+		ProgramID:      solana.MustPublicKeyFromBase58("c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp"),
+		Tags:           Tags{Transact: 0, TransactSwap: 1, Initialize: 10, PrepareSwapSol: 11, ExecuteSwap: 12, CloseSwapState: 13},
+		Seeds:          defaultSeeds(),
+		Accounts:       defaultAccountOrders(),
+		Mints:          []Mint{{Address: solana.WrappedSol, Field: wrappedSOLField()}},
+		Fees:           Fees{Base: 5_000_000, Numerator: 3, Denominator: 1000, MinDeposit: 10_000_000},
+		ExtData:        ExtDataOpaque,
+		SwapTimeout:    200,
+		RootHistory:    100,
+		SignInMessages: []string{DefaultSignInMessage},
+		Errors:         defaultErrorNames(),
+		Classes:        defaultClasses(),
 	}
 }
 

@@ -54,6 +54,21 @@ func (c chain) tree(ctx context.Context, pool *shieldpool.Pool) *shieldpool.Tree
 	return tree
 }
 
+// rents are what accounts cost at the chain's rate of rent, in lamports: a Transact's two
+// nullifiers, a swap's state, a token account.
+type rents struct{ nullifiers, swapState, tokenAccount uint64 }
+
+func (c chain) rents(ctx context.Context) rents {
+	account, err := c.GetAccountInfo(ctx, solana.SysVarRentPubkey)
+	withContext("read the rent sysvar", err)
+	rate := must(shieldpool.ParseRent(account.Value.Data.GetBinary()))
+	return rents{
+		nullifiers:   shieldpool.NewAccounts{Nullifiers: 2}.Rent(rate),
+		swapState:    shieldpool.NewAccounts{SwapStates: 1}.Rent(rate),
+		tokenAccount: shieldpool.NewAccounts{TokenAccounts: 1}.Rent(rate),
+	}
+}
+
 // fund requests lamports from the local chain's faucet and waits until they have arrived.
 func (c chain) fund(ctx context.Context, to solana.PublicKey, lamports uint64) solana.Signature {
 	signature, err := c.RequestAirdrop(ctx, to, lamports, rpc.CommitmentConfirmed)

@@ -29,13 +29,13 @@ func (t *tour) costs(ctx context.Context, o *order, before balances, kept keptRe
 	}
 	paid := before.payer - after.payer
 	t.Print.Fact("the relay paid", "%s: rent of nullifiers %s, rent that stays in %s %s, network fees %s",
-		terminal.Lamports(paid), terminal.Grouped(nullifierRent), kept.account, terminal.Grouped(kept.lamports), terminal.Grouped(fees))
+		terminal.Lamports(paid), terminal.Grouped(t.rent.nullifiers), kept.account, terminal.Grouped(kept.lamports), terminal.Grouped(fees))
 	t.Print.Fact("treasury", "%s → %s", terminal.Grouped(before.treasury), terminal.Lamports(after.treasury))
 	t.paidByRelay += paid
 	check(
 		equal("pool's lamports", before.pool-o.gross, after.pool),
 		equal("treasury's lamports", before.treasury+o.gross-o.net, after.treasury),
-		equal("fee payer's lamports", before.payer-nullifierRent-kept.lamports-fees, after.payer),
+		equal("fee payer's lamports", before.payer-t.rent.nullifiers-kept.lamports-fees, after.payer),
 		equal("lamports that the fee payer paid in the swap's transactions", int64(paid), -sum)) //nolint:gosec // far below 2^63
 }
 

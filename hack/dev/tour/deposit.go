@@ -33,6 +33,7 @@ func (t *tour) visitPool(ctx context.Context) {
 	empty := merkle.Zero(merkle.Height)
 	want := merkle.Bytes(&empty)
 	check(equal("root of a pool just initialised", hex.EncodeToString(want[:]), hex.EncodeToString(tree.Root[:])))
+	t.rent = t.chain.rents(ctx)
 	t.openingBalances = t.readBalances(ctx, solana.PublicKey{})
 	answer := t.merkleRoot(ctx)
 	t.Print.Fact(getRoot, "the same, at slot %s", terminal.Grouped(uint64(answer.Slot))) //nolint:gosec // a slot
@@ -73,7 +74,7 @@ func (t *tour) deposit(ctx context.Context) {
 	t.Print.Fact("leaves", "%d and %d", tree.NextIndex-2, tree.NextIndex-1)
 	check(
 		equal("lamports of the pool", before+depositAmount, after),
-		equal("lamports of the wallet", funding-depositAmount-receipt.fee-nullifierRent, left),
+		equal("lamports of the wallet", funding-depositAmount-receipt.fee-t.rent.nullifiers, left),
 		equal("next index after two leaves", uint64(2), tree.NextIndex))
 }
 

@@ -47,7 +47,7 @@ func (t *tour) refund(ctx context.Context) {
 	t.Print.Fact("", "%s", text(end.Error))
 	t.Print.Fact("signature", "%s", *end.RefundSignature)
 	t.checkRefund(ctx, o)
-	t.costs(ctx, o, before, keptRent{stateRent, "the recipient's wallet"})
+	t.costs(ctx, o, before, keptRent{t.rent.swapState, "the recipient's wallet"})
 	t.repeatRefunded(ctx, o, *end.RefundSignature)
 	t.note = change
 	t.updateNote(ctx)
@@ -99,8 +99,8 @@ func (t *tour) skip(ctx context.Context, slots int64) {
 // checkRefund checks that all lamports of the swap are in the recipient's wallet.
 func (t *tour) checkRefund(ctx context.Context, o *order) {
 	holds := t.chain.lamports(ctx, o.recipient)
-	t.Print.Fact("  wallet", "0 → %s = %s and the swap state's rent %s", terminal.Lamports(holds), terminal.Grouped(o.net), terminal.Grouped(stateRent))
-	check(equal("lamports of the recipient's wallet", o.net+stateRent, holds))
+	t.Print.Fact("  wallet", "0 → %s = %s and the swap state's rent %s", terminal.Lamports(holds), terminal.Grouped(o.net), terminal.Grouped(t.rent.swapState))
+	check(equal("lamports of the recipient's wallet", o.net+t.rent.swapState, holds))
 	t.checkTokens(ctx, "  recipient_ata", o, 0, false)
 	t.checkSwapAccountsEmpty(ctx, o)
 }

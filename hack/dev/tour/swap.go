@@ -18,10 +18,6 @@ import (
 )
 
 const (
-	// stateRent is the rent of a swap's state during the swap, and tokenRent the rent of a
-	// token account (protocol.md §4), in lamports.
-	stateRent = 2_011_440
-	tokenRent = 2_039_280
 	// tourMinimumBPS is the wallet's minimum in basis points of the quote.
 	tourMinimumBPS = 9_900
 )
@@ -80,7 +76,7 @@ func (t *tour) swap(ctx context.Context) {
 	t.checkTokens(ctx, "  after", o, o.terms.MinOutput, true)
 	t.checkSwapAccountsEmpty(ctx, o)
 	t.Print.Fact("to the tokens", "%s from the submission", terminal.Seconds(t.Now().Sub(began)))
-	t.costs(ctx, o, before, keptRent{tokenRent, "the recipient's new account"})
+	t.costs(ctx, o, before, keptRent{t.rent.tokenAccount, "the recipient's new account"})
 	t.note = change
 	t.updateNote(ctx)
 }

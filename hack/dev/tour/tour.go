@@ -65,6 +65,7 @@ type tour struct {
 	relay *openapi.ClientWithResponses
 	pool  *shieldpool.Pool
 	mint  fr.Element
+	rent  rents
 
 	// wallet is the depositor, who appears in no later transaction.
 	wallet          solana.PrivateKey

@@ -16,10 +16,6 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
-// nullifierRent is the rent of a Transact's two nullifier accounts, which its fee payer
-// pays (protocol.md §4), in lamports.
-const nullifierRent = 2 * 890_880
-
 // withdraw pays a recipient without an account, through the relay.
 func (t *tour) withdraw(ctx context.Context) {
 	recipient := t.newRecipient()
@@ -86,12 +82,12 @@ func (t *tour) checkBalances(before, after balances, gross, networkFee uint64) {
 	}
 	t.paidByRelay += before.payer - after.payer
 	t.Print.Fact("treasury", "%s → %s", terminal.Grouped(before.treasury), terminal.Lamports(after.treasury))
-	t.Print.Fact("the relay paid", "%s: rent %s, network fee %s", terminal.Lamports(before.payer-after.payer), terminal.Grouped(nullifierRent), terminal.Grouped(networkFee))
+	t.Print.Fact("the relay paid", "%s: rent %s, network fee %s", terminal.Lamports(before.payer-after.payer), terminal.Grouped(t.rent.nullifiers), terminal.Grouped(networkFee))
 	check(
 		equal("recipient's lamports", before.recipient+net, after.recipient),
 		equal("treasury's lamports", before.treasury+fee, after.treasury),
 		equal("pool's lamports", before.pool-gross, after.pool),
-		equal("fee payer's lamports", before.payer-nullifierRent-networkFee, after.payer))
+		equal("fee payer's lamports", before.payer-t.rent.nullifiers-networkFee, after.payer))
 }
 
 // updateNote reads the two new leaves and finds the wallet's note among them.

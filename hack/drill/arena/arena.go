@@ -26,6 +26,7 @@ import (
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/sandbox"
 	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // Options configure a drill. All fields are required.
@@ -313,6 +314,9 @@ func (a *arena) gather(ctx context.Context) (*verify.Evidence, error) {
 	}
 	if e.Transactions, err = a.chainReader.Transactions(ctx, last); err != nil {
 		return nil, err
+	}
+	for i := range e.Transactions {
+		e.Transactions[i].Rent = shieldpool.Rent(a.box.Chain.RentAt(e.Transactions[i].Slot))
 	}
 	vault, err := vaultAddress()
 	if err != nil {

@@ -96,7 +96,7 @@ func plain() *verify.Evidence {
 		},
 		Transactions: []verify.Transaction{
 			{
-				Signature: signature(1), Slot: 10, Payer: payer, Fee: fee, SignatureFee: 5000,
+				Signature: signature(1), Slot: 10, Payer: payer, Fee: fee, SignatureFee: 5000, Rent: 6960,
 				Calls:   []verify.PoolCall{{Inputs: inputs(1, -gross), Recipient: payee}},
 				Changes: map[solana.PublicKey]int64{payer: -fee - rent, payee: net},
 			},

@@ -162,6 +162,8 @@ type Transaction struct {
 	Failed    bool
 	// Payer is the fee payer: the first signer.
 	Payer solana.PublicKey
+	// Rent is the rate of rent in the transaction's slot.
+	Rent shieldpool.Rent
 	// Fee is in lamports. SignatureFee is its fixed part, which depends on the number of
 	// signatures.
 	Fee, SignatureFee uint64

@@ -160,22 +160,14 @@ func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (l
 	}
 	switch {
 	case purpose == "transact" && len(tx.Calls) == 1:
-		call := &tx.Calls[0]
-		for i := range call.Inputs.Nullifiers {
-			if call.Inputs.HasNullifier(i) {
-				lamports += nullifierRent
-			}
-		}
-		if call.Swap != nil {
-			lamports += stateRent
-		}
-		return lamports, true
+		call := shieldpool.Call{Inputs: &tx.Calls[0].Inputs, Destination: shieldpool.Destination{Swap: tx.Calls[0].Swap}}
+		return tx.rentOf(call.NewAccounts()), true
 	case purpose == "execute" && len(tx.Ends) == 1 && tx.Ends[0].How == shieldpool.Executed:
 		swapped := swaps[tx.Ends[0].State]
 		if swapped == nil {
 			return 0, false
 		}
-		return tx.executionRent(&tx.Ends[0], swapped.leg.Changes[tx.Ends[0].State]-stateRent)
+		return tx.executionRent(&tx.Ends[0], swapped.leg)
 	case purpose == "refund" && len(tx.Ends) == 1 && tx.Ends[0].How == shieldpool.Refunded:
 		return 0, true
 	}
@@ -186,8 +178,18 @@ func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (l
 // state, and of each of the state's two token accounts that existed before, whoever created
 // it. It may create the recipient's account. The net lamports that are swapped may have
 // been wrapped before.
-func (tx *Transaction) executionRent(s *SwapEnd, net int64) (lamports int64, ok bool) {
+func (tx *Transaction) executionRent(s *SwapEnd, leg *Transaction) (lamports int64, ok bool) {
+	stateRent := leg.rentOf(shieldpool.NewAccounts{SwapStates: 1})
+	net := leg.Changes[s.State] - stateRent
 	created, wrapped, output := tx.Changes[s.Recipient], tx.Changes[s.State]+tx.Changes[s.WSOL]+net+stateRent, tx.Changes[s.Output]
 	lamports = created + wrapped + output - stateRent
-	return lamports, (created == 0 || created == tokenRent) && (wrapped == 0 || wrapped == -tokenRent) && (output == 0 || output == -tokenRent)
+	account := shieldpool.NewAccounts{TokenAccounts: 1}
+	now, then := tx.rentOf(account), leg.rentOf(account)
+	closed := func(change int64) bool { return change == 0 || change == -now || change == -then }
+	return lamports, (created == 0 || created == now) && closed(wrapped) && closed(output)
+}
+
+// rentOf is what accounts cost at the rate of the transaction's slot.
+func (tx *Transaction) rentOf(n shieldpool.NewAccounts) int64 {
+	return int64(n.Rent(tx.Rent)) //nolint:gosec // far below 2^63 lamports exist
 }

@@ -9,14 +9,6 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// These are the costs of accounts, in lamports (protocol.md §4): a nullifier, a swap's
-// state, a token account.
-const (
-	nullifierRent = 890_880
-	stateRent     = 2_011_440
-	tokenRent     = 2_039_280
-)
-
 const (
 	// purposeTransact is the purpose of attempts for a client's request.
 	purposeTransact = "transact"
@@ -89,7 +81,7 @@ func swapsEndOnce(e *Evidence, r *Result) {
 		r.Examined++
 		name := fmt.Sprintf("the swap of %s, slot %d,", s.leg.Signature, s.leg.Slot)
 		net, _ := e.Fees.Net(s.call.Inputs.Gross())
-		if got, want := s.leg.Changes[state], int64(net)+stateRent; got != want { //nolint:gosec // far below 2^63 lamports exist
+		if got, want := s.leg.Changes[state], int64(net)+s.leg.rentOf(shieldpool.NewAccounts{SwapStates: 1}); got != want { //nolint:gosec // far below 2^63 lamports exist
 			r.fault("%s put %d lamports into its state, expected %d", name, got, want)
 		}
 		if len(s.ends) != 1 {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	stateRent, tokenRent = 2_011_440, 2_039_280 // protocol.md §4
+	stateRent, tokenRent = 2_011_440, 2_039_280 // at the rate 6960
 	timeout, grace       = 200, 50
 	minimum              = 1000
 )
@@ -68,7 +68,7 @@ func withSwaps(e *verify.Evidence) *verify.Evidence {
 func addSwapTransactions(e *verify.Evidence) {
 	land := func(n byte, slot uint64, row byte, purpose string, rent int64, tx verify.Transaction) {
 		e.Attempts = append(e.Attempts, verify.Attempt{Signature: signature(n), Submission: id(row), Payer: payer, Purpose: purpose})
-		tx.Signature, tx.Slot, tx.Payer, tx.Fee, tx.SignatureFee = signature(n), slot, payer, fee, 5000
+		tx.Signature, tx.Slot, tx.Payer, tx.Fee, tx.SignatureFee, tx.Rent = signature(n), slot, payer, fee, 5000, 6960
 		if tx.Changes == nil {
 			tx.Changes = make(map[solana.PublicKey]int64)
 		}

@@ -177,7 +177,7 @@ func (r *Rule) validateMethod() error {
 		return fmt.Errorf("health is for method %s, got %q", methodHealth, r.Method)
 	case r.Outcome != "" && !r.appliesTo(methodStatuses) && !r.appliesTo(methodSimulate) && !r.appliesTo(methodSend):
 		return fmt.Errorf("outcome is for method %s, %s or %s, got %q", methodStatuses, methodSimulate, methodSend, r.Method)
-	case r.UnknownVersionBytes != 0 && r.Method != "" && r.Method != methodBlock:
+	case r.UnknownVersionBytes != 0 && r.Method != methodBlock:
 		return fmt.Errorf("unknownVersionBytes is for method %s, got %q", methodBlock, r.Method)
 	case r.UnknownVersionBytes > maxUnknownVersionBytes:
 		return fmt.Errorf("unknownVersionBytes is %d, expected at most %d", r.UnknownVersionBytes, maxUnknownVersionBytes)

@@ -179,9 +179,7 @@ func (in *Injector) addEffects(p *Plan, rule *Rule, method string) {
 	if rule.History > 0 && (p.History == 0 || rule.History < p.History) {
 		p.History = rule.History
 	}
-	if method == methodBlock {
-		p.UnknownVersionBytes = max(p.UnknownVersionBytes, rule.UnknownVersionBytes)
-	}
+	p.UnknownVersionBytes = max(p.UnknownVersionBytes, rule.UnknownVersionBytes)
 	p.Empty = p.Empty || rule.Empty
 	p.SlotAsHeight = p.SlotAsHeight || rule.SlotAsHeight
 	p.Lag, p.Ahead, p.HeightAhead = max(p.Lag, rule.Lag), max(p.Ahead, rule.Ahead), max(p.HeightAhead, rule.HeightAhead)
@@ -198,7 +196,7 @@ func (in *Injector) addEffects(p *Plan, rule *Rule, method string) {
 	for name, applied := range map[string]bool{
 		"history": rule.History > 0, "empty": rule.Empty, "slotAsHeight": rule.SlotAsHeight, "lag": rule.Lag > 0, "ahead": rule.Ahead > 0,
 		"heightAhead": rule.HeightAhead > 0, "drop": drop, "frozenBlockhash": freeze, "health": health, "outcome": outcome,
-		"unknownVersionBytes": rule.UnknownVersionBytes > 0 && method == methodBlock,
+		"unknownVersionBytes": rule.UnknownVersionBytes > 0,
 	} {
 		if applied {
 			in.applied[name]++

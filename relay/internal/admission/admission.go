@@ -162,10 +162,12 @@ func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []
 
 // checkFunds refuses a call that no fee payer can pay, or that the spend caps do not allow.
 func (a *Admission) checkFunds(ctx context.Context, c *shieldpool.Call) error {
-	cost := c.Rent() + shieldpool.SignatureFee
-	payerNeeds, capsCount := cost, cost
+	rent, created := a.Submissions.Rent(), c.NewAccounts()
+	payerNeeds := created.Rent(rent.Upper()) + shieldpool.SignatureFee
+	capsCount := created.Rent(rent.Known()) + shieldpool.SignatureFee
 	if c.Swap != nil { // a swap that has started has to be finished
-		payerNeeds, capsCount = cost+shieldpool.SwapUpfrontCost, cost+shieldpool.TokenAccountRent+shieldpool.SignatureFee
+		payerNeeds += shieldpool.SecondLegAccounts().Rent(rent.Upper())
+		capsCount += rent.Known().Minimum(shieldpool.TokenAccountLength) + shieldpool.SignatureFee
 	}
 	if err := a.Payers.Ready(ctx, payerNeeds); err != nil {
 		return err

@@ -38,7 +38,7 @@ func (a *Admission) checkNotes(ctx context.Context, c *shieldpool.Call) error {
 		return nil // a swap's refund also pays the recipient the rent of the swap state, which is above the minimum
 	}
 	net, _ := a.Pool.Profile.Fees.Net(c.Inputs.Gross())
-	if least := a.Pool.Profile.RecipientMinimum; net < least && seen.RecipientLamports < least-net {
+	if least := a.Submissions.RecipientMinimum(); net < least && seen.RecipientLamports < least-net {
 		return submission.RecipientBelowRent(least)
 	}
 	return nil

@@ -69,6 +69,7 @@ type App struct {
 	store          *store.Store
 	maintenance    *store.Maintenance
 	endpoints      *chain.Endpoints
+	rent           *chain.RentRate
 	pool           *shieldpool.Pool
 	// lookupTable is the relay's own lookup table; nil for none.
 	lookupTable *shieldpool.LookupTable

@@ -225,7 +225,7 @@ func TestHeldWorkContinuesWhenAPayerIsFunded(t *testing.T) {
 	f, vk := newForger(t)
 	// Enough for two transactions above the minimum.
 	s := newFixture(t, fixtureOptions{vk: vk, unfunded: true, changeConfig: func(c *config.Serve) { c.FeePayerMinBalance, c.Concurrency = 2_000_000, 1 }})
-	must(t, s.chain.Fund(s.payer.PublicKey(), 5_000_000))
+	must(t, s.chain.Fund(s.payer.PublicKey(), 4_000_000))
 	s.waitHealthy()
 	f.depositNotes(s)
 	// The first submission occupies the only worker, so that all are accepted before the funds are spent.
@@ -266,7 +266,7 @@ func TestASpendCapRefusesWorkUntilItIsRaised(t *testing.T) {
 	body := submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
 	wantRefused(t, s.call(http.MethodPost, "/transact", body), 503, "spend_cap_reached", "hour")
 	s.waitHealthReport("spending", "--spend-cap-hour", "of 2500000 lamports")
-	if left, ok := s.metric(contract.MetricCapLeft, `cap="hour"`); !ok || left <= 0 || left > 2_500_000-1_781_760 {
+	if left, ok := s.metric(contract.MetricCapLeft, `cap="hour"`); !ok || left <= 0 || left > 2_500_000-2*650_240 {
 		t.Errorf("the metric has %v lamports left (present: %v), want the cap less at least one rent", left, ok)
 	}
 	if v, ok := s.metric(contract.MetricCap, `cap="hour"`); !ok || v != 2_500_000 {
@@ -356,7 +356,7 @@ func TestTheLedgerAccountsForEveryLamport(t *testing.T) {
 	s.waitCompleted(f.submitWithdrawals(s, 3))
 	spent := func(labels string) float64 { v, _ := s.metric(contract.MetricSpent, labels); return v }
 	eventually(t, "the ledger has all three withdrawals", func() bool {
-		return spent(`kind="withdrawal",cost="rent"`)+spent(`cost="rent",kind="withdrawal"`) == 3*1_781_760
+		return spent(`kind="withdrawal",cost="rent"`)+spent(`cost="rent",kind="withdrawal"`) == 3*2*650_240
 	})
 	if fee := spent(`cost="fee",kind="withdrawal"`); fee != 3*5000 {
 		t.Errorf("the signatures cost %v lamports, want 15000", fee)

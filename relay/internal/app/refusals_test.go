@@ -122,7 +122,7 @@ func (f *forger) badRequests(t *testing.T, s *fixture) map[string]badRequest {
 		"a recipient that is no address":  post(with(map[string]any{"recipient": "nobody"}), "invalid_recipient", "6 characters"),
 		"a recipient off the curve":       post(with(map[string]any{"recipient": vault.String()}), "invalid_recipient", "curve"),
 		"the fee payer as recipient":      post(with(map[string]any{"recipient": s.payer.PublicKey().String()}), "invalid_recipient", "payer"),
-		"a recipient left below rent":     post(submissionBody(f.prove(t, small), small.Bytes(), wallet), "recipient_below_rent", "890880"),
+		"a recipient left below rent":     post(submissionBody(f.prove(t, small), small.Bytes(), wallet), "recipient_below_rent", "650240"),
 		"another recipient than proven":   post(with(map[string]any{"recipient": newKey(t).PublicKey().String()}), "ext_data_mismatch"),
 		"a mint that the pool lacks":      post(proven(func(in *shieldpool.PublicInputs) { in.MintAddress = [32]byte{31: 9} }), "unknown_mint"),
 		"three notes":                     post(with(map[string]any{"encrypted_notes": []string{note(1), note(1), note(1)}}), "too_many_notes", "3", "2"),

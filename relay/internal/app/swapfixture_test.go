@@ -46,7 +46,7 @@ const (
 	relayEndpoint = "one"
 
 	// These are the rents of a swap, in lamports.
-	notesRent, stateRent, tokenRent = 1_781_760, 2_011_440, 2_039_280
+	notesRent, stateRent, tokenRent = 2 * 650_240, 1_468_120, 1_488_440
 	swapGross                       = sol
 )
 

@@ -47,6 +47,7 @@ func (a *App) openChain(context.Context) error {
 	if endpointsMessage(a.endpoints.Status()) != "ok" {
 		a.log.Warn("landings, failures and finality rest on a single rpc endpoint: add a second one, of another provider, to confirm them")
 	}
+	a.rent = chain.NewRentRate(a.endpoints, a.log)
 	a.pool, err = c.Profile.Pool(c.Profile.Mints[0])
 	if err != nil {
 		return err
@@ -111,7 +112,7 @@ func (a *App) openSubmissions(context.Context) error {
 	a.submissions, err = submission.New(submission.Options{
 		Store: a.store, Chain: a.endpoints, State: a.poolReader, Pool: a.pool, Payers: a.payers, Spending: a.caps,
 		Leaves: a.commitmentIndex, ProofA: proofAPolicy, Observer: a.metrics, Log: a.log, Now: time.Now,
-		Table: a.lookupTable, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.options.Timing,
+		Rent: a.rent.Rate, Table: a.lookupTable, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.options.Timing,
 		Price: txmgr.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
 	})
 	if err != nil {

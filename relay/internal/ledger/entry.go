@@ -37,9 +37,6 @@ func Kinds() []Kind {
 	return []Kind{KindTransfer, KindWithdrawal, KindSwap, KindSweep, KindFailed, KindReceived, KindUnknown}
 }
 
-// transactRent is the rent of a call's two nullifiers, in lamports.
-const transactRent = 2 * shieldpool.RentExempt
-
 // Amounts are lamports by their use. Fee is the cost of signatures, and PriorityFee the
 // rest of the network's fee. Rent is the cost of accounts that the transaction created,
 // less Returned, the rent of the accounts that it closed: negative when a swap was
@@ -132,7 +129,7 @@ func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now 
 		e.Other = lost - e.Moved
 	default:
 		e.Kind = Kind(attempt.Kind)
-		e.Amounts = e.attributeLoss(lost, attempt)
+		e.Amounts = e.attributeLoss(lost, p.Created, attempt.Purpose)
 	}
 	if attempt != nil && !attempt.isSweep() {
 		e.Submission = &attempt.Submission
@@ -140,34 +137,21 @@ func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now 
 	return e, true
 }
 
-// attributeLoss attributes the payer's loss beyond fees. Accounts that an execution closes may
-// also contain lamports from others: those count as received, not as rent.
-func (a Amounts) attributeLoss(lost int64, attempt *Attempt) Amounts {
-	low, high := rentBounds(attempt)
-	a.Rent = min(max(lost, low), high)
+// attributeLoss attributes the payer's loss beyond fees. created is what it paid for new
+// accounts. An execution closes the swap state and accounts that it created: their rent comes
+// back, and lamports of others that they had count as received, not as rent. A refund returns
+// nothing: all lamports of a swap go to the recipient's wallet.
+func (a Amounts) attributeLoss(lost int64, created uint64, p txmgr.Purpose) Amounts {
+	least := int64(0)
+	if p == txmgr.PurposeExecute {
+		least = -int64(shieldpool.HighestRent.Minimum(shieldpool.SwapStateLength)) //nolint:gosec // all lamports there are fit 63 bits
+	}
+	a.Rent = min(max(lost, least), int64(created)) //nolint:gosec // as above
 	a.Returned = uint64(max(-a.Rent, 0))
-	if remainder := lost - a.Rent; attempt.Purpose == txmgr.PurposeExecute && remainder < 0 {
+	if remainder := lost - a.Rent; p == txmgr.PurposeExecute && remainder < 0 {
 		a.Received = uint64(-remainder)
 	} else {
 		a.Other = remainder
 	}
 	return a
-}
-
-// rentBounds bounds the rent that an attempt can cost. Accounts that already have
-// lamports cost less. A refund costs and returns none: all lamports of a swap go
-// to the recipient's wallet.
-func rentBounds(a *Attempt) (low, high int64) {
-	switch a.Purpose {
-	case txmgr.PurposeExecute:
-		return -shieldpool.SwapStateRent, shieldpool.TokenAccountRent // the recipient's new account
-	case txmgr.PurposeRefund:
-		return 0, 0
-	case "accounts": // an earlier release created a swap's token accounts in a separate transaction
-		return 0, 3 * shieldpool.TokenAccountRent
-	}
-	if a.Kind == shieldpool.KindSwap {
-		return 0, transactRent + shieldpool.SwapStateRent
-	}
-	return 0, transactRent
 }

@@ -32,25 +32,26 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 		payer         solana.PublicKey
 		failed        bool
 		fee, sigs     uint64
+		created       uint64
 		before, after uint64
 		attempt       *Attempt
 		want          Kind // "" when there is no entry
 		amounts       Amounts
 	}{
 		"a transfer of the relay pays fee, priority fee and rent": {
-			payer: payerKey, fee: 5300, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5300 - 1_781_760, attempt: attempt(shieldpool.KindTransfer),
+			payer: payerKey, fee: 5300, sigs: 5000, created: 1_781_760, before: 10_000_000, after: 10_000_000 - 5300 - 1_781_760, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, PriorityFee: 300, Rent: 1_781_760},
 		},
 		"a withdrawal of the relay": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 890_880, attempt: attempt(shieldpool.KindWithdrawal),
+			payer: payerKey, fee: 5000, sigs: 5000, created: 890_880, before: 10_000_000, after: 10_000_000 - 5000 - 890_880, attempt: attempt(shieldpool.KindWithdrawal),
 			want: KindWithdrawal, amounts: Amounts{Fee: 5000, Rent: 890_880},
 		},
 		"a nullifier account that already has lamports costs less": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_759, attempt: attempt(shieldpool.KindTransfer),
+			payer: payerKey, fee: 5000, sigs: 5000, created: 1_781_759, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_759, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, Rent: 1_781_759},
 		},
 		"a loss above the rent is unexplained": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_761, attempt: attempt(shieldpool.KindTransfer),
+			payer: payerKey, fee: 5000, sigs: 5000, created: 1_781_760, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_761, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, Rent: 1_781_760, Other: 1},
 		},
 		"a gain from a transfer is unexplained": {
@@ -58,19 +59,19 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 			want: KindTransfer, amounts: Amounts{Fee: 5000, Other: -5001},
 		},
 		"a swap also pays for its state": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_760 - 2_011_440, attempt: attempt(shieldpool.KindSwap),
+			payer: payerKey, fee: 5000, sigs: 5000, created: 3_793_200, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_760 - 2_011_440, attempt: attempt(shieldpool.KindSwap),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3_793_200},
 		},
 		"a lamport above the cost of a swap's first leg is unexplained": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 3_793_201, attempt: attempt(shieldpool.KindSwap),
+			payer: payerKey, fee: 5000, sigs: 5000, created: 3_793_200, before: 10_000_000, after: 10_000_000 - 5000 - 3_793_201, attempt: attempt(shieldpool.KindSwap),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3_793_200, Other: 1},
 		},
 		"a gain from a swap's first leg is unexplained": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 + 2_011_440, attempt: attempt(shieldpool.KindSwap),
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, created: 3_793_200, after: 10_000_000 - 5000 + 2_011_440, attempt: attempt(shieldpool.KindSwap),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Other: -2_011_440},
 		},
 		"an earlier release's token-account transaction": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 3*2_039_280, attempt: secondLeg("accounts"),
+			payer: payerKey, fee: 5000, sigs: 5000, created: 3 * 2_039_280, before: 10_000_000, after: 10_000_000 - 5000 - 3*2_039_280, attempt: secondLeg("accounts"),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 3 * 2_039_280},
 		},
 		"an execution returns the rent of the state": {
@@ -86,12 +87,12 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: -2_011_440, Returned: 2_011_440, Received: 4_078_560},
 		},
 		"an execution that creates the recipient's account pays its rent minus the state's rent": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 27_840, attempt: secondLeg(txmgr.PurposeExecute),
+			payer: payerKey, fee: 5000, sigs: 5000, created: 3 * 2_039_280, before: 10_000_000, after: 10_000_000 - 5000 - 27_840, attempt: secondLeg(txmgr.PurposeExecute),
 			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 27_840},
 		},
 		"the cost of an execution above an account's rent is unexplained": {
-			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - shieldpool.TokenAccountRent - 9, attempt: secondLeg(txmgr.PurposeExecute),
-			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: shieldpool.TokenAccountRent, Other: 9},
+			payer: payerKey, fee: 5000, sigs: 5000, created: 2_039_280, before: 10_000_000, after: 10_000_000 - 5000 - 2_039_280 - 9, attempt: secondLeg(txmgr.PurposeExecute),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Rent: 2_039_280, Other: 9},
 		},
 		"an execution that failed cost its fee": {
 			payer: payerKey, failed: true, fee: 5000, sigs: 5000, before: 10_000, after: 5000, attempt: secondLeg(txmgr.PurposeExecute),
@@ -155,7 +156,7 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 			t.Parallel()
 			got, ok := newEntry(&onchain.Payment{
 				Signature: solana.Signature{7}, Slot: 9, FeePayer: test.payer, Failed: test.failed,
-				Fee: test.fee, SignatureFees: test.sigs, Before: test.before, After: test.after,
+				Fee: test.fee, SignatureFees: test.sigs, Created: test.created, Before: test.before, After: test.after,
 			}, payerKey, test.attempt, now)
 			if !ok {
 				if test.want != "" {

@@ -270,10 +270,10 @@ func checkEveryLamport(t *testing.T, first, second []fault.Rule) {
 	}
 	want := map[string]ledger.KindLine{
 		"received of the first":  line(4, ledger.Amounts{Received: 2*sol + 3*(sol/10)}),
-		"transfer of the first":  line(6, ledger.Amounts{Fee: 30_000, PriorityFee: 6 * price, Rent: 6 * 1_781_760}),
+		"transfer of the first":  line(6, ledger.Amounts{Fee: 30_000, PriorityFee: 6 * price, Rent: 6 * 2 * 650_240}),
 		"failed of the first":    line(3, ledger.Amounts{Fee: 15_000, PriorityFee: 3 * price}),
 		"received of the second": line(1, ledger.Amounts{Received: sol}),
-		"transfer of the second": line(3, ledger.Amounts{Fee: 15_000, PriorityFee: 3 * price, Rent: 3 * 1_781_760}),
+		"transfer of the second": line(3, ledger.Amounts{Fee: 15_000, PriorityFee: 3 * price, Rent: 3 * 2 * 650_240}),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("sums differ (-want +got):\n%s", diff)

@@ -61,6 +61,9 @@ func newFixture(t *testing.T) *fixture {
 	}
 }
 
+// transactRent is what a transfer pays for its two nullifier accounts, in lamports.
+const transactRent = 2 * 890_880
+
 // land adds a transaction that changes the payer's lamports.
 func (w *fixture) land(slot uint64, change int64, feePayer solana.PublicKey) solana.Signature {
 	w.mu.Lock()
@@ -86,6 +89,7 @@ func (w *fixture) fund(slot, lamports uint64) solana.Signature {
 // transfer adds a transfer of the relay.
 func (w *fixture) transfer(slot uint64) solana.Signature {
 	signature := w.land(slot, -transactRent, payerKey)
+	w.payments[len(w.payments)-1].Created = transactRent
 	w.storedAttempts[signature] = Attempt{Submission: uuid.New(), Kind: shieldpool.KindTransfer}
 	return signature
 }

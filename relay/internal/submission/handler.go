@@ -36,6 +36,8 @@ type Options struct {
 	Concurrency int
 	Timing      txmgr.Timing
 	Price       txmgr.PriceRule
+	// Rent returns the network's rate of rent; 0 while it is unknown.
+	Rent func() shieldpool.Rent
 	// Table is the relay's own lookup table; nil for legacy transactions.
 	Table *shieldpool.LookupTable
 }
@@ -56,7 +58,7 @@ type Handler struct {
 
 // New makes a Handler with its transaction manager.
 func New(o Options) (*Handler, error) {
-	if o.State == nil || o.Pool == nil || o.Leaves == nil || o.ProofA == nil || o.Store == nil || o.Observer == nil {
+	if o.State == nil || o.Pool == nil || o.Leaves == nil || o.ProofA == nil || o.Store == nil || o.Observer == nil || o.Rent == nil {
 		return nil, errors.New("submissions need all of their options")
 	}
 	h := &Handler{Options: o, TreeSlots: newTreeSlots(o.Store, o.Pool.Address, o.Log)}
@@ -72,6 +74,7 @@ func New(o Options) (*Handler, error) {
 				h.TreeSlots.landed(l.Slot)
 			}
 		},
+		Rent:     o.Rent,
 		Writable: []solana.PublicKey{o.Pool.Address, o.Pool.MerkleTree, o.Pool.Treasury}, Worker: o.Worker, Timing: o.Timing, Price: o.Price,
 	})
 	if err != nil {
@@ -86,6 +89,12 @@ func (h *Handler) Run(ctx context.Context) {
 	slots.Go(func() { h.TreeSlots.run(ctx) })
 	h.Manager.Run(ctx)
 	slots.Wait()
+}
+
+// RecipientMinimum is the least that a withdrawal's recipient has to hold afterwards, in
+// lamports, by the program and the network.
+func (h *Handler) RecipientMinimum() uint64 {
+	return max(h.Pool.Profile.RecipientMinimum, h.Rent().Minimum(0))
 }
 
 // class classifies a failure of a transaction of the purpose.
@@ -181,11 +190,11 @@ func (p *progress) fail(f *txmgr.Failure) {
 
 // draft is the transaction of the client's call.
 func (h *Handler) draft(s *Submission) *txmgr.Draft {
-	d := &txmgr.Draft{Purpose: txmgr.PurposeTransact, Rent: s.Call.Rent(), Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
+	d := &txmgr.Draft{Purpose: txmgr.PurposeTransact, Creates: s.Call.NewAccounts(), Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 		return h.Pool.Transaction(payer, s.Call, compute, hash, h.Table)
 	}}
 	if s.Kind == shieldpool.KindSwap {
-		d.SecondLegRent = shieldpool.TokenAccountRent // an execution that makes the recipient's token account
+		d.SecondLeg = &shieldpool.NewAccounts{TokenAccounts: 1} // an execution that makes the recipient's token account
 	}
 	return d
 }

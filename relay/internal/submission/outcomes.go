@@ -111,7 +111,7 @@ func (h *Handler) Finalize(ctx context.Context, landed []txmgr.Landed) (lost []t
 	defer cancel()
 	landings := make([]Landing, len(landed))
 	for i, l := range landed {
-		landings[i] = Landing{Lease: l.Lease, Outcome: Outcome{Signature: l.Signature, Slot: l.Slot, Returned: returnedRent(l)}}
+		landings[i] = Landing{Lease: l.Lease, Outcome: Outcome{Signature: l.Signature, Slot: l.Slot, Returned: h.returnedRent(l)}}
 	}
 	h.addAtFinality(ctx, landed, landings)
 	if lost, err = h.Store.Finalize(ctx, landings, h.ProofA.Learn(landed)); err != nil {
@@ -181,9 +181,9 @@ func endPhase(p txmgr.Purpose) Phase {
 
 // returnedRent returns the rent, in lamports, that a landing returned to the relay's payers.
 // An execution returns the rent of the swap state to its own payer, which may be a stranger.
-func returnedRent(l txmgr.Landed) (lamports uint64) {
+func (h *Handler) returnedRent(l txmgr.Landed) (lamports uint64) {
 	if l.Ours && l.Purpose == txmgr.PurposeExecute {
-		return shieldpool.SwapStateRent
+		return h.Rent().Known().Minimum(shieldpool.SwapStateLength)
 	}
 	return 0
 }

@@ -60,15 +60,16 @@ func TestFirstLandingOfEachEncodingIsPinned(t *testing.T) {
 
 func TestOnlyRentReturnedToOurPayersReducesTheCaps(t *testing.T) {
 	t.Parallel()
+	h := &Handler{Options: Options{Rent: func() shieldpool.Rent { return 5080 }}}
 	for name, test := range map[string]struct {
 		landing txmgr.Landing
 		want    uint64
 	}{
-		"an own execution returns the state's rent": {txmgr.Landing{Purpose: txmgr.PurposeExecute, Ours: true}, shieldpool.SwapStateRent},
+		"an own execution returns the state's rent": {txmgr.Landing{Purpose: txmgr.PurposeExecute, Ours: true}, 1_468_120},
 		"a stranger's execution returns nothing":    {txmgr.Landing{Purpose: txmgr.PurposeExecute}, 0},
 		"an own refund returns nothing":             {txmgr.Landing{Purpose: txmgr.PurposeRefund, Ours: true}, 0},
 	} {
-		if got := returnedRent(txmgr.Landed{Landing: test.landing}); got != test.want {
+		if got := h.returnedRent(txmgr.Landed{Landing: test.landing}); got != test.want {
 			t.Errorf("%s: %d lamports are subtracted from the spending, want %d", name, got, test.want)
 		}
 	}

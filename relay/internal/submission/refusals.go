@@ -13,7 +13,7 @@ import (
 func (h *Handler) classRefusal(ctx context.Context, s *Submission, p *progress) *refusal.Refusal {
 	switch p.class {
 	case shieldpool.ClassRecipientRent:
-		return RecipientBelowRent(h.Pool.Profile.RecipientMinimum).Because(p.cause())
+		return RecipientBelowRent(h.RecipientMinimum()).Because(p.cause())
 	case shieldpool.ClassBug:
 		h.Log.ErrorContext(ctx, "built a transaction that the network does not accept", "request_id", s.ID, "error", p.cause())
 		return refusal.New(refusal.Internal, "the relay built a transaction that the network refuses: this is the relay's fault, and no note was spent; report it to its operator").Because(p.cause())

@@ -243,7 +243,7 @@ func (w *world) putTokenAccount(at, owner, mint solana.PublicKey, amount uint64,
 	if mint.Equals(solana.WrappedSol) {
 		data[109] = 1
 	}
-	w.chain.accounts[at] = &onchain.Account{Owner: solana.TokenProgramID, Lamports: shieldpool.TokenAccountRent, Data: data}
+	w.chain.accounts[at] = &onchain.Account{Owner: solana.TokenProgramID, Lamports: 1_488_440, Data: data}
 }
 
 // createTokenAccounts puts all three token accounts on the chain, without tokens.

@@ -36,7 +36,7 @@ const (
 	// maxRent is the most that a swap can cost the relay in addition to fees, in lamports, and
 	// maxSent the most transactions of one swap for which the relay pays the fee:
 	// docs/guides/swaps.md, "What a swap costs", states both.
-	maxRent = 2*890_880 + tokenRent
+	maxRent = 2*650_240 + tokenRent
 	maxSent = 8
 	// maxGained is the most lamports of the relay that clients and strangers together can gain
 	// from one swap: the rent of the recipient's account, or of the state.

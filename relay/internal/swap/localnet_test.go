@@ -33,8 +33,8 @@ import (
 
 const (
 	deposit   = solana.LAMPORTS_PER_SOL
-	stateRent = 2_011_440
-	tokenRent = 2_039_280
+	stateRent = 1_468_120
+	tokenRent = 1_488_440
 )
 
 // countingObserver records what a planner reports.

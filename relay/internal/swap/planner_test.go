@@ -99,12 +99,12 @@ func TestNext(t *testing.T) {
 	t.Parallel()
 	type want struct {
 		purpose  txmgr.Purpose
-		rent     uint64
+		kept     uint64
 		phase    submission.Phase
 		reason   string
 		requests int
 	}
-	const token = uint64(shieldpool.TokenAccountRent)
+	const token = 1 // an account that stays open
 	tests := map[string]struct {
 		world func(*world)
 		want  want
@@ -203,7 +203,7 @@ func TestNext(t *testing.T) {
 			}
 			got.phase, got.requests = order.Phase, len(w.router.requests)
 			if order.Draft != nil {
-				got.purpose, got.rent = order.Draft.Purpose, order.Draft.Rent
+				got.purpose, got.kept = order.Draft.Purpose, order.Draft.Creates.TokenAccounts
 				w.decode(order.Draft)
 			}
 			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(want{})); diff != "" {
@@ -234,19 +234,19 @@ func TestNextRequiresSlotOfFirstLeg(t *testing.T) {
 func TestExecutionCreatesMissingAccounts(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		change          func(*world)
-		wantCreated     []string
-		wantRent        uint64
-		wantUpfrontCost uint64
+		change      func(*world)
+		wantCreated []string
+		wantKept    uint64
+		wantClosed  uint64
 	}{
-		"all three": {func(*world) {}, []string{"wsol", "output", "recipient"}, shieldpool.TokenAccountRent, 2 * shieldpool.TokenAccountRent},
+		"all three": {func(*world) {}, []string{"wsol", "output", "recipient"}, 1, 2},
 		"the state's two accounts, which the execution closes": {func(w *world) {
 			w.putTokenAccount(w.swap.Terms.RecipientATA, w.wallet, w.swap.Terms.OutputMint, 0, false)
-		}, []string{"wsol", "output"}, 0, 2 * shieldpool.TokenAccountRent},
+		}, []string{"wsol", "output"}, 0, 2},
 		"only the recipient's account": {func(w *world) {
 			w.createTokenAccounts()
 			delete(w.chain.accounts, w.swap.Terms.RecipientATA)
-		}, []string{"recipient"}, shieldpool.TokenAccountRent, 0},
+		}, []string{"recipient"}, 1, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -257,8 +257,8 @@ func TestExecutionCreatesMissingAccounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := order.Draft
-			if d.Purpose != txmgr.PurposeExecute || d.Rent != test.wantRent || d.UpfrontCost != test.wantUpfrontCost {
-				t.Errorf("draft %s has rent %d and upfront cost %d, want execute, %d and %d", d.Purpose, d.Rent, d.UpfrontCost, test.wantRent, test.wantUpfrontCost)
+			if d.Purpose != txmgr.PurposeExecute || d.Creates.TokenAccounts != test.wantKept || d.Closes.TokenAccounts != test.wantClosed {
+				t.Errorf("draft %s keeps %d new token accounts and closes %d, want execute, %d and %d", d.Purpose, d.Creates.TokenAccounts, d.Closes.TokenAccounts, test.wantKept, test.wantClosed)
 			}
 			accountNames := map[[3]solana.PublicKey]string{
 				{w.swap.WSOL, w.swap.State, solana.WrappedSol}:                 "wsol",
@@ -410,8 +410,8 @@ func TestRefundDraft(t *testing.T) {
 				for _, a := range got[0].accounts {
 					accounts = append(accounts, a.PublicKey)
 				}
-				if diff := cmp.Diff(want, accounts); diff != "" || len(got) != 1 || order.Draft.Rent != 0 {
-					t.Errorf("refund has %d instructions and rent %d, want 1 and 0; accounts (-want +got)\n%s", len(got), order.Draft.Rent, diff)
+				if diff := cmp.Diff(want, accounts); diff != "" || len(got) != 1 || order.Draft.Creates.TokenAccounts != 0 {
+					t.Errorf("refund has %d instructions and rent %d, want 1 and 0; accounts (-want +got)\n%s", len(got), order.Draft.Creates.TokenAccounts, diff)
 				}
 				return order.Draft
 			}

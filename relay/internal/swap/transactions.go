@@ -35,17 +35,15 @@ type execution struct {
 	guard  *routeGuard
 }
 
-// keptAccounts counts the accounts that the execution creates and that stay open: at
-// most one, the recipient's.
-func (e *execution) keptAccounts() uint64 {
+// accounts are the token accounts that the execution creates: those that stay open, at most
+// the recipient's, and those that it closes.
+func (e *execution) accounts() (kept, closed shieldpool.NewAccounts) {
 	if e.recipient == accountMissing {
-		return 1
+		kept.TokenAccounts = 1
 	}
-	return 0
+	closed.TokenAccounts = e.missing() - kept.TokenAccounts
+	return kept, closed
 }
-
-// rent is the rent, in lamports, that the payer does not get back.
-func (e *execution) rent() uint64 { return e.keptAccounts() * shieldpool.TokenAccountRent }
 
 // execute drafts the execution at the quoted price. It returns neither a draft nor an
 // error when the route does not fit a transaction and the next narrower route is to be
@@ -58,8 +56,9 @@ func (s *Planner) execute(ctx context.Context, r *snapshot) (*txmgr.Draft, error
 	if err != nil {
 		return nil, err
 	}
+	kept, closed := e.accounts()
 	return &txmgr.Draft{
-		Purpose: txmgr.PurposeExecute, EndsWork: true, Rent: e.rent(), UpfrontCost: (r.missing() - e.keptAccounts()) * shieldpool.TokenAccountRent,
+		Purpose: txmgr.PurposeExecute, EndsWork: true, Creates: kept, Closes: closed,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 			return s.build(ctx, e, payer, compute, hash)
 		},

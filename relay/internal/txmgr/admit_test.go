@@ -70,7 +70,7 @@ func TestNoteReportedSpentByOneEndpointIsAccepted(t *testing.T) {
 func TestRecipientMustReachRentExemptMinimum(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	const least = 890_880
+	const least = 650_240
 	tests := map[string]struct {
 		net, held uint64
 		refused   bool

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/admission"
@@ -302,7 +303,7 @@ func (w *world) assemble(p parts) *relay {
 	r := &relay{counts: &counts{n: map[string]int{}}}
 	r.handler, err = submission.New(submission.Options{
 		Store: db, Chain: p.chain(w.rpc), State: p.state, Pool: w.pool, Payers: payers, Spending: p.spending, Leaves: w.leaves, ProofA: proofA,
-		Observer: r.counts, Log: log, Now: w.clock.now, Worker: uuid.New(), Concurrency: p.concurrency,
+		Observer: r.counts, Log: log, Now: w.clock.now, Worker: uuid.New(), Concurrency: p.concurrency, Rent: chainRent,
 		Price: txmgr.PriceRule{Cap: 1000, Percentile: 50}, Timing: p.timing,
 	})
 	must(w.t, err)
@@ -316,6 +317,9 @@ func (w *world) assemble(p parts) *relay {
 	must(w.t, err)
 	return r
 }
+
+// chainRent is the local chain's rate of rent.
+func chainRent() shieldpool.Rent { return shieldpool.Rent(bank.DefaultRent) }
 
 // run runs the relay until stop is called, which waits until the relay has released its leases.
 func (w *world) run(r *relay) (stop func()) {

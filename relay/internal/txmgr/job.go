@@ -113,15 +113,15 @@ type DeadAttempt struct {
 // Draft is a transaction before it has a payer.
 type Draft struct {
 	Purpose Purpose
-	// Rent is the lamports that the transaction takes from the payer in addition to fees,
-	// permanently or until a swap is executed.
-	Rent uint64
-	// UpfrontCost is the lamports that the payer must have and gets back within the
-	// transaction.
-	UpfrontCost uint64
-	// SecondLegRent is the rent of the swap's second leg, or 0 when no second leg follows.
-	// The caps count that leg's cost with the first leg.
-	SecondLegRent uint64
+	// Creates are the accounts whose rent the payer pays, permanently or until a swap is
+	// executed.
+	Creates shieldpool.NewAccounts
+	// Closes are the accounts that the transaction creates and closes: the payer must have
+	// their rent, and gets it back.
+	Closes shieldpool.NewAccounts
+	// SecondLeg are the accounts that the swap's second leg creates, or nil when no second
+	// leg follows. The caps count that leg's cost with the first leg.
+	SecondLeg *shieldpool.NewAccounts
 	// EndsWork reports that the transaction ends what an earlier one started: no cap applies
 	// to it, and it may use the payers' minimum balance.
 	EndsWork bool

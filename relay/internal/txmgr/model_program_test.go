@@ -14,7 +14,7 @@ import (
 const (
 	// modelFee is the cost of a signature, and modelRent that of a nullifier's account, in lamports.
 	modelFee  = 5000
-	modelRent = 890_880
+	modelRent = 650_240
 )
 
 // modelTx is a transaction as the chain reads it from its bytes.

@@ -57,6 +57,8 @@ type transaction struct {
 	payer Payer
 	// compute is the limit, if it is known, and the price of a unit.
 	compute shieldpool.Compute
+	// rent is what the accounts cost that it creates, in lamports.
+	rent uint64
 	// secondLeg is what a swap's second leg may cost; reserved is the payer's reservation
 	// for the transaction. Both are in lamports.
 	secondLeg, reserved uint64
@@ -78,21 +80,24 @@ func shapeOf(k shieldpool.Kind, p Purpose) shieldpool.Kind {
 func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, error) {
 	price := m.price.current(ctx, m.Chain, m.Writable)
 	t := &transaction{j: j, draft: d, compute: shieldpool.Compute{Limit: m.compute.limit(shapeOf(j.Kind, d.Purpose)), Price: price}, allowed: func(bool) {}}
-	cost := d.Rent + shieldpool.SignatureFee + t.compute.PriorityFee()
+	rent := m.Rent()
+	fee := shieldpool.SignatureFee + t.compute.PriorityFee()
+	t.rent = d.Creates.Rent(rent.Known())
 	// Once the first leg landed, the swap's lamports belong to the recipient, so no cap may
 	// stop the second leg. The caps therefore check the cost of both legs before the first.
-	if d.SecondLegRent > 0 {
+	if d.SecondLeg != nil {
 		second := shieldpool.Compute{Limit: m.compute.limit(shieldpool.Kind(PurposeExecute)), Price: price}
-		t.secondLeg = d.SecondLegRent + shieldpool.SignatureFee + second.PriorityFee()
+		t.secondLeg = d.SecondLeg.Rent(rent.Known()) + shieldpool.SignatureFee + second.PriorityFee()
 	}
 	if !d.EndsWork {
-		allowed, err := m.Spending.Allow(ctx, j.Kind == shieldpool.KindTransfer, cost+t.secondLeg)
+		allowed, err := m.Spending.Allow(ctx, j.Kind == shieldpool.KindTransfer, t.rent+fee+t.secondLeg)
 		if err != nil {
 			return nil, Refused(j, err)
 		}
 		t.allowed = allowed
 	}
-	t.reserved = cost + d.UpfrontCost
+	// The rate may rise before the transaction lands.
+	t.reserved = d.Creates.Rent(rent.Upper()) + d.Closes.Rent(rent.Upper()) + fee
 	var err error
 	if t.payer, err = m.Payers.Pick(ctx, t.reserved, d.EndsWork); err != nil {
 		t.allowed(false)

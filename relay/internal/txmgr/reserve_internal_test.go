@@ -89,15 +89,15 @@ func TestReservationsAreReleasedCompletely(t *testing.T) {
 			e := &Manager{
 				Options: Options{
 					Chain: test.chain, Store: test.store, Payers: payer, Class: transient,
-					Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming(),
+					Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming(), Rent: currentRent,
 				},
 				compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now),
 			}
 			c := &Job{Lease: Lease{ID: uuid.New()}, Row: testRow{}}
-			draft := &Draft{Purpose: PurposeExecute, EndsWork: true, Rent: 2_000_000, UpfrontCost: 3_000_000, Build: memo}
+			draft := &Draft{Purpose: PurposeExecute, EndsWork: true, Creates: shieldpool.NewAccounts{Nullifiers: 2}, Closes: shieldpool.NewAccounts{TokenAccounts: 2}, Build: memo}
 			failure, err := e.Launch(t.Context(), c, draft, 0)
 			launched := failure == nil && err == nil
-			if held := payer.reserved >= 5_000_000+shieldpool.SignatureFee; launched != test.held || held != test.held {
+			if held := payer.reserved >= 2*(128+128+165)*6960+shieldpool.SignatureFee; launched != test.held || held != test.held {
 				t.Errorf("%d lamports are reserved, and the attempt is under way: %t; want both: %t", payer.reserved, launched, test.held)
 			}
 			e.releaseReservations(c, func(solana.Signature) bool { return true })
@@ -152,11 +152,11 @@ func TestCapsLearnWhetherAttemptsWereRecorded(t *testing.T) {
 			e := &Manager{
 				Options: Options{
 					Chain: test.chain, Store: test.store, Payers: &own, Spending: caps, Class: transient,
-					Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming(),
+					Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming(), Rent: currentRent,
 				},
 				compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now),
 			}
-			draft := &Draft{Purpose: PurposeTransact, Rent: 2_000_000, Build: memo}
+			draft := &Draft{Purpose: PurposeTransact, Creates: shieldpool.NewAccounts{Nullifiers: 2}, Build: memo}
 			if test.payers != nil {
 				e.Payers = test.payers
 			}
@@ -217,7 +217,7 @@ func TestPanicReleasesTheReservation(t *testing.T) {
 	t.Parallel()
 	payer := &fakePayer{key: solana.NewWallet().PrivateKey}
 	m := &Manager{
-		Options: Options{Chain: fixedSimulation{}, Payers: payer, Class: transient, Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming()},
+		Options: Options{Chain: fixedSimulation{}, Payers: payer, Class: transient, Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming(), Rent: currentRent},
 		compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now),
 	}
 	func() {
@@ -226,7 +226,7 @@ func TestPanicReleasesTheReservation(t *testing.T) {
 				t.Error("Launch did not panic")
 			}
 		}()
-		draft := &Draft{Purpose: PurposeExecute, EndsWork: true, Rent: 7, Build: func(solana.PublicKey, shieldpool.Compute, solana.Hash) (*solana.Transaction, error) {
+		draft := &Draft{Purpose: PurposeExecute, EndsWork: true, Creates: shieldpool.NewAccounts{Nullifiers: 1}, Build: func(solana.PublicKey, shieldpool.Compute, solana.Hash) (*solana.Transaction, error) {
 			panic("an unexpected route")
 		}}
 		_, _ = m.Launch(t.Context(), &Job{Row: testRow{}}, draft, 0)
@@ -235,3 +235,6 @@ func TestPanicReleasesTheReservation(t *testing.T) {
 		t.Errorf("%d lamports stay reserved, want none", payer.reserved)
 	}
 }
+
+// currentRent is below the highest rate, at which reservations are made.
+func currentRent() shieldpool.Rent { return 5080 }

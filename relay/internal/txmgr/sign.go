@@ -48,6 +48,6 @@ func (m *Manager) sign(ctx context.Context, t *transaction) (*Attempt, error) {
 		return nil, err
 	}
 	m.Observer.Stage("sign", m.Now().Sub(began))
-	a.CreatedAt, a.Purpose, a.Cost, a.SecondLegCost = began, t.draft.Purpose, t.draft.Rent+a.Fee, t.secondLeg
+	a.CreatedAt, a.Purpose, a.Cost, a.SecondLegCost = began, t.draft.Purpose, t.rent+a.Fee, t.secondLeg
 	return a, nil
 }

@@ -94,7 +94,7 @@ func TestTransferCapDoesNotStopSwaps(t *testing.T) {
 	if got := caps.seen(); len(got) < signed || slices.Contains(got, true) {
 		t.Errorf("the calls of Allow were for transfers: %v; want at least %d calls for the first leg, and none for a transfer", got, signed)
 	}
-	const least = 2*890_880 + 2_011_440 + 2_039_280 + 2*5000 // the notes, the state, the recipient's account, two fees
+	const least = 2*650_240 + 1_468_120 + 1_488_440 + 2*5000 // the notes, the state, the recipient's account, two fees
 	if caps.ready != least || caps.most < least {
 		t.Errorf("the caps checked %d lamports at admission and %d at the attempt, want %d and at least as many", caps.ready, caps.most, least)
 	}

@@ -434,7 +434,7 @@ func (r *swapRun) faultyProcess(u *callFaults) (*process, error) {
 func (c *chaos) verify(ended []*submission.Submission) {
 	c.t.Helper()
 	ctx := c.t.Context()
-	const notes, state, account = 2 * 890_880, 2_011_440, 2_039_280
+	const notes, state, account = 2 * 650_240, 1_468_120, 1_488_440
 	var rent uint64
 	ends := map[submission.Phase]int{}
 	for i, r := range c.swaps {

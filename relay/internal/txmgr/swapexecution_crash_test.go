@@ -412,7 +412,7 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 	p := &process{ended: make(chan struct{})}
 	p.handler, err = submission.New(submission.Options{
 		Store: w.store, Chain: w.chain, State: r.state, Pool: r.pool, Payers: payers, Spending: w.spending, Leaves: noLeaves{}, ProofA: proofA,
-		Observer: observer, Log: log, Now: r.clock.now, Worker: uuid.New(), Concurrency: 4,
+		Observer: observer, Log: log, Now: r.clock.now, Worker: uuid.New(), Concurrency: 4, Rent: chainRent,
 		Price:  txmgr.PriceRule{Cap: 1000, Percentile: 50},
 		Timing: txmgr.Timing{Lease: 600 * time.Millisecond, Poll: swapSlot, Sweep: 5 * swapSlot / 2, Backoff: swapSlot, BackoffCap: 5 * swapSlot, Hold: 5 * swapSlot},
 	})
@@ -539,7 +539,7 @@ func (r *swapRun) check(ctx context.Context, s *submission.Submission, least uin
 	if s.Swap.Signature == nil || *s.Swap.Signature != swapEnd.Signature || string(s.Swap.Phase) != string(swapEnd.How) {
 		fault("the swap is reported as %s with signature %v; on the chain it is %s with %s", s.Swap.Phase, s.Swap.Signature, swapEnd.How, swapEnd.Signature)
 	}
-	const notes, state, account = 2 * 890_880, 2_011_440, 2_039_280
+	const notes, state, account = 2 * 650_240, 1_468_120, 1_488_440
 	var rent uint64
 	switch s.Swap.Phase {
 	case submission.PhaseExecuted:

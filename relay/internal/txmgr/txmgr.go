@@ -60,6 +60,8 @@ type Options struct {
 	Readable func(ctx context.Context) error
 	// Landed is called with a landing as soon as it is observed, before it is recorded.
 	Landed func(*Job, Landing)
+	// Rent returns the network's rate of rent; 0 while it is unknown.
+	Rent func() shieldpool.Rent
 	// Writable are accounts that every transaction writes. The fees that others pay to
 	// write them determine the price.
 	Writable []solana.PublicKey
@@ -102,7 +104,7 @@ type Manager struct {
 
 // check returns an error for an option that is missing or out of bounds.
 func (o *Options) check() error {
-	if o.Store == nil || o.Chain == nil || o.Payers == nil || o.Spending == nil || o.Outcomes == nil || o.Class == nil || o.Readable == nil || o.Landed == nil ||
+	if o.Store == nil || o.Chain == nil || o.Payers == nil || o.Spending == nil || o.Outcomes == nil || o.Class == nil || o.Readable == nil || o.Landed == nil || o.Rent == nil ||
 		o.Observer == nil || o.Log == nil || o.Now == nil || o.Worker == uuid.Nil {
 		return errors.New("the transaction manager needs all of its options")
 	}

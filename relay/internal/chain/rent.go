@@ -1,0 +1,78 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+const (
+	// rentInterval is how often the rate of rent is read. It changes with an epoch, once a
+	// day at most.
+	rentInterval = time.Minute
+	// rentRetry is the pause after a read that failed before the rate was ever known.
+	rentRetry = 2 * time.Second
+)
+
+// errNoRentSysvar reports an endpoint without the rent sysvar, which every chain has.
+var errNoRentSysvar = errors.New("the rent sysvar does not exist: check the RPC URL")
+
+// RentRate follows the network's rate of rent. Of several endpoints two have to report it.
+type RentRate struct {
+	account func(ctx context.Context, key solana.PublicKey) (*onchain.Account, error)
+	log     *slog.Logger
+	rate    atomic.Uint64
+}
+
+// NewRentRate makes one that reads from the endpoints.
+func NewRentRate(e *Endpoints, log *slog.Logger) *RentRate {
+	return &RentRate{account: e.CorroboratedAccount, log: log}
+}
+
+// Rate is the last rate that was read; 0 before the first.
+func (r *RentRate) Rate() shieldpool.Rent { return shieldpool.Rent(r.rate.Load()) }
+
+// Run reads the rate until the context ends.
+func (r *RentRate) Run(ctx context.Context) {
+	for {
+		pause := rentInterval
+		if err := r.Read(ctx); err != nil && ctx.Err() == nil {
+			level := slog.LevelInfo
+			if r.Rate() == 0 {
+				pause = rentRetry
+			} else {
+				level = slog.LevelDebug
+			}
+			r.log.Log(ctx, level, "reading the rate of rent failed", "error", err)
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+	}
+}
+
+// Read reads the rate once. After an error the last one stays.
+func (r *RentRate) Read(ctx context.Context) error {
+	a, err := r.account(ctx, solana.SysVarRentPubkey)
+	if err != nil {
+		return err
+	}
+	if a == nil {
+		return errNoRentSysvar
+	}
+	rate, err := shieldpool.ParseRent(a.Data)
+	if err != nil {
+		return err
+	}
+	if old := r.rate.Swap(uint64(rate)); old != uint64(rate) && old != 0 {
+		r.log.InfoContext(ctx, "rate of rent changed", "lamports_per_byte", rate, "before", old)
+	}
+	return nil
+}
