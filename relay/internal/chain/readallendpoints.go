@@ -2,7 +2,6 @@ package chain
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,10 +23,6 @@ import (
 const (
 	// readAllInterval is the interval of these reads while callers ask for the tree.
 	readAllInterval = 2 * time.Second
-	// shrinkAcceptedAfter is how long no endpoint may confirm the known tree before a single
-	// endpoint that reports fewer leaves is believed. A fork removes leaves, but an endpoint may
-	// also lie.
-	shrinkAcceptedAfter = 10 * time.Second
 	// openBreakerTimeout bounds the answer of an endpoint with an open breaker: a hanging one
 	// must not delay every read of the others.
 	openBreakerTimeout = 500 * time.Millisecond
@@ -204,40 +199,6 @@ func (p *PoolReader) readAllNow(ctx context.Context) reading {
 		r.agreed, r.agreedErr = p.agree(r.all, r.at)
 	}
 	return r
-}
-
-// replacesKnown reports whether the newest of all endpoints' snapshots replaces the known tree.
-func (p *PoolReader) replacesKnown(newest onchain.Snapshot, all []onchain.Snapshot, at time.Time) bool {
-	last := p.cached()
-	if last == nil || !last.Checked || newest.Tree.NextIndex > last.Tree.NextIndex {
-		return true
-	}
-	disagreeing := 0 // endpoints that are not behind and do not report the known tree
-	for _, s := range all {
-		if s.Slot >= last.Slot || !p.corroborated(last.Slot) {
-			disagreeing++
-		}
-	}
-	unconfirmed := at.Sub(p.confirmedAt)
-	switch {
-	case unconfirmed >= slotMaxAge:
-		return true
-	case newest.Tree.NextIndex == last.Tree.NextIndex:
-		return disagreeing > 0
-	default:
-		return disagreeing > 1 || disagreeing == 1 && unconfirmed >= shrinkAcceptedAfter
-	}
-}
-
-// newer reports whether a has more leaves than b, or as many at a later slot.
-func newer(a, b onchain.Snapshot) bool {
-	return a.Checked && (!b.Checked || cmp.Or(cmp.Compare(a.Tree.NextIndex, b.Tree.NextIndex), cmp.Compare(a.Slot, b.Slot)) > 0)
-}
-
-// hasFewerLeaves reports whether the tree has fewer leaves than the one that is known.
-func (p *PoolReader) hasFewerLeaves(s onchain.Snapshot) bool {
-	last := p.cached()
-	return last != nil && last.Checked && s.Tree.NextIndex < last.Tree.NextIndex
 }
 
 // parse makes a snapshot of an endpoint's answer. A known tree is not checked again.

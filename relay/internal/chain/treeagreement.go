@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -169,4 +170,43 @@ func newest(snapshots []onchain.Snapshot) *onchain.Snapshot {
 		}
 	}
 	return &best
+}
+
+// replacesKnown reports whether the newest of all endpoints' snapshots replaces the known tree.
+func (p *PoolReader) replacesKnown(newest onchain.Snapshot, all []onchain.Snapshot, at time.Time) bool {
+	last := p.cached()
+	if last == nil || !last.Checked || newest.Tree.NextIndex > last.Tree.NextIndex {
+		return true
+	}
+	disagreeing := 0 // endpoints that are not behind and do not report the known tree
+	for _, s := range all {
+		if s.Slot >= last.Slot || !p.corroborated(last.Slot) {
+			disagreeing++
+		}
+	}
+	unconfirmed := at.Sub(p.confirmedAt)
+	switch {
+	case unconfirmed >= slotMaxAge:
+		return true
+	case newest.Tree.NextIndex == last.Tree.NextIndex:
+		return disagreeing > 0
+	default:
+		return disagreeing > 1 || disagreeing == 1 && unconfirmed >= shrinkAcceptedAfter
+	}
+}
+
+// hasFewerLeaves reports whether the tree has fewer leaves than the one that is known.
+func (p *PoolReader) hasFewerLeaves(s onchain.Snapshot) bool {
+	last := p.cached()
+	return last != nil && last.Checked && s.Tree.NextIndex < last.Tree.NextIndex
+}
+
+// shrinkAcceptedAfter is how long no endpoint may confirm the known tree before a single
+// endpoint that reports fewer leaves is believed. A fork removes leaves, but an endpoint may
+// also lie.
+const shrinkAcceptedAfter = 10 * time.Second
+
+// newer reports whether a has more leaves than b, or as many at a later slot.
+func newer(a, b onchain.Snapshot) bool {
+	return a.Checked && (!b.Checked || cmp.Or(cmp.Compare(a.Tree.NextIndex, b.Tree.NextIndex), cmp.Compare(a.Slot, b.Slot)) > 0)
 }

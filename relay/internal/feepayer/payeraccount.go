@@ -1,13 +1,6 @@
 package feepayer
 
-import (
-	"slices"
-	"time"
-)
-
-// slotMaxAge is how long a reading's slot rules out readings at lower slots. A node that
-// once reported a false slot must not make all later readings count as old.
-const slotMaxAge = 2 * time.Minute
+import "time"
 
 // account is one payer. Its methods are called under the lock of Payers.
 type account struct {
@@ -104,43 +97,6 @@ func (a *account) release(now time.Time, lamports uint64) {
 		a.released = append(a.released, expense{now, lamports})
 	}
 	a.breaker.release(now)
-}
-
-// reading is one reading of a payer's balance.
-type reading struct {
-	lamports, slot uint64
-	// began is when the call was made: the reading shows nothing that happened later.
-	began time.Time
-	// fromTwo is set when the balance is the higher one of two endpoints, if there are two.
-	fromTwo bool
-}
-
-// update replaces the last good reading, unless n is older or unconfirmed. It is unconfirmed
-// when the balance fell below the minimum, this process's own spending does not explain that,
-// and n is the first such reading or comes from only one endpoint.
-func (a *account) update(n reading, minimum uint64) (unconfirmed bool) {
-	if a.known && n.slot < a.slot && n.began.Sub(a.at) < slotMaxAge {
-		return false // this node is behind the one of the last good reading
-	}
-	fell := n.lamports < minimum && (!a.known || a.lamports >= minimum)
-	explained := a.known && n.lamports >= a.free()
-	if fell && !explained && (!a.unconfirmed || !n.fromTwo) {
-		a.unconfirmed = true
-		return true
-	}
-	a.unconfirmed = false
-	a.known, a.lamports, a.slot, a.at = true, n.lamports, n.slot, n.began
-	a.released = slices.DeleteFunc(a.released, func(e expense) bool {
-		shown := e.at.Before(n.began)
-		if shown {
-			a.unconfirmedSpend -= e.lamports
-		}
-		return shown
-	})
-	if n.lamports >= minimum {
-		a.breaker.closeIfFunded(n)
-	}
-	return false
 }
 
 // minus returns a - b, or 0 when b is larger.

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
@@ -35,17 +33,4 @@ func (a *api) awaitOutcome(r *http.Request, s *submission.Submission, wait time.
 	}
 	later.Repeated = s.Repeated
 	return later
-}
-
-// repeatWait is longer than the time from a transaction's landing to its confirmation.
-const repeatWait = 5 * time.Second
-
-// idOf is the id in the answer to a request. The id gives access to /status, and
-// anybody can copy the content of a landed submission from the chain. So the id is the
-// nil UUID if the request has only the content in common with a landed submission.
-func idOf(s *submission.Submission) uuid.UUID {
-	if s.Repeated && s.State == submission.Completed {
-		return uuid.Nil
-	}
-	return s.ID
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -62,4 +63,93 @@ type Notifications struct {
 // breaks. The receiver also reads the rows, because notifications can be missed.
 type Listener interface {
 	Listen(ctx context.Context, h Notifications) error
+}
+
+// Store is the durable half of submissions and of their jobs in the manager. Its errors are
+// like those of txmgr.Store.
+type Store interface {
+	txmgr.Store
+
+	// Accept commits row, reservations and idempotency key, or returns the earlier
+	// submission that the request repeats. With a worker, that worker owns the row from the
+	// commit on (state processing, epoch 1), and s is changed to match. keyHash is nil
+	// without an idempotency key. Refusals: nullifier_reserved, idempotency_key_reused.
+	Accept(ctx context.Context, s *Submission, keyHash []byte, worker *uuid.UUID) (*Submission, error)
+	// FindRepeated finds the earlier submission that the request repeats, by idempotency
+	// key or by content; nil when it is new. Refusals as for Accept.
+	FindRepeated(ctx context.Context, s *Submission, keyHash []byte) (*Submission, error)
+	// Get reads a submission; the refusal not_found when there is none.
+	Get(ctx context.Context, id uuid.UUID) (*Submission, error)
+	Backlog(ctx context.Context) (Backlog, error)
+	// CountAhead counts the pool's submissions that have not landed and whose root leaves the
+	// root history no later than the root with rootSeq. Submissions with a root before oldest,
+	// which has left the root history, do not count. Neither do submissions that are held for
+	// a reason that does not hold others: a history, an attempt's end, a spend cap, or failures
+	// on the chain. The count stops at limit.
+	CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error)
+
+	// RecordTreeSlot records for all relays that the pool's tree changed at slot.
+	// HighestTreeSlot returns the newest slot that any process recorded; 0 when none did.
+	RecordTreeSlot(ctx context.Context, pool solana.PublicKey, slot uint64) error
+	HighestTreeSlot(ctx context.Context, pool solana.PublicKey) (slot uint64, err error)
+
+	// Claim claims up to limit submissions that are due, have no owner and have not landed.
+	// It starts with the submissions whose root leaves the root history first.
+	Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error)
+	// Probe replaces Claim while the worker's queue is paused; see txmgr.Lane.
+	Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error)
+	// ClaimSwapExecutions claims swaps' second legs, which Claim omits. It starts with those
+	// that have been due longest. Their Call is the first leg's, and Swap is set.
+	ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error)
+
+	// UpdateSwap writes a second leg's phase, as the chain shows it, and the slot of its
+	// timeout.
+	UpdateSwap(ctx context.Context, l txmgr.Lease, phase Phase, timeout uint64) error
+	// Complete records landings; the leases stay until the landings are final. The landing
+	// of a swap's first leg creates its second leg, due at once, in the same database
+	// transaction, unless an earlier landing has created it. Complete returns the leases that
+	// were lost, under which nothing was written.
+	Complete(ctx context.Context, landings []Landing) (lost []txmgr.Lease, err error)
+	// Finalize records that landings are final. A pin replaces a pin of the other encoding for
+	// its verifying key. Finalize corrects each landing's slot, and its leaf indices when the
+	// outcome has any. It returns the leases that were lost.
+	Finalize(ctx context.Context, landings []Landing, pins []ProofAPin) (lost []txmgr.Lease, err error)
+	// Fail records the final failure and frees the nullifiers. It returns
+	// txmgr.ErrLeaseLost while an attempt is not marked as dead. When a swap's first leg
+	// fails after it had landed on a fork that died, its second leg fails too.
+	Fail(ctx context.Context, l txmgr.Lease, why *refusal.Refusal) error
+
+	// PinnedProofA returns the pinned encoding of A for a verifying key; "" when none is
+	// pinned.
+	PinnedProofA(ctx context.Context, keyHash [32]byte) (string, error)
+}
+
+// ProofAPin records which encoding of A the program accepts under the verifying key, as a
+// finalized transaction shows.
+type ProofAPin struct {
+	KeyHash   [32]byte
+	Encoding  string
+	Signature solana.Signature
+}
+
+// Outcome is a landed submission.
+type Outcome struct {
+	Signature   solana.Signature
+	Slot        uint64
+	LeafIndices []uint64
+	Root        *[32]byte
+	// Phase is how a second leg ended: PhaseExecuted or PhaseRefunded; "" for other kinds.
+	Phase Phase
+	// Timeout is the slot in which the swap that this landing starts times out; 0 for other
+	// kinds.
+	Timeout uint64
+	// Returned is the lamports that the relay's payers got back when a swap was executed. They
+	// are subtracted from the spending once the landing is final.
+	Returned uint64
+}
+
+// Landing is an outcome to be written under a lease.
+type Landing struct {
+	txmgr.Lease
+	Outcome
 }

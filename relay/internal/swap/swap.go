@@ -195,33 +195,3 @@ func (s *Planner) Next(ctx context.Context, c *submission.Submission, minContext
 		}
 	}
 }
-
-// ended is the order for a swap that has already ended, possibly by one of the relay's
-// attempts that was marked dead.
-func (s *Planner) ended(r *snapshot) Order {
-	s.memory.forget(r.submission.ID)
-	phase, purpose := submission.PhaseExecuted, txmgr.PurposeExecute
-	if r.ended.How == shieldpool.Refunded {
-		phase, purpose = submission.PhaseRefunded, txmgr.PurposeRefund
-	}
-	return Order{Phase: phase, Timeout: r.timeout, Ended: &txmgr.Landing{Signature: r.ended.Signature, Slot: r.ended.Slot, Purpose: purpose}}
-}
-
-// findEnd searches the history for the transaction that ended the swap.
-func (s *Planner) findEnd(ctx context.Context, r *snapshot) error {
-	// Strangers can send any number of transactions to the state's address, so the
-	// range is as short as possible. It starts forkSlots before the newest slot at
-	// which the state was seen, because a fork may have shown the state once more after
-	// its end. It ends at the slot of this snapshot, because a fork may also have
-	// hidden the state before its end.
-	stateSeen := s.memory.get(r.submission.ID).stateSeen
-	ended, err := s.chain.FindSwapEnd(ctx, r.swap, max(r.firstLegSlot, stateSeen-min(stateSeen, forkSlots)), r.slot)
-	if err != nil {
-		return fmt.Errorf("find the swap's end: %w", err)
-	}
-	r.ended, r.end = ended, endUnknown
-	if ended != nil {
-		r.end = endFound
-	}
-	return nil
-}

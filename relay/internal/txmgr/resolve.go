@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -145,4 +146,72 @@ func signaturesOf(attempts []Attempt) []solana.Signature {
 		out[i] = attempts[i].Signature
 	}
 	return out
+}
+
+const (
+	// resolveAge is the age of a job's newest attempt from which the tracker searches whether
+	// the attempts are dead: a blockhash lives for about a minute.
+	resolveAge = 30 * time.Second
+	// resolveInterval is the interval of these searches.
+	resolveInterval = 2 * time.Second
+)
+
+// resolveOld resolves attempts that are old enough to be dead, many in one search. One
+// search runs at a time, concurrently with the polling.
+func (t *tracker) resolveOld(ctx context.Context, inFlight []*entry) {
+	if !t.resolving.TryLock() {
+		return
+	}
+	var batch []*entry
+	var sigs []solana.Signature
+	for _, w := range inFlight {
+		// The attempts may be read here only while the entry is tracked.
+		if !t.isTracked(w) || len(sigs)+len(w.j.Live) > statusBatch || !t.isOld(w) || !t.startStep(w) {
+			continue
+		}
+		w.resolveAt = t.m.Now().Add(resolveInterval)
+		batch, sigs = append(batch, w), append(sigs, signaturesOf(w.j.Live)...)
+	}
+	if len(batch) == 0 {
+		t.resolving.Unlock()
+		return
+	}
+	t.m.steps.Go(func() {
+		defer t.resolving.Unlock()
+		ctx, cancel := t.m.stepContext(ctx)
+		defer cancel()
+		result, err := t.m.Chain.Search(ctx, sigs)
+		if err != nil {
+			t.m.Log.InfoContext(ctx, "searching old attempts failed", "signatures", len(sigs), "error", err)
+		}
+		for _, w := range batch {
+			n := len(w.j.Live)
+			if err != nil {
+				t.track(w)
+				continue
+			}
+			mine := result
+			mine.Statuses, result.Statuses = result.Statuses[:n], result.Statuses[n:]
+			w.j.searchResult = &mine
+			t.m.steps.Go(func() {
+				ctx, cancel := t.m.stepContext(ctx)
+				defer cancel()
+				t.m.step(ctx, w)
+			})
+		}
+	})
+}
+
+// isOld reports whether the attempts have to be searched in all history.
+func (t *tracker) isOld(w *entry) bool {
+	if len(w.j.Live) == 0 {
+		return false
+	}
+	now, newest := t.m.Now(), w.j.Live[len(w.j.Live)-1].CreatedAt
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	// When a second endpoint answers again, the recent statuses may no longer have the
+	// transaction that the first one reported.
+	doubted := !w.unverifiedSince.IsZero() && now.Sub(w.unverifiedSince) >= unverifiedAfter
+	return (doubted || now.Sub(newest) > resolveAge) && !now.Before(w.resolveAt)
 }

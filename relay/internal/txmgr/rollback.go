@@ -9,6 +9,10 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
+// missesUntilSearch is the number of polls in a row that must miss a confirmed signature
+// before all history is searched for it: a lagging endpoint misses some.
+const missesUntilSearch = 5
+
 func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*landedEntry, statuses []*onchain.Status) {
 	var final []*landedEntry
 	t.mu.Lock()

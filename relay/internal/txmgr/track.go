@@ -13,20 +13,6 @@ import (
 const (
 	// statusBatch is the largest number of signatures in one call (Solana).
 	statusBatch = 256
-	// finalityEvery is the number of polls between status requests for jobs that are
-	// confirmed and wait only to be finalized.
-	finalityEvery = 4
-	// missesUntilSearch is the number of polls in a row that must miss a confirmed signature
-	// before all history is searched for it: a lagging endpoint misses some.
-	missesUntilSearch = 5
-	// resolveAge is the age of a job's newest attempt from which the tracker searches whether
-	// the attempts are dead: a blockhash lives for about a minute.
-	resolveAge = 30 * time.Second
-	// resolveInterval is the interval of these searches.
-	resolveInterval = 2 * time.Second
-	// sendWorkers bounds the concurrent rebroadcasts. A rebroadcast without a worker waits
-	// for the next poll, so that hanging sends stop no poll.
-	sendWorkers = 64
 )
 
 // tracker tracks the jobs that this process has leased and that may be on the chain. One
@@ -326,15 +312,6 @@ func (t *tracker) startStep(w *entry) bool {
 	}
 	w.phase = working
 	return true
-}
-
-// rebroadcastAfter is the pause before the n-th rebroadcast, from 0: 500 ms for the first
-// 2 s, then 2 s.
-func rebroadcastAfter(n int) time.Duration {
-	if n < 4 {
-		return 500 * time.Millisecond
-	}
-	return 2 * time.Second
 }
 
 // run polls once a slot until ctx ends. A notification brings the next poll forward. The

@@ -1,0 +1,97 @@
+package pool
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+// hasAllBalances reports whether, in the status, each address is a payer in use with a known
+// balance.
+func hasAllBalances(addresses []string, shown []v1alpha1.FeePayerStatus) bool {
+	for _, address := range addresses {
+		if !slices.ContainsFunc(shown, func(p v1alpha1.FeePayerStatus) bool {
+			return p.Address == address && p.State == v1alpha1.PayerActive && p.BalanceLamports != nil
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// feePayersFunded reports on the payers in use. It reports retired keys with funds only if
+// all payers in use are funded.
+func feePayersFunded(f *Facts, p *Plan) verdict {
+	if !f.KeysKnown || !f.References.Known() {
+		return conditionUnknown(v1alpha1.ReasonNotChecked, "the fee payers' keys have not been read yet")
+	}
+	minimum, target := lamports(f.Pool.Spec.FeePayers.MinimumBalanceLamports, defaultMinimum), lamports(f.Pool.Spec.FeePayers.TargetBalanceLamports, defaultTarget)
+	var underfunded, unknown []string
+	active := 0
+	for i := range p.Keys.Payers {
+		payer := &p.Keys.Payers[i]
+		if payer.State != v1alpha1.PayerActive {
+			continue
+		}
+		active++
+		switch {
+		case payer.BalanceLamports == nil:
+			unknown = append(unknown, payer.Address)
+		case lamports(payer.BalanceLamports, 0) < minimum:
+			underfunded = append(underfunded, shortfall(payer.Address, lamports(payer.BalanceLamports, 0), minimum, target))
+		}
+	}
+	switch {
+	case active == 0:
+		for _, problem := range p.Keys.Problems {
+			if problem.Reason == v1alpha1.ReasonNoPayers {
+				return conditionFalse(problem.Reason, problem.Message)
+			}
+		}
+		return conditionFalse(v1alpha1.ReasonNoPayers, "there is no usable fee payer: see the condition SecretsResolved")
+	case len(underfunded) > 0:
+		return conditionFalse(v1alpha1.ReasonUnderfunded, firstSentences(underfunded, 4))
+	case len(unknown) > 0:
+		v := conditionUnknown(v1alpha1.ReasonBalancesUnknown, "the balance of "+firstSentences(unknown, 4)+" could not be read yet: see the condition PoolInitialised")
+		if f.ChainRead || !hasAllBalances(unknown, f.Pool.Status.FeePayers) {
+			return v
+		}
+		return orLastStatus(f, v1alpha1.ConditionFeePayersFunded, v)
+	}
+	for _, problem := range p.Keys.Problems {
+		if problem.Reason == v1alpha1.ReasonRetiredKeyFunded {
+			return verdict{metav1.ConditionTrue, problem.Reason, problem.Message}
+		}
+	}
+	return conditionTrue(v1alpha1.ReasonFunded, "every fee payer in use holds its minimum of "+sol(minimum))
+}
+
+// roundingUnit is the unit, in lamports, to which amounts in the status and its messages are
+// rounded, so that they do not change with every transaction.
+const roundingUnit = 10_000_000
+
+// shortfall returns the message that asks a person to fund a payer. It rounds the balance
+// down and the missing amount up, so that this amount is enough.
+func shortfall(address string, balance, minimum, target uint64) string {
+	balance = balance / roundingUnit * roundingUnit
+	missing := (max(target, minimum) - balance + roundingUnit - 1) / roundingUnit * roundingUnit
+	return fmt.Sprintf("fee payer %s holds less than its minimum of %s: send it %s (%d lamports) to reach its target of %s: solana transfer --allow-unfunded-recipient %s %s",
+		address, sol(minimum), sol(missing), missing, sol(max(target, minimum)), address, solNumber(missing))
+}
+
+// sol writes lamports as SOL, exactly.
+func sol(lamports uint64) string { return solNumber(lamports) + " SOL" }
+
+func solNumber(lamports uint64) string {
+	const perSOL = 1_000_000_000
+	whole := strconv.FormatUint(lamports/perSOL, 10)
+	if lamports%perSOL == 0 {
+		return whole
+	}
+	return whole + "." + strings.TrimRight(fmt.Sprintf("%09d", lamports%perSOL), "0")
+}

@@ -1,0 +1,48 @@
+package txmgr
+
+import (
+	"context"
+	"time"
+)
+
+// rebroadcast sends every live attempt again, byte for byte and without preflight, except
+// attempts that preflight refused permanently.
+func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
+	attempts := make([]Attempt, 0, len(w.j.Live))
+	for _, a := range w.j.Live {
+		if !a.Rejected {
+			attempts = append(attempts, a)
+		}
+	}
+	id := w.j.ID
+	started := t.sends.TryGo(func() error {
+		for i := range attempts {
+			t.m.Observer.Attempt("rebroadcast")
+			if err := t.m.broadcast(ctx, &attempts[i], false); err != nil {
+				t.m.Log.DebugContext(ctx, "rebroadcast timed out", "request_id", id, "error", err)
+			}
+		}
+		return nil
+	})
+	if started {
+		w.sends++
+		w.next = t.m.Now().Add(rebroadcastAfter(w.sends))
+	}
+}
+
+// rebroadcastAfter is the pause before the n-th rebroadcast, from 0: 500 ms for the first
+// 2 s, then 2 s.
+func rebroadcastAfter(n int) time.Duration {
+	if n < 4 {
+		return 500 * time.Millisecond
+	}
+	return 2 * time.Second
+}
+
+// sendWorkers bounds the concurrent rebroadcasts. A rebroadcast without a worker waits
+// for the next poll, so that hanging sends stop no poll.
+const sendWorkers = 64
+
+// processedTimeout is the time for which a transaction that is only reported as processed
+// is not sent again.
+const processedTimeout = 3 * time.Second
