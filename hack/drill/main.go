@@ -15,12 +15,12 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/relaypool/relaypool/hack/drill/arena"
 	"github.com/relaypool/relaypool/hack/drill/report"
+	"github.com/relaypool/relaypool/hack/drill/schedule"
 )
 
 // errFailed reports that the drill found a fault, which the report describes.
@@ -33,38 +33,6 @@ func main() {
 		fmt.Fprintln(os.Stderr, "drill:", err)
 		stop()
 		os.Exit(1) //nolint:gocritic // all deferred calls have run
-	}
-}
-
-// chooseHostility chooses the number of endpoints, the false claims of one of them, and the attacks
-// of hostile clients. One of two endpoints is hostile when the seed is even, and one of
-// three when it ends in 5.
-func chooseHostility(who, lies string, seed uint64) (endpoints int, lying, attacks []string, err error) {
-	if who == "seed" {
-		switch {
-		case seed%2 == 0:
-			who = "two"
-		case seed%10 == 5:
-			who = "three"
-		default:
-			who = "clients"
-		}
-	}
-	endpoints, lying, attacks = 2, arena.LieNames(), arena.AttackNames()
-	if lies != "" {
-		lying = strings.Split(lies, ",")
-	}
-	switch who {
-	case "none":
-		return endpoints, nil, nil, nil
-	case "clients":
-		return endpoints, nil, attacks, nil
-	case "two":
-		return endpoints, lying, attacks, nil
-	case "three":
-		return 3, lying, attacks, nil
-	default:
-		return 0, nil, nil, fmt.Errorf("hostility is %q, expected seed, two, three, clients or none", who)
 	}
 }
 
@@ -82,7 +50,7 @@ func run(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	endpoints, lying, attacks, err := chooseHostility(*hostility, *lies, *seed)
+	endpoints, lying, attacks, err := schedule.ChooseHostility(*hostility, *lies, *seed, arena.LieNames(), arena.AttackNames())
 	if err != nil {
 		return err
 	}

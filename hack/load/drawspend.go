@@ -130,8 +130,7 @@ func (s *spend) drawBehaviour(o *Options) {
 	s.reproves = r.IntN(2) == 0
 }
 
-// rival makes another spend with the same first nullifier, as a wallet on two machines may
-// do.
+// rival makes another spend with the same first nullifier, as a wallet on two machines may do.
 func (s *spend) rival(o *Options, number int) *spend {
 	other := newSpend(o, number)
 	other.inputs.Nullifiers[0] = s.inputs.Nullifiers[0]

@@ -41,8 +41,7 @@ type Answer struct {
 	State string
 	// Code is the machine code of a refusal or of a failed submission.
 	Code string
-	// Signature is base58; empty until the submission, or a swap's first leg, is
-	// completed.
+	// Signature is base58; empty until the submission, or a swap's first leg, is completed.
 	Signature             string
 	Slot                  uint64
 	Finalized, RolledBack bool
@@ -80,9 +79,8 @@ func (a *Answer) Accepted() bool {
 	return a.Call != CallStatus && a.Status/100 == 2 && a.RequestID != uuid.Nil
 }
 
-// Failed reports whether the answer says that the submission failed: the final state
-// of a row, or a refusal of an accepted submission. A swap that was refunded did not
-// fail.
+// Failed reports whether the answer says that the submission failed: the final state of a row, or a
+// refusal of an accepted submission. A swap that was refunded did not fail.
 func (a *Answer) Failed() bool {
 	if a.Refunded() {
 		return false
@@ -106,8 +104,7 @@ type Request struct {
 	Answers        []Answer
 }
 
-// Record is everything about one spend: a request for each root that the
-// client proved against.
+// Record is everything about one spend: a request for each root that the client proved against.
 type Record struct {
 	// Number counts spends from 0.
 	Number   int

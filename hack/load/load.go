@@ -1,10 +1,8 @@
-// Package load simulates clients of relays. Like an SDK, each proves, submits, repeats
-// requests without an answer, proves again when its root was evicted, and polls.
-// The proofs are simulated, so that many clients fit beside the relays on one
-// machine; everything else is what a client does.
+// Package load simulates clients of relays. Like an SDK, each proves, submits, repeats requests
+// without an answer, proves again when its root was evicted, and polls. The proofs are simulated,
+// so that many clients fit beside the relays on one machine; everything else is what a client does.
 //
-// All answers to clients go into a journal, to be compared with the database and the
-// chain.
+// All answers to clients go into a journal, to be compared with the database and the chain.
 package load
 
 import (
@@ -48,10 +46,9 @@ type Options struct {
 	// Rivals is the share of spends, from 0 to 1, that another client makes a
 	// second time, with other outputs.
 	Rivals float64
-	// DirectShare is the share of spends, from 0 to 1, that the wallet sends not only to
-	// the relay but also to the chain, by Direct. Without Direct there are none. A swap is
-	// never sent directly: if it lands before the relay has accepted it, nobody executes
-	// its second leg.
+	// DirectShare is the share of spends, from 0 to 1, that the wallet sends not only to the relay
+	// but also to the chain, by Direct. Without Direct there are none. A swap is never sent
+	// directly: if it lands before the relay has accepted it, nobody executes its second leg.
 	DirectShare float64
 	Direct      func(context.Context, *Request)
 	// PollMin and PollMax bound the pause between two polls of /status; the default is 2 s

@@ -15,8 +15,7 @@ import (
 const (
 	// defaultMinimumBPS is the share of a quote that wallets require as their minimum: 99 %.
 	defaultMinimumBPS = 9_900
-	// unreachable is the factor between the quote and a minimum that the market never
-	// offers.
+	// unreachable is the factor between the quote and a minimum that the market never offers.
 	unreachable = 1000
 )
 

@@ -24,8 +24,7 @@ import (
 // maxAnswer bounds an answer's body; the largest is a submission's, of about a kilobyte.
 const maxAnswer = 1 << 20
 
-// body is the union of the answers' JSON: a field that an answer does not have
-// stays empty.
+// body is the union of the answers' JSON: a field that an answer does not have stays empty.
 type body struct {
 	RequestID   uuid.UUID `json:"request_id"`
 	Code        string    `json:"code"`

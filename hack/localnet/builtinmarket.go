@@ -24,8 +24,7 @@ const (
 
 // The output mint and its tokens.
 const (
-	// OutputDecimals are the decimals of development dollars, and OutputUnit is
-	// one dollar.
+	// OutputDecimals are the decimals of development dollars, and OutputUnit is one dollar.
 	OutputDecimals = 6
 	OutputUnit     = 1_000_000
 
@@ -94,8 +93,7 @@ type exchange struct {
 // lies. The router is a handler; ListenRouter serves it on an address.
 func (c *Chain) Router() *router.Router { return c.exchange.router }
 
-// ListenRouter serves the router on a TCP address until Close and returns the
-// base URL of its API.
+// ListenRouter serves the router on a TCP address until Close and returns the base URL of its API.
 func (c *Chain) ListenRouter(addr string) (url string, err error) {
 	return c.listen("swap router", addr, c.exchange.router)
 }
@@ -131,8 +129,7 @@ func (c *Chain) SetReserves(reserves market.Reserves) error {
 	return nil
 }
 
-// merged returns the accounts of all maps. For an address in several maps the last
-// map decides.
+// merged returns the accounts of all maps. For an address in several maps the last map decides.
 func merged(sets ...map[solana.PublicKey]bank.Account) map[solana.PublicKey]bank.Account {
 	out := make(map[solana.PublicKey]bank.Account)
 	for _, accounts := range sets {

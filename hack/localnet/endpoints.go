@@ -29,9 +29,8 @@ func seedOf(name string, seed uint64) uint64 {
 	return seed ^ h.Sum64()
 }
 
-// Endpoint returns the RPC endpoint of a name, and creates it on first use,
-// without faults. The endpoint is a handler for HTTP and WebSocket. ListenEndpoint
-// serves it on an address.
+// Endpoint returns the RPC endpoint of a name, and creates it on first use, without faults. The
+// endpoint is a handler for HTTP and WebSocket. ListenEndpoint serves it on an address.
 func (c *Chain) Endpoint(name string) *rpc.Endpoint {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,8 +79,7 @@ func (c *Chain) SetFaults(faults map[string][]fault.Rule) error {
 	return nil
 }
 
-// Stats returns the number of RPC calls that all endpoints received since the
-// start, by method.
+// Stats returns the number of RPC calls that all endpoints received since the start, by method.
 func (c *Chain) Stats() map[string]uint64 {
 	sum := make(map[string]uint64)
 	for _, name := range c.names() {
@@ -95,16 +93,14 @@ func (c *Chain) Stats() map[string]uint64 {
 // ServeHTTP serves HTTP and WebSocket as the default endpoint.
 func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.defaultEndpoint.ServeHTTP(w, r) }
 
-// Listen serves the default endpoint on a TCP address until Close and returns the
-// URL. For port 0 the URL has the port that the system chose. The same port serves
-// WebSocket, with the scheme ws.
+// Listen serves the default endpoint on a TCP address until Close and returns the URL. For port 0
+// the URL has the port that the system chose. The same port serves WebSocket, with the scheme ws.
 func (c *Chain) Listen(addr string) (url string, err error) {
 	return c.ListenEndpoint(DefaultEndpoint, addr)
 }
 
-// ListenEndpoint is Listen for the endpoint of a name. An endpoint may listen on
-// several addresses. Agave serves WebSocket on the next port, where some clients
-// expect it.
+// ListenEndpoint is Listen for the endpoint of a name. An endpoint may listen on several addresses.
+// Agave serves WebSocket on the next port, where some clients expect it.
 func (c *Chain) ListenEndpoint(name, addr string) (url string, err error) {
 	if name == "" {
 		return "", errors.New("listen for RPC: the endpoint's name is empty")

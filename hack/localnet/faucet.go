@@ -16,8 +16,7 @@ import (
 const (
 	// faucetLamports is the faucet's balance at genesis: 500 million SOL.
 	faucetLamports = 500_000_000 * solana.LAMPORTS_PER_SOL
-	// adminLamports is the balance from which the admin pays for the pool's
-	// accounts.
+	// adminLamports is the balance from which the admin pays for the pool's accounts.
 	adminLamports = 100 * solana.LAMPORTS_PER_SOL
 
 	// The compute limit of the faucet's transactions is faucetUnits, which they
@@ -54,17 +53,15 @@ func (c *Chain) airdrop(to solana.PublicKey, lamports uint64) (solana.Signature,
 	return signature, nil
 }
 
-// uniqueLimit sets a compute limit that no recent transaction of the faucet has.
-// Otherwise two equal transfers with one blockhash would be the same transaction,
-// and the second would not land.
+// uniqueLimit sets a compute limit that no recent transaction of the faucet has. Otherwise two
+// equal transfers with one blockhash would be the same transaction, and the second would not land.
 func (c *Chain) uniqueLimit() solana.Instruction {
 	return solana.NewInstruction(solana.ComputeBudget, nil,
 		binary.LittleEndian.AppendUint32([]byte{2}, faucetUnits+c.faucet.sent.Add(1)%faucetCounts))
 }
 
-// Fund sends lamports from the faucet to an account. When Fund returns, the
-// transaction has landed and is not yet confirmed. If the open block is full, the
-// transaction lands in a later block.
+// Fund sends lamports from the faucet to an account. When Fund returns, the transaction has landed
+// and is not yet confirmed. If the open block is full, the transaction lands in a later block.
 func (c *Chain) Fund(to solana.PublicKey, lamports uint64) error {
 	_, err := c.airdrop(to, lamports)
 	return err

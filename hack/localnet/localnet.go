@@ -1,16 +1,13 @@
-// Package localnet is a Solana chain on one machine, for development and
-// tests: a JSON-RPC server over HTTP with real signatures, fees, rent,
-// blockhash expiry, commitment levels and history, lookup tables, SPL tokens,
-// and the shielded pool program with real proof verification.
+// Package localnet is a Solana chain on one machine, for development and tests: a JSON-RPC server
+// over HTTP with real signatures, fees, rent, blockhash expiry, commitment levels and history,
+// lookup tables, SPL tokens, and the shielded pool program with real proof verification.
 //
-// The chain is in memory and has one validator. There is no consensus: forks are
-// made on demand. The answers have Agave's shapes and error codes; comments mark
-// the differences.
+// The chain is in memory and has one validator. There is no consensus: forks are made on demand.
+// The answers have Agave's shapes and error codes; comments mark the differences.
 //
-// One chain has several named endpoints, each with its own listener, faults and
-// statistics. To a relay they are RPC providers that can be slow, rate-limited,
-// behind or wrong. Package fault has the rules; the admin port sets them from
-// outside (README.md shows how).
+// One chain has several named endpoints, each with its own listener, faults and statistics. To a
+// relay they are RPC providers that can be slow, rate-limited, behind or wrong. Package fault has
+// the rules; the admin port sets them from outside (README.md shows how).
 //
 // Tests import the package and advance the slots themselves or by the clock. The
 // command cmd/localnet runs a chain as a process.
@@ -50,11 +47,9 @@ const (
 	DefaultHistory       = 200_000
 )
 
-// Options configures a Chain. VerifyingKey is required; every other field has
-// a default.
+// Options configures a Chain. VerifyingKey is required; every other field has a default.
 type Options struct {
-	// VerifyingKey is the pool's verifying key, in the JSON of snarkjs'
-	// verification_key.json.
+	// VerifyingKey is the pool's verifying key, in the JSON of snarkjs' verification_key.json.
 	VerifyingKey []byte
 	// Profile is the profile of the pool program; nil is the development profile.
 	Profile *shieldpool.Profile

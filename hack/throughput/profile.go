@@ -13,11 +13,12 @@ import (
 	"runtime/pprof"
 	"strings"
 	"time"
+
+	"github.com/relaypool/relaypool/hack/load"
 )
 
-// profiler builds profiling into the relay without a change of the relay's source folder:
-// an overlay for go build adds a file that serves net/http/pprof on a Unix socket in a
-// private folder.
+// profiler builds profiling into the relay without a change of the relay's source folder: an
+// overlay for go build adds a file that serves net/http/pprof on a Unix socket in a private folder.
 type profiler struct {
 	// sockets is the folder of the sockets, out the folder of the profiles.
 	sockets, out string
@@ -100,4 +101,28 @@ func (p *profiler) takeOwn(name string, while func()) error {
 	while()
 	pprof.StopCPUProfile()
 	return file.Close()
+}
+
+// profiles starts profiles of a window, if profiling is on. The result waits for their end.
+func (s *benchRun) profiles(ctx context.Context, d time.Duration) func() error {
+	if s.profiler == nil || s.round > 0 {
+		return func() error { return nil }
+	}
+	name := fmt.Sprintf("%d-%d", s.setup.Processes, s.setup.Rows)
+	if s.setup.Swaps {
+		name = "swaps-" + name
+	}
+	done := make(chan error, 2)
+	go func() { done <- s.profiler.take(ctx, s.stand.Relays[0].PID(), "relay-"+name, d) }()
+	// The chain runs in this process, with the clients.
+	go func() { done <- s.profiler.takeOwn("chain-"+name, func() { load.Sleep(ctx, d) }) }()
+	return func() error {
+		err := errors.Join(<-done, <-done)
+		list, readErr := s.stand.Statements(ctx)
+		var text strings.Builder
+		for _, st := range list {
+			fmt.Fprintf(&text, "%10.1f ms total  %8.3f ms each  %8d calls  %8d rows  %s\n", st.TotalMS, st.MeanMS, st.Calls, st.Rows, strings.Join(strings.Fields(st.Query), " "))
+		}
+		return errors.Join(err, readErr, os.WriteFile(filepath.Join(s.profiler.out, "statements-"+name+".txt"), []byte(text.String()), 0o600))
+	}
 }

@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"time"
 
-	"github.com/relaypool/relaypool/hack/throughput/gauge"
-	"github.com/relaypool/relaypool/hack/throughput/report"
+	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/hack/throughput/crowd"
 	"github.com/relaypool/relaypool/hack/throughput/stand"
 )
 
@@ -82,105 +78,40 @@ func plural(n int) string {
 	return fmt.Sprintf("%d processes", n)
 }
 
-type bench struct {
-	*settings
-	folders
-	lab      *stand.Lab
-	report   report.Report
-	profiler *profiler
-	progress io.Writer
-	began    time.Time
-	// others are the shares of the machine that other programs took, loads the load averages.
-	others []float64
-	loads  []string
+// benchRun is a running session.
+type benchRun struct {
+	*bench
+	*session
+	name  string
+	round int
+	stand *stand.Stand
+	crowd *crowd.Crowd
 }
 
-func (b *bench) progressf(format string, args ...any) {
-	fmt.Fprintf(b.progress, "%6.1f s  %s\n", time.Since(b.began).Seconds(), fmt.Sprintf(format, args...))
-}
-
-func measure(ctx context.Context, s *settings, at folders) (err error) {
-	b := &bench{settings: s, folders: at, progress: os.Stderr, began: time.Now()}
-	if err := errors.Join(os.RemoveAll(at.state), os.MkdirAll(at.state, 0o755)); err != nil { //nolint:gosec // Postgres runs as a user of its own, who has to pass
-		return fmt.Errorf("make an empty folder: %w", err)
-	}
-	if b.lab, err = b.openLab(ctx); err != nil {
+// session sets up relays, measures the session's part and stops everything.
+func (b *bench) session(ctx context.Context, s *session, name string, round int) (err error) {
+	began := time.Now()
+	st, err := b.lab.Open(ctx, s.setup)
+	if err != nil {
 		return err
 	}
-	defer func() {
-		err = errors.Join(err, b.lab.Close(context.WithoutCancel(ctx)))
-		if err == nil { // after an error the files help to find the cause
-			err = os.RemoveAll(at.state)
-		}
-	}()
-	b.loads = append(b.loads, gauge.Load())
-	list := s.sessions()
-	for round := range s.rounds {
-		for i := range list {
-			if round > 0 && list[i].once {
-				continue
-			}
-			name := fmt.Sprintf("[round %d of %d, %d of %d] %s, root history %d, %s, %d rows", round+1, s.rounds, i+1, len(list), list[i].part, list[i].setup.RootHistorySize, plural(list[i].setup.Processes), list[i].setup.Rows)
-			if err := b.session(ctx, &list[i], name, round); err != nil {
-				return fmt.Errorf("%s: %w; logs are in %s", name, err, at.state)
-			}
-			b.loads = append(b.loads, gauge.Load())
-		}
+	defer func() { err = errors.Join(err, st.End(context.WithoutCancel(ctx))) }()
+	o := load.Options{Relays: st.URLs(), Simulator: st.Simulator, Mint: st.Pool.Mint, Seed: uint64(round) + 1, Now: time.Now} //nolint:gosec // a few rounds
+	if st.Swaps {
+		o.Market = st.Market()
 	}
-	b.addConditions()
-	if err := b.report.Print(os.Stdout); err != nil {
+	clients, err := crowd.New(o)
+	if err != nil {
 		return err
 	}
-	paths, err := b.report.Write(s.out)
-	for _, path := range paths {
-		fmt.Println(path)
+	defer clients.Close()
+	run := &benchRun{bench: b, session: s, name: name, round: round, stand: st, crowd: clients}
+	run.progressf("%s: set up in %.1f s", name, time.Since(began).Seconds())
+	measures := map[part]func(context.Context) error{
+		partLatency: run.latency, partCarry: run.carry, partAccept: run.accept, partRootHistory: run.withRootEviction, partSwaps: run.swap, partMemory: run.memory,
 	}
-	return err
-}
-
-func (b *bench) openLab(ctx context.Context) (*stand.Lab, error) {
-	var flags []string
-	if b.profile {
-		folder, err := filepath.Abs(filepath.Join(b.state, "profile"))
-		if err != nil {
-			return nil, err
-		}
-		b.profiler = &profiler{sockets: folder, out: filepath.Join(b.out, "profiles")}
-		if err := os.MkdirAll(folder, 0o750); err != nil {
-			return nil, err
-		}
-		root, err := filepath.Abs(b.root)
-		if err != nil {
-			return nil, err
-		}
-		overlay, err := b.profiler.overlay(root)
-		if err != nil {
-			return nil, err
-		}
-		flags = []string{"-overlay", overlay}
+	if err := measures[s.part](ctx); err != nil {
+		return err
 	}
-	return stand.NewLab(ctx, b.root, b.state, b.rows, b.progress, flags...)
-}
-
-// addConditions adds the conditions of the run to the report.
-func (b *bench) addConditions() {
-	cores := runtime.NumCPU()
-	b.report.Heading = []string{
-		fmt.Sprintf("%s, %d cores for relays, Postgres, local chain and clients together; medians of %d rounds of %s, set-ups in turn; load average %s", runtime.Version(), cores, b.rounds, b.window, span(b.loads)),
-		fmt.Sprintf("Other programs took %.0f %% of the machine (median; up to %.0f %%).", 100*gauge.Median(b.others), 100*slices.Max(append(b.others, 0))),
-	}
-	if len(b.others) > 0 && gauge.Median(b.others) > 0.1 {
-		b.report.Heading[1] += " Times and rates suffer from that; processor times and counts less."
-	}
-	b.report.Note("Rows are the finished submissions in the database at the start. A root history of %d is the real program's, and has mainnet's compute limits of a block. The longer histories (latency %d, confirmed %d, accepted %d roots) have no such limits, so that neither bounds the relay. Concurrency per process: %d.", programRootHistory, latencyRootHistory, carryRootHistory, acceptRootHistory, concurrency)
-	b.report.Note("From accepted to the first send: from the row's created_at, which is before its commit, to the arrival of the first send at the chain's endpoint. Confirmed: answered with 200 to a client that waited. The database commits with fsync.")
-	b.report.Note("Swaps: over the local chain's own router and market, whose processor time counts as the chain's; clients poll /status every 2 s. To tokens: from the first leg's created_at to the confirmed execution. An execution is signed once there is a price and the accounts exist that it does not create.")
-}
-
-// span returns the first and the last of the load averages, which are in order of time.
-func span(loads []string) string {
-	if len(loads) == 0 {
-		return "unknown"
-	}
-	return loads[0] + " before, " + loads[len(loads)-1] + " after"
+	return context.Cause(ctx)
 }

@@ -16,8 +16,7 @@ const (
 	// steadySwapWindows is the number of windows for the steady swaps: their rate is low,
 	// and percentiles need enough swaps.
 	steadySwapWindows = 2
-	// swapWindow is the shortest time in which swaps are counted; each takes some
-	// seconds.
+	// swapWindow is the shortest time in which swaps are counted; each takes some seconds.
 	swapWindow   = 4 * time.Second
 	executedSwap = "executed swap"
 )

@@ -1,6 +1,5 @@
-// Package arena runs a drill: relays, a database and a chain on one machine,
-// clients that load them, a director that injects faults, and the evidence at the
-// end.
+// Package arena runs a drill: relays, a database and a chain on one machine, clients that load
+// them, a director that injects faults, and the evidence at the end.
 package arena
 
 import (
@@ -42,9 +41,8 @@ type Options struct {
 	Quiet time.Duration
 	// Relays, Endpoints and Payers are the numbers of relays, RPC endpoints and fee payers.
 	Relays, Endpoints, Payers int
-	// Lies are names of LieNames: one endpoint makes these false claims. Attacks are
-	// names of AttackNames: hostile clients do these actions. Both are empty for a drill
-	// without hostility.
+	// Lies are names of LieNames: one endpoint makes these false claims. Attacks are names of
+	// AttackNames: hostile clients do these actions. Both are empty for a drill without hostility.
 	Lies, Attacks []string
 	// Swaps is the share of spends that are swaps.
 	Swaps float64
@@ -54,8 +52,7 @@ type Options struct {
 	// PollMin and PollMax bound a client's pause between two requests of /status.
 	// PauseMax bounds its pause before a repeat.
 	PollMin, PollMax, PauseMax time.Duration
-	// Slot is the duration of a slot. A block is final when FinalizeAfter blocks are on
-	// top of it.
+	// Slot is the duration of a slot. A block is final when FinalizeAfter blocks are on top of it.
 	Slot          time.Duration
 	FinalizeAfter uint64
 	// Progress receives progress lines at intervals.
@@ -98,8 +95,7 @@ type Outcome struct {
 	Clients  load.Progress
 	// Exits are the exits of relay processes that were not killed.
 	Exits []Exit
-	// Unfinished is the number of submissions without a final outcome when the wait for them
-	// ended.
+	// Unfinished is the number of submissions without a final outcome when the wait for them ended.
 	Unfinished int
 	// Duration is the duration of the whole drill, QuietDuration that of the wait for outcomes.
 	Duration, QuietDuration time.Duration
@@ -107,11 +103,9 @@ type Outcome struct {
 	CutConnections int64
 	// EndedWithoutDatabase counts relays that exited because their database was unreachable.
 	EndedWithoutDatabase int
-	// BasePrice returns the output for an amount of lamports at the usual price of
-	// the market.
+	// BasePrice returns the output for an amount of lamports at the usual price of the market.
 	BasePrice func(lamports uint64) (out uint64)
-	// Router counts the router's answers that were faults, lies or refusals, by
-	// name.
+	// Router counts the router's answers that were faults, lies or refusals, by name.
 	Router map[string]uint64
 	// Lies counts the endpoints' answers that were lies, by what they lied about.
 	Lies map[string]uint64
@@ -149,8 +143,7 @@ type arena struct {
 	finality       []verify.Finality
 	// undone are the transactions that forks undid.
 	undone map[solana.Signature]bool
-	// openingBalances are the payers' lamports at the start, airdrops the airdrops to
-	// them since.
+	// openingBalances are the payers' lamports at the start, airdrops the airdrops to them since.
 	openingBalances map[solana.PublicKey]uint64
 	airdrops        map[solana.PublicKey][]solana.Signature
 	// vaultOpening is the market's wrapped SOL at the start, in lamports.

@@ -49,8 +49,7 @@ const (
 	busyPause, calmPause = 20 * time.Millisecond, 250 * time.Millisecond
 	// hostileTimeout is how long a hostile client waits for an answer.
 	hostileTimeout = 5 * time.Second
-	// stalledReaders is the number of connections that one address opens and does not read
-	// from.
+	// stalledReaders is the number of connections that one address opens and does not read from.
 	stalledReaders = 100
 	// longField is the length of a field that is far too long.
 	longField = 15_300

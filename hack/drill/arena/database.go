@@ -20,8 +20,7 @@ const (
 	serverTimeout = 30 * time.Second
 )
 
-// These are the drill's own statements for the relays' database; package gather has the
-// others.
+// These are the drill's own statements for the relays' database; package gather has the others.
 const (
 	cutConnectionsSQL = `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
 		WHERE datname = current_database() AND pid <> pg_backend_pid()`

@@ -29,8 +29,7 @@ type network struct {
 	mu     sync.Mutex
 	rand   *rand.Rand
 	active []map[string]bool
-	// lies are the endpoints' false claims in addition to their faults; "" for an honest
-	// endpoint.
+	// lies are the endpoints' false claims in addition to their faults; "" for an honest endpoint.
 	lies []string
 
 	// marketMu serialises changes of market and router.

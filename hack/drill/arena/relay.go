@@ -29,8 +29,7 @@ type Exit struct {
 	Signal string        `json:"asked"`
 	Took   time.Duration `json:"took_ns"`
 	Lived  time.Duration `json:"lived_ns"`
-	// Fault describes what was wrong with the exit; it is empty for an orderly exit and a
-	// kill.
+	// Fault describes what was wrong with the exit; it is empty for an orderly exit and a kill.
 	Fault string `json:"fault,omitempty"`
 }
 

@@ -14,8 +14,7 @@ import (
 	"github.com/relaypool/relaypool/hack/load"
 )
 
-// director executes the schedule and records when each event really began and
-// ended.
+// director executes the schedule and records when each event really began and ended.
 type director struct {
 	arena *arena
 	// active describes the events under way, by their number.

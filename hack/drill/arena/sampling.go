@@ -22,8 +22,7 @@ import (
 )
 
 const (
-	// historyInterval is the interval between two reads of the root history: several reads a
-	// slot.
+	// historyInterval is the interval between two reads of the root history: several reads a slot.
 	historyInterval = 100 * time.Millisecond
 	// sampleInterval is the timeline's resolution, progressInterval the interval between progress
 	// lines.

@@ -59,8 +59,7 @@ func (a *arena) setUp(ctx context.Context) (err error) {
 	return a.makeLoad()
 }
 
-// startChain makes the chain with its pool, funds all accounts and reads their
-// balances.
+// startChain makes the chain with its pool, funds all accounts and reads their balances.
 func (a *arena) startChain(ctx context.Context) (err error) {
 	funds := map[solana.PublicKey]uint64{a.box.Pool.Address: sandbox.PoolLamports, stranger().PublicKey(): 2 * fundingLamports}
 	for i, payer := range a.box.Payers {
@@ -108,8 +107,7 @@ func (a *arena) defineRelays(ctx context.Context) error {
 		r, err := a.box.NewRelay(ctx, sandbox.RelayOptions{
 			Name: fmt.Sprintf("relay %d", i+1), Endpoints: a.network.endpoints, Router: a.box.Router, Flags: []string{
 				fmt.Sprintf("--database-max-connections=%d", databaseConnections), "--rate-limit=0", "--spend-cap-transfers-day=0",
-				// Debug logs contain the most, so they would show a leak of request
-				// content.
+				// Debug logs contain the most, so they would show a leak of request content.
 				"--log-format=json", "--log-level=debug",
 			},
 		})

@@ -33,8 +33,7 @@ const (
 	swapsPerStranger = 4
 	// strangerSwapUnits is more compute than any of these transactions uses.
 	strangerSwapUnits = 600_000
-	// refundSlots is the number of slots before its timeout at which a swap is picked for a
-	// refund.
+	// refundSlots is the number of slots before its timeout at which a swap is picked for a refund.
 	refundSlots = 25
 )
 

@@ -40,8 +40,7 @@ func (s *Set) Add(name string, secret []byte) {
 	s.add(name+" in hexadecimal", hex.EncodeToString(secret))
 	s.add(name+" in hexadecimal", strings.ToUpper(hex.EncodeToString(secret)))
 	s.add(name+" in base58", base58.Encode(secret))
-	// Inside a longer value a secret can start at any of the three offsets of a base64
-	// group.
+	// Inside a longer value a secret can start at any of the three offsets of a base64 group.
 	for shift := range 3 {
 		part := secret[shift : shift+(len(secret)-shift)/3*3]
 		s.add(name+" in base64", base64.StdEncoding.EncodeToString(part))

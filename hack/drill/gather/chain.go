@@ -149,8 +149,7 @@ func accountOf(order []shieldpool.AccountRole, role shieldpool.Role, accounts []
 	return accounts[at]
 }
 
-// tokens reads a transaction's changes of token accounts, and records the accounts of
-// wrapped SOL.
+// tokens reads a transaction's changes of token accounts, and records the accounts of wrapped SOL.
 func (c *Chain) tokens(keys []solana.PublicKey, meta *rpc.TransactionMeta) (map[solana.PublicKey]int64, error) {
 	changes := make(map[solana.PublicKey]int64)
 	for sign, balances := range map[int64][]rpc.TokenBalance{-1: meta.PreTokenBalances, 1: meta.PostTokenBalances} {

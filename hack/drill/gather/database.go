@@ -42,8 +42,7 @@ const (
 	ledgerSQL = `SELECT signature, payer, kind, fee, priority_fee, rent, other, received, moved FROM ledger`
 )
 
-// Open counts the submissions without an outcome and those whose outcome is not
-// final.
+// Open counts the submissions without an outcome and those whose outcome is not final.
 func Open(ctx context.Context, conn *pgx.Conn) (working, unfinalized int, err error) {
 	err = conn.QueryRow(ctx, openSQL).Scan(&working, &unfinalized)
 	return working, unfinalized, err

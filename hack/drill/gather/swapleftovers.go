@@ -13,10 +13,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// FindLeftAccounts searches the chain for accounts that swaps left behind. It checks every
-// swap state that a transaction of the evidence created, and every account of wrapped SOL
-// that Transactions has read. The market's vault is not left behind: its closing balance is
-// read.
+// FindLeftAccounts searches the chain for accounts that swaps left behind. It checks every swap
+// state that a transaction of the evidence created, and every account of wrapped SOL that
+// Transactions has read. The market's vault is not left behind: its closing balance is read.
 func (c *Chain) FindLeftAccounts(ctx context.Context, vault solana.PublicKey, e *verify.Evidence) (err error) {
 	if e.Vault.Closing, err = c.Balance(ctx, vault); err != nil {
 		return err

@@ -141,8 +141,7 @@ func hostility(o *arena.Outcome, add func(name string, value float64, unit strin
 	}
 }
 
-// countUndone counts the relays' transactions that forks undid, and how many of them
-// landed again.
+// countUndone counts the relays' transactions that forks undid, and how many of them landed again.
 func countUndone(e *verify.Evidence) (undone, landedAgain int) {
 	for _, a := range e.Attempts {
 		if e.Undone[a.Signature] {
@@ -157,8 +156,7 @@ func countUndone(e *verify.Evidence) (undone, landedAgain int) {
 	return undone, landedAgain
 }
 
-// refusals counts the answers to submissions that were refused before they were
-// accepted, by code.
+// refusals counts the answers to submissions that were refused before they were accepted, by code.
 func refusals(records []load.Record) map[string]int {
 	counts := make(map[string]int)
 	verify.Each(records, func(_ *load.Record, _ *load.Request, a *load.Answer) {
@@ -232,8 +230,7 @@ func (r *Report) Print(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// Write writes the JSON report and the picture into a folder, under names that contain the
-// seed.
+// Write writes the JSON report and the picture into a folder, under names that contain the seed.
 func (r *Report) Write(folder string) error {
 	if err := os.MkdirAll(folder, 0o750); err != nil {
 		return fmt.Errorf("write report: %w", err)

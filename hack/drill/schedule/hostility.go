@@ -1,7 +1,9 @@
 package schedule
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 )
 
@@ -62,4 +64,36 @@ func (m *maker) attackDeck() (deck []Event) {
 		deck = append(deck, Event{Kind: Attack, Fault: name})
 	}
 	return deck
+}
+
+// ChooseHostility chooses the number of endpoints, the false claims of one of them, and the
+// attacks of hostile clients. One of two endpoints is hostile when the seed is even, and one
+// of three when it ends in 5.
+func ChooseHostility(who, lies string, seed uint64, allLies, allAttacks []string) (endpoints int, lying, attacks []string, err error) {
+	if who == "seed" {
+		switch {
+		case seed%2 == 0:
+			who = "two"
+		case seed%10 == 5:
+			who = "three"
+		default:
+			who = "clients"
+		}
+	}
+	endpoints, lying, attacks = 2, allLies, allAttacks
+	if lies != "" {
+		lying = strings.Split(lies, ",")
+	}
+	switch who {
+	case "none":
+		return endpoints, nil, nil, nil
+	case "clients":
+		return endpoints, nil, attacks, nil
+	case "two":
+		return endpoints, lying, attacks, nil
+	case "three":
+		return 3, lying, attacks, nil
+	default:
+		return 0, nil, nil, fmt.Errorf("hostility is %q, expected seed, two, three, clients or none", who)
+	}
 }

@@ -26,8 +26,7 @@ type Sample struct {
 // Backlog is the number of submissions without an outcome.
 func (s Sample) Backlog() int { return s.Accepted - s.Completed - s.Failed }
 
-// Band is a fault with its start and end. From and To are equal for a fault without
-// a duration.
+// Band is a fault with its start and end. From and To are equal for a fault without a duration.
 type Band struct {
 	// Lane is the row that the band is drawn in: the part that had the fault.
 	Lane  string        `json:"lane"`

@@ -1,6 +1,5 @@
-// Package verify compares the answers that clients got, the database and the chain with
-// each other. It is pure: the drill gathers the evidence, and each check is a function of
-// it.
+// Package verify compares the answers that clients got, the database and the chain with each other.
+// It is pure: the drill gathers the evidence, and each check is a function of it.
 package verify
 
 import (
@@ -17,9 +16,8 @@ import (
 type Evidence struct {
 	// Fees are the pool's fees, which determine a recipient's share.
 	Fees shieldpool.Fees
-	// SwapTimeout is the number of slots after its creation when a swap's state can first
-	// be refunded. SwapGrace is the number of slots after that within which it must be
-	// closed.
+	// SwapTimeout is the number of slots after its creation when a swap's state can first be
+	// refunded. SwapGrace is the number of slots after that within which it must be closed.
 	SwapTimeout, SwapGrace uint64
 	// Records are the clients' journal.
 	Records []load.Record
@@ -124,8 +122,7 @@ type SwapStatus struct {
 	Signature, Execution, Refund string
 }
 
-// LeftAccount is an account on the finalized chain that should not be there, or should
-// be empty.
+// LeftAccount is an account on the finalized chain that should not be there, or should be empty.
 type LeftAccount struct {
 	Key solana.PublicKey
 	// What is a swap state, or wrapped SOL; Amount is in lamports.
@@ -142,8 +139,7 @@ type Vault struct {
 // Attempt is a signed transaction that the database knows.
 type Attempt struct {
 	Signature solana.Signature
-	// Submission is the row that the attempt belongs to: for a swap's second leg, the
-	// execution.
+	// Submission is the row that the attempt belongs to: for a swap's second leg, the execution.
 	Submission uuid.UUID
 	Payer      solana.PublicKey
 	Blockhash  solana.Hash
@@ -195,8 +191,7 @@ type SwapEnd struct {
 	// only if the lamports are wrapped. Output is its account of the output mint, which
 	// only an execution names.
 	State, WSOL, Output solana.PublicKey
-	// Recipient is the token account that an execution pays, or the wallet that a
-	// refund pays.
+	// Recipient is the token account that an execution pays, or the wallet that a refund pays.
 	Recipient solana.PublicKey
 }
 
@@ -217,16 +212,14 @@ type Payer struct {
 	Opening, Funded, Closing, LedgerOpening uint64
 }
 
-// Entry is a line of the relays' ledger: what a payer's landed transaction cost,
-// in lamports.
+// Entry is a line of the relays' ledger: what a payer's landed transaction cost, in lamports.
 type Entry struct {
 	Signature solana.Signature
 	Payer     solana.PublicKey
 	Kind      string
-	// Fee is the fixed part of the network's fee and Priority the rest. Rent is the rent of
-	// the pool's accounts. Other is what the relay could not explain, and Received the
-	// income. Moved is the amount that a move took to other payers; it is negative for a
-	// payer that the move paid.
+	// Fee is the fixed part of the network's fee and Priority the rest. Rent is the rent of the
+	// pool's accounts. Other is what the relay could not explain, and Received the income. Moved is
+	// the amount that a move took to other payers; it is negative for a payer that the move paid.
 	Fee, Priority, Rent, Other, Received, Moved int64
 }
 

@@ -59,8 +59,7 @@ func lastAnswer(record *load.Record) string {
 	return "none"
 }
 
-// attacksFail checks that no forged proof is accepted, and that no client request
-// breaks a relay.
+// attacksFail checks that no forged proof is accepted, and that no client request breaks a relay.
 func attacksFail(e *Evidence, r *Result) {
 	for answer, count := range e.HostileAnswers {
 		r.Examined += count

@@ -15,12 +15,11 @@ const rootCode = "root_not_found"
 // staleRootsAreTrue compares every root_not_found with the root histories that the chain's
 // own node returned at that time.
 //
-// The relay decided about the root between two moments: for a refusal between the request
-// and the answer, for a failed submission between its acceptance and its outcome. The
-// decision was right when the root was missing from a history observed in that time, or
-// from the last one before. It was wrong when all of these histories contain the root: a
-// lagging or lying node made the relay refuse a good proof. Without a history observed near
-// that time, it stays undecided.
+// The relay decided about the root between two moments: for a refusal between the request and the
+// answer, for a failed submission between its acceptance and its outcome. The decision was right
+// when the root was missing from a history observed in that time, or from the last one before. It
+// was wrong when all of these histories contain the root: a lagging or lying node made the relay
+// refuse a good proof. Without a history observed near that time, it stays undecided.
 func staleRootsAreTrue(e *Evidence, r *Result) {
 	Each(e.Records, func(record *load.Record, q *load.Request, a *load.Answer) {
 		if a.Code != rootCode || a.Call == load.CallStatus || a.RequestID != uuid.Nil {

@@ -16,8 +16,7 @@ import (
 // computeUnits is the compute unit limit that the router proposes.
 const computeUnits = 120_000
 
-// swapRequest has the fields that the router reads from the body of
-// POST /swap-instructions.
+// swapRequest has the fields that the router reads from the body of POST /swap-instructions.
 type swapRequest struct {
 	Quote *quote           `json:"quoteResponse"`
 	User  solana.PublicKey `json:"userPublicKey"`

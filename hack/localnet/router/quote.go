@@ -62,8 +62,7 @@ type swapInfo struct {
 	FeeMint    solana.PublicKey `json:"feeMint"`
 }
 
-// amount is a number of lamports or of a token's smallest unit. In JSON it is a
-// decimal string.
+// amount is a number of lamports or of a token's smallest unit. In JSON it is a decimal string.
 type amount uint64
 
 // MarshalText writes the decimal digits.

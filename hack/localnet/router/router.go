@@ -1,7 +1,6 @@
-// Package router is the swap router of the local chain: an HTTP server with
-// the part of Jupiter's swap API v1 that a relay calls, over the markets of
-// package market. By default its answers are true. Settings make it fail and lie, as
-// a real router might.
+// Package router is the swap router of the local chain: an HTTP server with the part of Jupiter's
+// swap API v1 that a relay calls, over the markets of package market. By default its answers are
+// true. Settings make it fail and lie, as a real router might.
 package router
 
 import (
@@ -43,8 +42,7 @@ type Options struct {
 	Seed uint64
 }
 
-// Router answers requests for quotes and for swap instructions. It is safe for
-// concurrent use.
+// Router answers requests for quotes and for swap instructions. It is safe for concurrent use.
 type Router struct {
 	opts   Options
 	mux    *http.ServeMux

@@ -63,8 +63,7 @@ func lies() map[Lie][]string {
 // LieRule puts a lie into the answers of some calls.
 type LieRule struct {
 	Lie Lie `json:"lie"`
-	// Call is CallQuote or CallInstructions; "" means every call to which the lie can
-	// apply.
+	// Call is CallQuote or CallInstructions; "" means every call to which the lie can apply.
 	Call string `json:"call,omitempty"`
 	// Probability is the probability that a call has the lie, up to 1; 0 means 1.
 	Probability float64 `json:"probability,omitempty"`
@@ -181,8 +180,7 @@ func (r *Router) Settings() Settings {
 	return s
 }
 
-// draft says how to answer one call: the settings at its start, and the lies that
-// are drawn for it.
+// draft says how to answer one call: the settings at its start, and the lies that are drawn for it.
 type draft struct {
 	wide    int
 	outside bool

@@ -10,8 +10,7 @@ import (
 const (
 	// slotsPerEpoch is the number on mainnet.
 	slotsPerEpoch = 432_000
-	// maxFeeAddresses is the largest number of addresses in a call of
-	// getRecentPrioritizationFees.
+	// maxFeeAddresses is the largest number of addresses in a call of getRecentPrioritizationFees.
 	maxFeeAddresses = 128
 )
 

@@ -1,7 +1,6 @@
-// Package rpc serves a bank over Solana's JSON-RPC, with the shapes and error
-// codes of Agave. It has the methods that a relay and its clients call. An
-// Endpoint is the RPC of one node or one provider. Several endpoints may serve one
-// bank, each with its own faults.
+// Package rpc serves a bank over Solana's JSON-RPC, with the shapes and error codes of Agave. It
+// has the methods that a relay and its clients call. An Endpoint is the RPC of one node or one
+// provider. Several endpoints may serve one bank, each with its own faults.
 package rpc
 
 import (
@@ -32,8 +31,7 @@ type Options struct {
 	Log  *slog.Logger
 }
 
-// Endpoint answers JSON-RPC over HTTP and WebSocket. It is safe for concurrent
-// use.
+// Endpoint answers JSON-RPC over HTTP and WebSocket. It is safe for concurrent use.
 type Endpoint struct {
 	bank    *bank.Bank
 	genesis solana.Hash
@@ -78,8 +76,7 @@ func New(opts Options) (*Endpoint, error) {
 	return newEndpoint(opts), nil
 }
 
-// Another makes another endpoint for the same bank, without faults. The caller
-// closes it.
+// Another makes another endpoint for the same bank, without faults. The caller closes it.
 func (e *Endpoint) Another(seed uint64) *Endpoint {
 	return newEndpoint(Options{Bank: e.bank, Genesis: e.genesis, Airdrop: e.airdrop, Seed: seed, Log: e.log})
 }
@@ -178,8 +175,7 @@ func (e *Endpoint) Faults() []fault.Rule { return e.faults.Rules() }
 
 // Stats are the counts of an endpoint since its start.
 type Stats struct {
-	// Calls are the calls received, by method. Calls of unknown methods count
-	// under "".
+	// Calls are the calls received, by method. Calls of unknown methods count under "".
 	Calls map[string]uint64 `json:"calls"`
 	// Sockets are the WebSocket connections that are open now.
 	Sockets int `json:"sockets"`

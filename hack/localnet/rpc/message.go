@@ -62,8 +62,7 @@ func (e *Endpoint) parse(body []byte, methods map[string]method) *pendingCall {
 		p.refusal = fail(p.ID, &Error{Code: codeInvalidRequest, Message: "Invalid request"})
 		return p
 	}
-	// Unknown methods count under one name. Otherwise clients could fill the memory
-	// with counts.
+	// Unknown methods count under one name. Otherwise clients could fill the memory with counts.
 	var name string
 	if serve, ok := methods[p.Method]; ok {
 		name, p.serve = p.Method, serve
@@ -73,9 +72,8 @@ func (e *Endpoint) parse(body []byte, methods map[string]method) *pendingCall {
 	return p
 }
 
-// answer executes a call under its faults. It returns the value to marshal, or
-// the rule that fails the call on the connection. When ctx ends first, that rule is
-// a hang.
+// answer executes a call under its faults. It returns the value to marshal, or the rule that fails
+// the call on the connection. When ctx ends first, that rule is a hang.
 func (e *Endpoint) answer(ctx context.Context, p *pendingCall) (any, *fault.Rule) {
 	if p.refusal != nil {
 		return p.refusal, nil

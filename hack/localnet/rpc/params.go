@@ -80,8 +80,7 @@ type contextConfig struct {
 	MinContextSlot *uint64 `json:"minContextSlot"`
 }
 
-// checkCommitment returns an error for processed, which methods that read history do not
-// support.
+// checkCommitment returns an error for processed, which methods that read history do not support.
 func (c contextConfig) checkCommitment() error {
 	if bank.Commitment(c.Commitment) == bank.Processed {
 		return invalidParams("Method does not support commitment below `confirmed`")

@@ -121,9 +121,8 @@ func (c *call) simulateTransaction(p params) (any, error) {
 	return answerAt(sim.Slot, result), nil
 }
 
-// simulate runs a transaction on the state at a commitment level. sim has the true
-// outcome. result is the answer to the client: under the fault outcome it has a
-// false outcome.
+// simulate runs a transaction on the state at a commitment level. sim has the true outcome. result
+// is the answer to the client: under the fault outcome it has a false outcome.
 func (c *call) simulate(tx *bank.Transaction, commitment bank.Commitment, replaceBlockhash bool) (sim *bank.Simulation, result map[string]any) {
 	sim = c.bank.Behind(c.plan.Lag).Simulate(tx, commitment, replaceBlockhash)
 	sim.Slot += c.plan.Ahead

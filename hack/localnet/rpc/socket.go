@@ -24,8 +24,7 @@ const (
 type socket struct {
 	*Endpoint
 	conn *websocket.Conn
-	// woken has a value when the slot has changed since the last check of the
-	// subscriptions.
+	// woken has a value when the slot has changed since the last check of the subscriptions.
 	woken chan struct{}
 	// unanswered are subscriptions whose answer is not yet sent. Only the goroutine of
 	// serve uses them.
@@ -129,8 +128,7 @@ func (s *socket) cut() {
 	_ = s.conn.CloseNow()
 }
 
-// serve answers the client's calls one after the other, as Agave does, until
-// the connection ends.
+// serve answers the client's calls one after the other, as Agave does, until the connection ends.
 func (s *socket) serve(ctx context.Context) {
 	methods := map[string]method{methodSubscribe: s.accountSubscribe}
 	for {
@@ -151,9 +149,8 @@ func (s *socket) serve(ctx context.Context) {
 }
 
 // send writes an answer, unless it is nil, and starts the notifications of unanswered
-// subscriptions. Both happen in one critical section. A notification therefore never
-// precedes the answer with the subscription's id, and no change after the answer
-// is missed.
+// subscriptions. Both happen in one critical section. A notification therefore never precedes the
+// answer with the subscription's id, and no change after the answer is missed.
 func (s *socket) send(ctx context.Context, answer any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

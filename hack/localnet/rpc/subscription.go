@@ -70,9 +70,8 @@ func (sub *subscription) changed(v view) bool {
 	return true
 }
 
-// checkSubscription returns a notification if the account has changed, or nil. A deleted
-// account is sent as an account of the system program without lamports and data. The
-// caller holds s.mu.
+// checkSubscription returns a notification if the account has changed, or nil. A deleted account is
+// sent as an account of the system program without lamports and data. The caller holds s.mu.
 func (s *socket) checkSubscription(sub *subscription) *notification {
 	lag, lost := s.faults.Notify(methodSubscribe)
 	c := &call{Endpoint: s.Endpoint, plan: fault.Plan{Lag: lag}}

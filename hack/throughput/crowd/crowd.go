@@ -41,9 +41,8 @@ type Crowd struct {
 	calls []load.Answer
 }
 
-// New makes a crowd of the clients that the options describe. With a Market every
-// request is a swap, which its client polls every PollMin until the swap is executed or
-// refunded.
+// New makes a crowd of the clients that the options describe. With a Market every request is a
+// swap, which its client polls every PollMin until the swap is executed or refunded.
 func New(o load.Options) (*Crowd, error) {
 	c := &Crowd{path: contract.TransactPath}
 	if o.Market != nil {

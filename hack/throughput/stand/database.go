@@ -14,9 +14,8 @@ const database = "run"
 
 func template(rows int) string { return fmt.Sprintf("rows_%d", rows) }
 
-// fillSQL writes submissions that landed and were finalized over the last days, with
-// their rows in other tables. Only fillSQL, firstSendSQL and swapsSQL depend on the relay's
-// schema.
+// fillSQL writes submissions that landed and were finalized over the last days, with their rows in
+// other tables. Only fillSQL, firstSendSQL and swapsSQL depend on the relay's schema.
 var fillSQL = []string{
 	`CREATE TEMPORARY TABLE made AS SELECT n, gen_random_uuid() AS id, now() - n * interval '3 seconds' AS at,
 		sha256(('a' || n)::bytea) AS nullifier0, sha256(('b' || n)::bytea) AS nullifier1, sha256(('c' || n)::bytea) AS hash,

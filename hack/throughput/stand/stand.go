@@ -210,8 +210,7 @@ func (s *Stand) Metrics(ctx context.Context) ([][]byte, error) {
 	return pages, nil
 }
 
-// End ends relays and chain, and drops the database. It does not wait for submissions
-// in flight.
+// End ends relays and chain, and drops the database. It does not wait for submissions in flight.
 func (s *Stand) End(ctx context.Context) error {
 	err := s.StopRelays()
 	if s.server != nil {

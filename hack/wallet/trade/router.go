@@ -83,8 +83,7 @@ func readQuote(status int, content []byte, mint solana.PublicKey, lamports uint6
 	return out, nil
 }
 
-// withoutURL removes the URL from the error of a call, because URLs may contain
-// credentials.
+// withoutURL removes the URL from the error of a call, because URLs may contain credentials.
 func withoutURL(err error) error {
 	var call *url.Error
 	if errors.As(err, &call) {

@@ -21,8 +21,7 @@ type call struct {
 // view is the bank's view under the endpoint's faults.
 type view struct {
 	bank.View
-	// oldest is the oldest slot of the endpoint's history, or 0 when the history is
-	// not shortened.
+	// oldest is the oldest slot of the endpoint's history, or 0 when the history is not shortened.
 	oldest uint64
 	// empty says that the view answers as if nothing existed.
 	empty bool
@@ -93,8 +92,7 @@ func (c *call) readAt(commitment bank.Commitment, fn func(view) (any, error)) (o
 	return out, err
 }
 
-// claimedUnits are the consumed units of a failed simulation that the node reports
-// as a success.
+// claimedUnits are the consumed units of a failed simulation that the node reports as a success.
 const claimedUnits = 150_000
 
 // claimedError is the error that the node claims for every transaction, or nil when
@@ -167,9 +165,8 @@ func (v view) Transaction(signature solana.Signature) *bank.Landed {
 	return landed
 }
 
-// Status returns the status of a transaction, or nil. Recent statuses are also
-// found below the oldest slot of a short history: a node's status cache is separate
-// from its history.
+// Status returns the status of a transaction, or nil. Recent statuses are also found below the
+// oldest slot of a short history: a node's status cache is separate from its history.
 func (v view) Status(signature solana.Signature) *bank.Status {
 	status := v.View.Status(signature)
 	if v.empty || status == nil || status.Block.Slot < v.oldest && !status.Recent {

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/throughput/gauge"
+	"github.com/relaypool/relaypool/hack/throughput/report"
+)
+
+// carry measures the rate of confirmed submissions with as many clients as the relays can serve.
+func (s *benchRun) carry(ctx context.Context) error {
+	var before, after reading
+	err := underLoad(ctx, func(ctx context.Context) {
+		s.crowd.Flood(ctx, s.sizes.carry, s.sizes.warm/2, "", s.crowd.Stream(ctx))
+	}, func() (err error) {
+		s.warmUp(ctx, s.sizes.carry)
+		finishProfiles := s.profiles(ctx, s.window)
+		before, after, err = s.measureWindow(ctx, s.window, s.crowd.HasSuccessSince)
+		return errors.Join(err, finishProfiles())
+	})
+	if err != nil {
+		return err
+	}
+	answers := s.tally(s.crowd.Calls(), before.at, after.at)
+	if err := s.checkCompleted("the confirmation rate", &answers); err != nil {
+		return err
+	}
+	rate := float64(answers.done) / after.at.Sub(before.at).Seconds()
+	s.report.Add(report.Group{Title: "Confirmed submissions per second, long root history", Unit: perSecond, Better: report.More, Aim: 300}, s.label, rate)
+	s.costs("confirmed submission", before, after, answers.done)
+	s.progressf("%s: completed %.0f a second, after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
+	return nil
+}
+
+// costs reports the processor time, RPC calls and SQL statements per submission or swap.
+func (s *benchRun) costs(each string, before, after reading, done int) {
+	took := after.processor.Since(before.processor)
+	share := func(d time.Duration) float64 { return ms(d) / float64(done) }
+	s.report.Add(report.Group{Title: "CPU used by other programs, percent, while " + each + "s are measured", Better: report.Less}, s.label, 100*took.Others())
+	group := report.Group{Title: "Processor time per " + each + ", relays", Unit: "ms", Better: report.Less}
+	s.report.Add(group, s.label, share(took.Relays))
+	group.Title = "Processor time per " + each + ", Postgres"
+	s.report.Add(group, s.label, share(took.Database))
+	group.Title = "Processor time per " + each + ", local chain and clients"
+	s.report.Add(group, s.label, share(took.Clients))
+	s.report.Add(report.Group{Title: fmt.Sprintf("Estimated rate with all %d cores, from processor time, %ss", runtime.NumCPU(), each), Unit: perSecond, Better: report.More}, s.label,
+		float64(runtime.NumCPU())*float64(done)/took.Own().Seconds())
+	s.report.Add(report.Group{Title: "RPC calls per " + each, Better: report.Less}, s.label, float64(after.calls-before.calls)/float64(done))
+	s.report.Add(report.Group{Title: "SQL statements per " + each, Better: report.Less}, s.label, float64(after.statements-before.statements)/float64(done))
+}

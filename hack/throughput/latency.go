@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/throughput/gauge"
+	"github.com/relaypool/relaypool/hack/throughput/report"
+)
+
+const perSecond = "/s"
+
+// ms returns a duration in milliseconds.
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// latency measures the time from acceptance to the first send at a steady rate.
+func (s *benchRun) latency(ctx context.Context) error {
+	warm := int(s.sizes.rate) // the requests of the first second
+	bodies, err := s.crowd.Prepare(ctx, warm+int(s.sizes.rate*s.window.Seconds()))
+	if err != nil {
+		return err
+	}
+	s.crowd.Steady(ctx, s.sizes.rate, bodies[:warm])
+	s.crowd.Calls()
+	s.stand.Sends()
+	from := time.Now()
+	s.crowd.Steady(ctx, s.sizes.rate, bodies[warm:])
+	to := time.Now()
+	answered := s.tally(s.crowd.Calls(), from, to)
+	if err := s.checkCompleted("the latency", &answered); err != nil {
+		return err
+	}
+	sends := s.stand.Sends()
+	accepted, err := s.stand.Attempts(ctx, from, to)
+	if err != nil {
+		return err
+	}
+	var took []time.Duration
+	for signature, at := range accepted {
+		if first, ok := sends[signature]; ok {
+			took = append(took, first.Sub(at))
+		}
+	}
+	slices.Sort(took)
+	if len(took) < answered.done {
+		return fmt.Errorf("the first send of %d submissions was observed, expected %d", len(took), answered.done)
+	}
+	for _, p := range []struct {
+		percentile float64
+		aim        float64
+	}{{50, 0}, {95, 15}, {99, 0}} {
+		s.report.Add(report.Group{
+			Title: fmt.Sprintf("Accepted to first send, p%.0f, at %.0f submissions a second", p.percentile, s.sizes.rate), Unit: "ms", Better: report.Less, Aim: p.aim,
+		}, s.label, ms(gauge.Percentile(took, p.percentile)))
+	}
+	s.report.Add(report.Group{Title: fmt.Sprintf("Request to confirmed outcome, p50, at %.0f submissions a second", s.sizes.rate), Unit: "ms", Better: report.Less}, s.label, ms(gauge.Percentile(answered.took, 50)))
+	s.progressf("%s: first send after p50 %.1f ms, p95 %.1f ms, p99 %.1f ms", s.name, ms(gauge.Percentile(took, 50)), ms(gauge.Percentile(took, 95)), ms(gauge.Percentile(took, 99)))
+	return nil
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/relaypool/relaypool/hack/load"
+)
+
+// sizes are the sizes of the parts' loads.
+type sizes struct {
+	// rate is the submissions per second of the latency measurement.
+	rate float64
+	// carry, accept and provingClients are numbers of concurrent clients.
+	carry, accept, provingClients int
+	// swapRate is the swaps per second at a steady rate, swaps the number of concurrent
+	// clients at full speed.
+	swapRate float64
+	swaps    int
+	// acceptRequests is the number of requests for warm-up and window, all against one root.
+	acceptRequests int
+	// flight is the number of submissions in flight when memory is read.
+	flight int
+	warm   time.Duration
+	// acceptWindow is short, so that the root history has room for all accepted submissions.
+	acceptWindow time.Duration
+}
+
+// full returns the benchmark's load: enough clients for 300 submissions a second when each
+// waits two seconds, and enough requests for a window of 8 s and its warm-up.
+func full() sizes {
+	return sizes{
+		rate: 50, carry: 600, accept: 64, provingClients: 96, swapRate: 5, swaps: 400, acceptRequests: 4900,
+		flight: 1000, warm: 3 * time.Second, acceptWindow: 5 * time.Second,
+	}
+}
+
+const (
+	warmTimeout = time.Minute
+	warmPoll    = 50 * time.Millisecond
+)
+
+// warmUp waits for the warm-up time and until so many requests have been answered: on a
+// busy machine the first answers take longer.
+func (s *benchRun) warmUp(ctx context.Context, answers int) {
+	load.Sleep(ctx, s.sizes.warm)
+	for began := time.Now(); s.crowd.Answered() < answers && time.Since(began) < warmTimeout && ctx.Err() == nil; {
+		load.Sleep(ctx, warmPoll)
+	}
+}
+
+// underLoad runs clients during a measurement, and stops them after it.
+func underLoad(ctx context.Context, clients func(context.Context), measure func() error) error {
+	loading, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { clients(loading) })
+	err := measure()
+	stop()
+	running.Wait()
+	return err
+}
