@@ -1,8 +1,6 @@
 package txmgr
 
-import (
-	"sync"
-)
+import "sync"
 
 // capacity counts the jobs in flight against a limit.
 type capacity struct {
@@ -33,3 +31,14 @@ func (s *capacity) inUse() int {
 	defer s.mu.Unlock()
 	return s.used
 }
+
+// ReserveCapacity reserves capacity for a job that is about to be accepted, so that this
+// process owns the job from its commit on. It returns false when no capacity is left, or
+// when other jobs wait for it: the new job then queues with them, and the most urgent goes
+// first. Start or CancelReservation ends the reservation.
+func (m *Manager) ReserveCapacity() bool {
+	return m.stopping.Err() == nil && m.paused.reason() == "" && !m.mayClaimMore.Load() && m.main().inUse.acquire(1) == 1
+}
+
+// CancelReservation releases reserved capacity.
+func (m *Manager) CancelReservation() { m.main().inUse.release() }

@@ -2,12 +2,10 @@ package txmgr
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
-
-// notifyInterval is the minimum time between two notifications.
-const notifyInterval = 50 * time.Millisecond
 
 // heartbeat renews this process's leases.
 func (m *Manager) heartbeat(ctx context.Context) {
@@ -84,25 +82,6 @@ func (m *Manager) freeDeadProcesses(ctx context.Context) {
 	}
 }
 
-// notifyOthers notifies other processes of work beyond this one's capacity.
-func (m *Manager) notifyOthers(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-m.othersNeeded:
-		}
-		call, cancel := context.WithTimeout(ctx, m.Timing.Lease)
-		if err := m.Store.NotifyDue(call); err != nil && ctx.Err() == nil {
-			m.Log.DebugContext(ctx, "notifying other processes failed; they poll by themselves", "error", err)
-		}
-		cancel()
-		if !sleep(ctx, notifyInterval) {
-			return
-		}
-	}
-}
-
 // handOver releases all leases at once. The attempts remain: the next owner of a row
 // resolves them first.
 func (m *Manager) handOver(ctx context.Context) {
@@ -120,6 +99,16 @@ func (m *Manager) handOver(ctx context.Context) {
 	m.Log.InfoContext(ctx, "submissions handed over", "submissions", n)
 	if err := m.Store.NotifyDue(ctx); err != nil {
 		m.Log.DebugContext(ctx, "notifying other processes failed; they poll by themselves", "error", err)
+	}
+}
+
+// release releases the lease.
+func (m *Manager) release(ctx context.Context, w *entry, delay time.Duration, reason string) {
+	// A cancelled step still has to release its lease, while there is time.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.Timing.Lease/2)
+	defer cancel()
+	if err := m.Store.Release(ctx, w.j.Lease, delay, reason); err != nil && !errors.Is(err, ErrLeaseLost) {
+		m.Log.WarnContext(ctx, "lease not released; the audit will find it", "request_id", w.j.ID, "error", err)
 	}
 }
 

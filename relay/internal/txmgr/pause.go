@@ -136,3 +136,6 @@ func (m *Manager) resumeQueue(ctx context.Context) {
 		m.ClaimSoon()
 	}
 }
+
+// PausedBy returns why this process claims nothing; "" while it works.
+func (m *Manager) PausedBy() string { return m.paused.reason() }

@@ -2,6 +2,7 @@ package txmgr
 
 import (
 	"context"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -11,6 +12,36 @@ import (
 // finalityEvery is the number of polls between status requests for jobs that are
 // confirmed and wait only to be finalized.
 const finalityEvery = 4
+
+// run polls once a slot until ctx ends. A notification brings the next poll forward. The
+// poll after that waits a little longer for the next notification, so that polls
+// synchronise with the slots instead of doubling.
+func (t *tracker) run(ctx context.Context) {
+	defer func() { _ = t.sends.Wait() }() // the sends log their own errors
+	slot := t.m.Timing.Poll
+	timer := time.NewTimer(slot)
+	defer timer.Stop()
+	for round := 0; ; round++ {
+		earliest := time.Now().Add(slot / 4)
+		var notified bool
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-t.pollSoon:
+			notified = true
+			if !sleep(ctx, time.Until(earliest)) {
+				return
+			}
+		}
+		t.poll(ctx, round, notified)
+		if notified {
+			timer.Reset(slot + slot/4)
+		} else {
+			timer.Reset(slot)
+		}
+	}
+}
 
 // poll checks every entry that is due, and acts on the result.
 func (t *tracker) poll(ctx context.Context, round int, notified bool) {

@@ -6,10 +6,6 @@ import (
 	"time"
 )
 
-// stepTimeout ends a hanging step, for instance when the database stopped responding. The
-// next process to claim the row repeats the step.
-const stepTimeout = 30 * time.Second
-
 // Run works until ctx ends: it sends heartbeats, claims due jobs, frees leases of dead
 // processes, polls the chain and writes outcomes. These run concurrently, so that a hanging
 // chain costs no lease and a hanging database stops no poll. When ctx ends, nothing new is
@@ -56,10 +52,17 @@ func (m *Manager) every(ctx context.Context, d time.Duration, f func(context.Con
 	}
 }
 
-// stepContext is the context of a step. After a shutdown began, the step has half a lease
-// to finish.
-func (m *Manager) stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	step, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
-	stop := context.AfterFunc(m.stopping, func() { time.AfterFunc(m.Timing.Lease/2, cancel) })
-	return step, func() { stop(); cancel() }
+// sleep waits for d; it returns false when ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }

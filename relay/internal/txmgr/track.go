@@ -1,7 +1,6 @@
 package txmgr
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -10,10 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-const (
-	// statusBatch is the largest number of signatures in one call (Solana).
-	statusBatch = 256
-)
+// statusBatch is the largest number of signatures in one call (Solana).
+const statusBatch = 256
 
 // tracker tracks the jobs that this process has leased and that may be on the chain. One
 // loop asks for the statuses of all signatures at once, at most once a slot, and rebroadcasts
@@ -312,49 +309,4 @@ func (t *tracker) startStep(w *entry) bool {
 	}
 	w.phase = working
 	return true
-}
-
-// run polls once a slot until ctx ends. A notification brings the next poll forward. The
-// poll after that waits a little longer for the next notification, so that polls
-// synchronise with the slots instead of doubling.
-func (t *tracker) run(ctx context.Context) {
-	defer func() { _ = t.sends.Wait() }() // the sends log their own errors
-	slot := t.m.Timing.Poll
-	timer := time.NewTimer(slot)
-	defer timer.Stop()
-	for round := 0; ; round++ {
-		earliest := time.Now().Add(slot / 4)
-		var notified bool
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		case <-t.pollSoon:
-			notified = true
-			if !sleep(ctx, time.Until(earliest)) {
-				return
-			}
-		}
-		t.poll(ctx, round, notified)
-		if notified {
-			timer.Reset(slot + slot/4)
-		} else {
-			timer.Reset(slot)
-		}
-	}
-}
-
-// sleep waits for d; it returns false when ctx ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

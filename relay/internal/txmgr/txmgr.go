@@ -9,7 +9,6 @@
 package txmgr
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,17 +146,6 @@ func (m *Manager) Add(l *Lane) error {
 // main is the lane of clients' submissions.
 func (m *Manager) main() *Lane { return m.lanes[0] }
 
-// ReserveCapacity reserves capacity for a job that is about to be accepted, so that this
-// process owns the job from its commit on. It returns false when no capacity is left, or
-// when other jobs wait for it: the new job then queues with them, and the most urgent goes
-// first. Start or CancelReservation ends the reservation.
-func (m *Manager) ReserveCapacity() bool {
-	return m.stopping.Err() == nil && m.paused.reason() == "" && !m.mayClaimMore.Load() && m.main().inUse.acquire(1) == 1
-}
-
-// CancelReservation releases reserved capacity.
-func (m *Manager) CancelReservation() { m.main().inUse.release() }
-
 // Start works on a job that was accepted with reserved capacity. The end of ctx does not
 // cancel the first step.
 func (m *Manager) Start(ctx context.Context, j *Job) {
@@ -167,10 +155,6 @@ func (m *Manager) Start(ctx context.Context, j *Job) {
 
 // ClaimSoon brings the next claim forward, because something may be due.
 func (m *Manager) ClaimSoon() { m.main().ClaimSoon() }
-
-// NotifyOthers notifies all processes that a job was accepted for which this process had no
-// capacity.
-func (m *Manager) NotifyOthers() { signal(m.othersNeeded) }
 
 // PollSoon brings the next poll of the chain forward.
 func (m *Manager) PollSoon() { signal(m.tracker.pollSoon) }
@@ -190,108 +174,4 @@ func (m *Manager) InProgress() (inFlight, landed int) {
 		inFlight += l.inUse.inUse()
 	}
 	return inFlight, m.tracker.landedCount()
-}
-
-// PausedBy returns why this process claims nothing; "" while it works.
-func (m *Manager) PausedBy() string { return m.paused.reason() }
-
-// start runs the first step of a job with its lease and capacity.
-func (m *Manager) start(ctx context.Context, l *Lane, j *Job) {
-	j.lane = l
-	w, duplicate := m.tracker.add(j)
-	m.steps.Go(func() {
-		ctx, cancel := m.stepContext(ctx)
-		defer cancel()
-		if duplicate { // release the lease: the job is then claimed under a new epoch
-			m.deferJob(ctx, w, ErrLeaseLost)
-			return
-		}
-		m.step(ctx, w)
-	})
-}
-
-// step advances a job under this process's lease. It drops the job at the end unless the job
-// landed or is to be tracked. A step that panics must not end the process and with it every
-// other job.
-func (m *Manager) step(ctx context.Context, w *entry) {
-	defer m.tracker.stepEnded(w)
-	defer func() {
-		if p := recover(); p != nil {
-			m.Observer.Attempt("panic")
-			m.deferJob(ctx, w, fmt.Errorf("step panicked: %v", redact(p)))
-		}
-	}()
-	next, err := w.j.lane.Handler.Advance(ctx, w.j)
-	switch {
-	case err != nil:
-		m.deferJob(ctx, w, err)
-	case next.Landing != nil:
-		m.tracker.record(w, *next.Landing)
-	case next.Track:
-		m.tracker.track(w)
-	default:
-		m.tracker.drop(w)
-	}
-}
-
-// redact returns the part of a panic value that contains nothing of a request: a runtime
-// error, or only the value's type.
-func redact(p any) any {
-	type runtimeError interface {
-		error
-		RuntimeError()
-	}
-	if err, ok := p.(runtimeError); ok {
-		return err
-	}
-	return fmt.Sprintf("%T", p)
-}
-
-// deferJob releases the lease; the job is due again after a pause.
-func (m *Manager) deferJob(ctx context.Context, w *entry, cause error) {
-	defer m.tracker.drop(w)
-	if errors.Is(cause, ErrLeaseLost) {
-		m.Observer.Lease("lost", 1)
-		m.Log.DebugContext(ctx, "lease lost to another process", "request_id", w.j.ID)
-		m.release(ctx, w, 0, "") // the lease may still be this process's: perhaps only its heartbeat was late
-		return
-	}
-	reason, level, delay := "", slog.LevelInfo, m.backoff(w.j.Tries)
-	if d := (*Deferral)(nil); errors.As(cause, &d) {
-		reason, delay = d.Reason, cmp.Or(d.Delay, m.Timing.Hold)
-		firstLevel := slog.LevelInfo
-		if d.Fault {
-			m.Observer.Attempt("held")
-			firstLevel = slog.LevelWarn
-			m.pauseFor(ctx, d)
-		}
-		if level = slog.LevelDebug; w.j.Hold != reason {
-			level = firstLevel
-		}
-		if !w.j.lane.pausable() {
-			time.AfterFunc(delay, w.j.lane.ClaimSoon)
-		}
-	}
-	m.Log.Log(ctx, level, "submission deferred", "request_id", w.j.Row.RequestID(), "delay", delay, "held", reason, "error", cause)
-	m.release(ctx, w, delay, reason)
-}
-
-// release releases the lease.
-func (m *Manager) release(ctx context.Context, w *entry, delay time.Duration, reason string) {
-	// A cancelled step still has to release its lease, while there is time.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.Timing.Lease/2)
-	defer cancel()
-	if err := m.Store.Release(ctx, w.j.Lease, delay, reason); err != nil && !errors.Is(err, ErrLeaseLost) {
-		m.Log.WarnContext(ctx, "lease not released; the audit will find it", "request_id", w.j.ID, "error", err)
-	}
-}
-
-func (m *Manager) backoff(tries int) time.Duration {
-	d := m.Timing.Backoff
-	for range tries {
-		if d *= 2; d >= m.Timing.BackoffCap {
-			return m.Timing.BackoffCap
-		}
-	}
-	return d
 }

@@ -1,0 +1,32 @@
+package txmgr
+
+import (
+	"context"
+	"time"
+)
+
+// notifyInterval is the minimum time between two notifications.
+const notifyInterval = 50 * time.Millisecond
+
+// notifyOthers notifies other processes of work beyond this one's capacity.
+func (m *Manager) notifyOthers(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-m.othersNeeded:
+		}
+		call, cancel := context.WithTimeout(ctx, m.Timing.Lease)
+		if err := m.Store.NotifyDue(call); err != nil && ctx.Err() == nil {
+			m.Log.DebugContext(ctx, "notifying other processes failed; they poll by themselves", "error", err)
+		}
+		cancel()
+		if !sleep(ctx, notifyInterval) {
+			return
+		}
+	}
+}
+
+// NotifyOthers notifies all processes that a job was accepted for which this process had no
+// capacity.
+func (m *Manager) NotifyOthers() { signal(m.othersNeeded) }

@@ -1,0 +1,15 @@
+package txmgr
+
+import "github.com/relaypool/relaypool/relay/shieldpool"
+
+// IsPermanent reports whether a transaction that fails with the class will always fail with
+// it.
+func IsPermanent(class shieldpool.Class) bool {
+	switch class {
+	case shieldpool.ClassStaleProof, shieldpool.ClassSpent, shieldpool.ClassBadInput, shieldpool.ClassPolicy,
+		shieldpool.ClassRecipientRent, shieldpool.ClassBug, shieldpool.ClassRaiseCompute:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,71 @@
+package txmgr
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// stepTimeout ends a hanging step, for instance when the database stopped responding. The
+// next process to claim the row repeats the step.
+const stepTimeout = 30 * time.Second
+
+// stepContext is the context of a step. After a shutdown began, the step has half a lease
+// to finish.
+func (m *Manager) stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	step, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
+	stop := context.AfterFunc(m.stopping, func() { time.AfterFunc(m.Timing.Lease/2, cancel) })
+	return step, func() { stop(); cancel() }
+}
+
+// start runs the first step of a job with its lease and capacity.
+func (m *Manager) start(ctx context.Context, l *Lane, j *Job) {
+	j.lane = l
+	w, duplicate := m.tracker.add(j)
+	m.steps.Go(func() {
+		ctx, cancel := m.stepContext(ctx)
+		defer cancel()
+		if duplicate { // release the lease: the job is then claimed under a new epoch
+			m.deferJob(ctx, w, ErrLeaseLost)
+			return
+		}
+		m.step(ctx, w)
+	})
+}
+
+// step advances a job under this process's lease. It drops the job at the end unless the job
+// landed or is to be tracked. A step that panics must not end the process and with it every
+// other job.
+func (m *Manager) step(ctx context.Context, w *entry) {
+	defer m.tracker.stepEnded(w)
+	defer func() {
+		if p := recover(); p != nil {
+			m.Observer.Attempt("panic")
+			m.deferJob(ctx, w, fmt.Errorf("step panicked: %v", redact(p)))
+		}
+	}()
+	next, err := w.j.lane.Handler.Advance(ctx, w.j)
+	switch {
+	case err != nil:
+		m.deferJob(ctx, w, err)
+	case next.Landing != nil:
+		m.tracker.record(w, *next.Landing)
+	case next.Track:
+		m.tracker.track(w)
+	default:
+		m.tracker.drop(w)
+	}
+}
+
+// redact returns the part of a panic value that contains nothing of a request: a runtime
+// error, or only the value's type.
+func redact(p any) any {
+	type runtimeError interface {
+		error
+		RuntimeError()
+	}
+	if err, ok := p.(runtimeError); ok {
+		return err
+	}
+	return fmt.Sprintf("%T", p)
+}
