@@ -3,7 +3,6 @@ package chain
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -23,37 +22,6 @@ const (
 	propagationSlots = 16
 	statusCacheSlots = 150
 )
-
-// contradictionLogInterval is the least time between two logged contradictions of an endpoint.
-const contradictionLogInterval = 10 * time.Minute
-
-// recordDispute records that two endpoints contradict each other.
-func (e *Endpoints) recordDispute(a, b *endpoint) {
-	e.recordContradiction(a, b)
-	e.recordContradiction(b, a)
-}
-
-// recordContradiction counts a contradiction of ep. by is the endpoint that contradicts it; nil
-// when ep reports a slot or a height that no other endpoint comes near.
-func (e *Endpoints) recordContradiction(ep, by *endpoint) {
-	now, name := e.now(), ""
-	if by != nil {
-		name = by.name
-	}
-	ep.mu.Lock()
-	log := ep.contradictedAt.IsZero() || now.Sub(ep.contradictedAt) > contradictionLogInterval
-	ep.contradictions++
-	ep.contradictedAt, ep.contradictedBy = now, name
-	ep.mu.Unlock()
-	e.observer.EndpointContradicted(ep.name)
-	switch {
-	case !log:
-	case by == nil:
-		e.log.Warn("rpc endpoint reports slots or heights that no other endpoint confirms; its answers are not used", "endpoint", ep.name)
-	default:
-		e.log.Warn("rpc endpoints contradict each other; their answers are not used", "endpoint", ep.name, "other", name)
-	}
-}
 
 // hasOther reports whether an endpoint other than by can be asked.
 func (e *Endpoints) hasOther(by int) bool {
@@ -221,32 +189,11 @@ func indices(n int) []int {
 	return out
 }
 
-// compareReports records which endpoints contradict the first.
-func (e *Endpoints) compareReports(reports []endpointReport) {
-	for _, w := range reports[1:] {
-		for i, first := range reports[0].statuses {
-			if first.Decisive() && contradicts(first, w.statuses[i], w.slot) {
-				e.recordDispute(reports[0].endpoint, w.endpoint)
-				break
-			}
-		}
-	}
-}
-
 // sameOutcome reports whether two statuses report the same success or the same failure.
 func sameOutcome(a, b *onchain.Status) bool { return sameError(a.Err, b.Err) }
 
 func sameError(a, b *shieldpool.TransactionError) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
-}
-
-// contradicts reports whether the second status, answered at slot at, contradicts the first.
-// Being behind, or keeping statuses for a shorter time, is no contradiction.
-func contradicts(first, second *onchain.Status, at uint64) bool {
-	if second == nil {
-		return at > first.Slot+propagationSlots && at < first.Slot+statusCacheSlots
-	}
-	return second.Confirmation.AtLeast(onchain.Confirmed) && (!sameOutcome(first, second) || first.Slot != second.Slot)
 }
 
 // unverifiedError returns the error for an answer that no second endpoint confirms.

@@ -2,14 +2,12 @@ package chain
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/onchain"
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // slotted is a value and the slot at which it was read.
@@ -95,25 +93,6 @@ func (e *Endpoints) lamports(ctx context.Context, method string, do func(context
 	return s.value, s.slot, err
 }
 
-// fewerMissing returns a function that returns the reading with fewer missing values, the first
-// one if they are equal.
-func fewerMissing[T any](missing func(T) bool) func(first, second slotted[[]T]) slotted[[]T] {
-	count := func(values []T) (n int) {
-		for _, v := range values {
-			if missing(v) {
-				n++
-			}
-		}
-		return n
-	}
-	return func(first, second slotted[[]T]) slotted[[]T] {
-		if count(second.value) < count(first.value) {
-			return second
-		}
-		return first
-	}
-}
-
 // PriorityFees reads the lowest priority fee that landed in each recent block among
 // transactions that write the accounts, in micro-lamports a compute unit.
 func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
@@ -183,67 +162,6 @@ func (e *Endpoints) Payment(ctx context.Context, signature solana.Signature, acc
 	})
 	q.unknown = isNil[onchain.Payment]
 	return ask(ctx, e, q)
-}
-
-// FindCreation finds the transaction that created the nullifier's account, and so spent the
-// note. It is at least confirmed. The caller knows that the account exists: nil means that
-// no endpoint's history goes back far enough.
-func (e *Endpoints) FindCreation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
-	if pool == nil || nullifier == ([32]byte{}) {
-		return nil, fmt.Errorf("finding the creation of a nullifier needs a pool and a nullifier that is not zero")
-	}
-	q := historyQuery("getTransaction", outbound.Read, func(ctx context.Context, source askedEndpoint) (*onchain.Creation, error) {
-		return source.FindCreation(ctx, pool, nullifier)
-	})
-	q.unknown = isNil[onchain.Creation]
-	first, by, err := askWithIndex(ctx, e, q)
-	if err != nil || first == nil || !e.hasOther(by) {
-		return first, err
-	}
-	address, _, err := pool.Nullifier(nullifier)
-	if err != nil {
-		return nil, fmt.Errorf("derive nullifier address: %w", err)
-	}
-	return corroborate(ctx, e, q, first, by, func(a, b *onchain.Creation) bool {
-		if a.Signature != b.Signature || a.Slot != b.Slot {
-			return false
-		}
-		if !b.Confirmation.AtLeast(a.Confirmation) {
-			a.Confirmation = b.Confirmation
-		}
-		return true
-	}, func(ep *endpoint) bool {
-		return e.accountPresence(ctx, ep, pool.Profile.ProgramID, address) == accountExists
-	})
-}
-
-// FindSwapEnd finds the transaction that ended the swap, whoever sent it, in the slots from
-// first to last. A narrow range has fewer transactions that strangers send to the address of
-// the swap's state. The result is at least confirmed. Nil means that the swap has not
-// ended, or that no endpoint's history goes back far enough.
-func (e *Endpoints) FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
-	if swap == nil || swap.Nullifier == ([32]byte{}) {
-		return nil, fmt.Errorf("finding the end of a swap needs a swap whose nullifier is not zero")
-	}
-	q := historyQuery("getTransaction", outbound.Read, func(ctx context.Context, source askedEndpoint) (*onchain.SwapEnd, error) {
-		return source.FindSwapEnd(ctx, swap, first, last)
-	})
-	q.unknown = isNil[onchain.SwapEnd]
-	end, by, err := askWithIndex(ctx, e, q)
-	if err != nil || end == nil || !e.hasOther(by) {
-		return end, err
-	}
-	return corroborate(ctx, e, q, end, by, func(a, b *onchain.SwapEnd) bool {
-		if a.Signature != b.Signature || a.How != b.How || a.Slot != b.Slot {
-			return false
-		}
-		if !b.Confirmation.AtLeast(a.Confirmation) {
-			a.Confirmation = b.Confirmation
-		}
-		return true
-	}, func(ep *endpoint) bool {
-		return e.accountPresence(ctx, ep, swap.Pool.Profile.ProgramID, swap.State) == accountMissing
-	})
 }
 
 func isNil[T any](v *T) bool { return v == nil }

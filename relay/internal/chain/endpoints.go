@@ -320,20 +320,6 @@ func (e *Endpoints) configuredWith(role Role) (out []*endpoint) {
 	return out
 }
 
-func (e *Endpoints) breakerChanged(ep *endpoint, from, to outbound.State) {
-	switch {
-	case to == outbound.Open && from == outbound.Closed:
-		ep.mu.Lock()
-		class := ep.lastError
-		ep.mu.Unlock()
-		e.log.Warn("rpc endpoint breaker opened", "endpoint", ep.name, "last_error", class)
-	case to == outbound.Closed:
-		e.log.Info("rpc endpoint breaker closed", "endpoint", ep.name)
-	}
-	e.observer.BreakerChanged(ep.name, to)
-	e.breakerChange.raise()
-}
-
 // Corroborated reports whether two endpoints, or the only one configured, confirm that the
 // chain has reached a slot.
 func (e *Endpoints) Corroborated(slot uint64) bool { return e.slots.Corroborated(slot, e.now()) }

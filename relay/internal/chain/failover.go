@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -19,10 +18,6 @@ const (
 	// minCalls is the number of calls that suffices when there are several endpoints.
 	rounds   = 3
 	minCalls = 3
-	// breakerWait is how long a read waits for a breaker to close when all are open.
-	breakerWait = time.Second
-	// A call of this length whose caller ran out of time shows that the endpoint hangs.
-	hangAfter = time.Second
 	// retryDelay, doubled up to retryMaxDelay, is the pause between rounds of endpoints.
 	retryDelay    = 100 * time.Millisecond
 	retryMaxDelay = time.Second
@@ -114,39 +109,6 @@ func askWithIndex[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by
 	return v, by, err
 }
 
-// secondOpinion defines which answers may come from a node that has lost its data, and how such
-// an answer is combined with a second endpoint's.
-type secondOpinion[T any] struct {
-	doubtful func(T) bool
-	// again asks the second endpoint.
-	again   func(context.Context, askedEndpoint) (T, error)
-	combine func(first, second T) T
-}
-
-// askAgain is ask, but asks a second endpoint too when the answer is doubtful. When that one
-// fails or is slow, the first answer stands.
-func askAgain[T any](ctx context.Context, e *Endpoints, q query[T], d secondOpinion[T]) (T, error) {
-	first, by, err := askWithIndex(ctx, e, q)
-	if err != nil || !d.doubtful(first) {
-		return first, err
-	}
-	q.do = d.again
-	for _, ep := range e.candidates(q.roles, q.method, q.urgency) {
-		if ep.index == by {
-			continue
-		}
-		permit, ok := ep.breaker.Try()
-		if !ok {
-			continue
-		}
-		// With 2 endpoints left, the second call gets only a short time.
-		if second, err := attempt(ctx, e, ep, permit, q, 2); err == nil {
-			return d.combine(first, second), nil
-		}
-	}
-	return first, nil
-}
-
 // backoff returns the wait after a round in which every endpoint failed.
 func backoff(round int, random float64) time.Duration {
 	d := min(retryDelay<<(round-1), retryMaxDelay)
@@ -186,28 +148,6 @@ func (e *Endpoints) candidates(roles []Role, method string, urgency outbound.Urg
 	return out
 }
 
-// awaitBreaker waits until one of the candidates may be tried. It returns false when none
-// may be tried before the deadline.
-func (e *Endpoints) awaitBreaker(ctx context.Context, candidates []*endpoint, deadline time.Time) bool {
-	changed := e.breakerChange.next()
-	left := deadline.Sub(e.now())
-	if left <= 0 {
-		return false
-	}
-	for _, ep := range candidates {
-		left = min(left, ep.breaker.Next())
-	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-changed:
-	case <-timer.C:
-	}
-	return true
-}
-
 // attempt asks one endpoint, and updates its health from the answer. remaining counts the
 // endpoints that could be asked, this one included.
 func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit outbound.Permit, q query[T], remaining int) (T, error) {
@@ -227,24 +167,6 @@ func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit outb
 	}
 	e.recordResult(ep, permit, q.method, took, best, err)
 	return v, err
-}
-
-// checkSlot records the slot of an answer, and refuses the answer when the chain cannot have
-// reached that slot.
-func (e *Endpoints) checkSlot(ep *endpoint, method string, slot, best uint64, unconfirmed bool) error {
-	now := e.now()
-	if unconfirmed {
-		if e.slots.Possible(slot, now) {
-			return nil
-		}
-	} else if e.slots.Observe(ep.index, slot, best, now) {
-		return nil
-	}
-	e.recordContradiction(ep, nil)
-	return &onchain.Unavailable{
-		Method: method, Endpoint: ep.name, Kind: onchain.KindContradiction,
-		Detail: fmt.Sprintf("its answer is of slot %d, and no other endpoint comes near: the chain is at %d", slot, e.slots.Best(now)),
-	}
 }
 
 // limit bounds a call that other endpoints could answer too: to its share of the caller's time
@@ -271,51 +193,6 @@ func (ep *endpoint) withEndpoint(err error) error {
 		r.Endpoint = ep.name
 	}
 	return err
-}
-
-// recordResult updates the endpoint's health from a call's outcome, and releases the permit.
-func (e *Endpoints) recordResult(ep *endpoint, permit outbound.Permit, method string, took time.Duration, best uint64, err error) {
-	now := e.now()
-	outcome, kind, pause := outbound.Good, "", time.Duration(0)
-	var u *onchain.Unavailable
-	switch {
-	case errors.As(err, &u):
-		outcome, kind, pause = breakerOutcome(u, took), u.Kind, u.RetryAfter
-		if u.Kind == onchain.KindNodeBehind && u.Slot > 0 {
-			e.slots.Behind(ep.index, u.Slot, best, now)
-		}
-	case rpc.ClassOf(err) == "refused":
-		outcome = outbound.Reachable
-	}
-	if outcome != outbound.NoOutcome {
-		ep.meter.Observe(method, took, outcome == outbound.Bad || kind == onchain.KindNodeBehind || kind == onchain.KindContradiction, now)
-	}
-	if kind != "" && outcome != outbound.NoOutcome {
-		ep.mu.Lock()
-		ep.lastError, ep.errorAt = kind, now
-		ep.mu.Unlock()
-	}
-	permit.Done(outcome)
-	if pause > 0 {
-		ep.breaker.Pause(pause, maxPause)
-	}
-}
-
-// breakerOutcome classifies a failed call for the endpoint's breaker.
-func breakerOutcome(u *onchain.Unavailable, took time.Duration) outbound.Outcome {
-	switch u.Kind {
-	case onchain.KindCancelled:
-		if errors.Is(u.Err, context.DeadlineExceeded) && took >= hangAfter {
-			return outbound.Bad
-		}
-		return outbound.NoOutcome
-	case onchain.KindBudget:
-		return outbound.NoOutcome
-	case onchain.KindNodeBehind, onchain.KindNotYet, onchain.KindContradiction:
-		return outbound.Reachable
-	default:
-		return outbound.Bad
-	}
 }
 
 // answers collects the failures of one round.

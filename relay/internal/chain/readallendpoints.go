@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -69,39 +67,8 @@ func (e *Endpoints) AccountAtAll(ctx context.Context, key solana.PublicKey) (all
 	return all
 }
 
-// errOneAnswer reports that only one endpoint answered when all were asked about a nullifier.
-var errOneAnswer = errors.New("one endpoint reports that a note is spent, and no other endpoint answered")
-
 // errNoAnswer reports that no endpoint returned the tree account when all were asked.
 var errNoAnswer = errors.New("no endpoint returned the tree account when all were asked")
-
-// TreeWith returns the tree account that has the root in its history: the one that Tree
-// returns, or else any endpoint's. When all lack the root, it returns one that was read
-// after the call: the agreed tree, whose slot does not rest on one endpoint, or else the
-// newest.
-func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
-	s, err := p.Tree(ctx, maxAge)
-	if err != nil || !s.Checked || s.Tree.LeavesUntilEviction(root) >= 0 {
-		return s, err
-	}
-	if p.allEndpoints == nil {
-		return p.Tree(ctx, 0)
-	}
-	r, err := p.readAll(ctx)
-	if err != nil {
-		return onchain.Snapshot{}, err
-	}
-	// An endpoint may be wrong about the slot and right about the root.
-	for _, other := range slices.Concat(r.all, r.wrongSlot) {
-		if other.Checked && other.Tree.LeavesUntilEviction(root) >= 0 {
-			return other, nil
-		}
-	}
-	if r.err == nil && r.agreedErr == nil && r.agreed.At.Equal(r.at) && !r.agreed.Doubtful && !r.agreed.Behind {
-		return r.agreed, nil
-	}
-	return r.snapshot, r.err
-}
 
 // readAll reads the tree at every endpoint after the call. Waiting callers share one read.
 func (p *PoolReader) readAll(ctx context.Context) (reading, error) {
@@ -117,31 +84,6 @@ func (p *PoolReader) readAll(ctx context.Context) (reading, error) {
 			}
 		}
 	}
-}
-
-// Spent reports whether all answering endpoints agree that a nullifier is spent, after
-// one endpoint reported it: its account exists, and the program owns it. An endpoint
-// that is behind disagrees, and so does one that has lost the account. It fails with
-// chain_unavailable when only one of several endpoints answers, which may be the one that
-// reported it.
-func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error) {
-	if p.allEndpoints == nil {
-		return true, nil
-	}
-	key, _, err := p.pool.Nullifier(nullifier)
-	if err != nil {
-		return false, fmt.Errorf("derive nullifier address: %w", err)
-	}
-	reported := p.allEndpoints(ctx, key)
-	for _, t := range reported {
-		if t.Account == nil || !t.Account.Owner.Equals(p.pool.Profile.ProgramID) {
-			return false, nil
-		}
-	}
-	if len(reported) < 2 {
-		return false, unavailable(errOneAnswer)
-	}
-	return true, nil
 }
 
 // readOthers starts a read of the tree at every endpoint if the last one is old.

@@ -1,9 +1,12 @@
 package chain
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 const (
@@ -310,4 +313,22 @@ func (f *slotAgreement) Slot(i int) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.all[i].lastPossible
+}
+
+// checkSlot records the slot of an answer, and refuses the answer when the chain cannot have
+// reached that slot.
+func (e *Endpoints) checkSlot(ep *endpoint, method string, slot, best uint64, unconfirmed bool) error {
+	now := e.now()
+	if unconfirmed {
+		if e.slots.Possible(slot, now) {
+			return nil
+		}
+	} else if e.slots.Observe(ep.index, slot, best, now) {
+		return nil
+	}
+	e.recordContradiction(ep, nil)
+	return &onchain.Unavailable{
+		Method: method, Endpoint: ep.name, Kind: onchain.KindContradiction,
+		Detail: fmt.Sprintf("its answer is of slot %d, and no other endpoint comes near: the chain is at %d", slot, e.slots.Best(now)),
+	}
 }

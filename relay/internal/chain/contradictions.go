@@ -1,0 +1,86 @@
+package chain
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/onchain"
+)
+
+// contradictionLogInterval is the least time between two logged contradictions of an endpoint.
+const contradictionLogInterval = 10 * time.Minute
+
+// recordDispute records that two endpoints contradict each other.
+func (e *Endpoints) recordDispute(a, b *endpoint) {
+	e.recordContradiction(a, b)
+	e.recordContradiction(b, a)
+}
+
+// recordContradiction counts a contradiction of ep. by is the endpoint that contradicts it; nil
+// when ep reports a slot or a height that no other endpoint comes near.
+func (e *Endpoints) recordContradiction(ep, by *endpoint) {
+	now, name := e.now(), ""
+	if by != nil {
+		name = by.name
+	}
+	ep.mu.Lock()
+	log := ep.contradictedAt.IsZero() || now.Sub(ep.contradictedAt) > contradictionLogInterval
+	ep.contradictions++
+	ep.contradictedAt, ep.contradictedBy = now, name
+	ep.mu.Unlock()
+	e.observer.EndpointContradicted(ep.name)
+	switch {
+	case !log:
+	case by == nil:
+		e.log.Warn("rpc endpoint reports slots or heights that no other endpoint confirms; its answers are not used", "endpoint", ep.name)
+	default:
+		e.log.Warn("rpc endpoints contradict each other; their answers are not used", "endpoint", ep.name, "other", name)
+	}
+}
+
+// compareReports records which endpoints contradict the first.
+func (e *Endpoints) compareReports(reports []endpointReport) {
+	for _, w := range reports[1:] {
+		for i, first := range reports[0].statuses {
+			if first.Decisive() && contradicts(first, w.statuses[i], w.slot) {
+				e.recordDispute(reports[0].endpoint, w.endpoint)
+				break
+			}
+		}
+	}
+}
+
+// contradicts reports whether the second status, answered at slot at, contradicts the first.
+// Being behind, or keeping statuses for a shorter time, is no contradiction.
+func contradicts(first, second *onchain.Status, at uint64) bool {
+	if second == nil {
+		return at > first.Slot+propagationSlots && at < first.Slot+statusCacheSlots
+	}
+	return second.Confirmation.AtLeast(onchain.Confirmed) && (!sameOutcome(first, second) || first.Slot != second.Slot)
+}
+
+// contradiction is the error for a block height that is impossible.
+func contradiction(method, format string, args ...any) error {
+	return &onchain.Unavailable{Method: method, Kind: onchain.KindContradiction, Detail: fmt.Sprintf(format, args...)}
+}
+
+// countRefused counts a height that is not used, unless countDispute has counted it.
+func (e *Endpoints) countRefused(i, against int) {
+	if against < 0 {
+		e.recordContradiction(e.all[i], nil)
+	}
+}
+
+// countDispute records that two endpoints contradict each other, and that it is unknown which
+// one is wrong; against is -1 for none.
+func (e *Endpoints) countDispute(i, against int) {
+	if against < 0 {
+		return
+	}
+	for _, ep := range []*endpoint{e.all[i], e.all[against]} {
+		ep.mu.Lock()
+		ep.lastError, ep.errorAt = onchain.KindContradiction, e.now()
+		ep.mu.Unlock()
+	}
+	e.recordDispute(e.all[i], e.all[against])
+}

@@ -1,0 +1,98 @@
+package chain
+
+import (
+	"context"
+	"slices"
+
+	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
+)
+
+// verifiedLastValid returns the last block height at which a transaction with the blockhash can
+// land. It refuses a height that the chain cannot have.
+func (e *Endpoints) verifiedLastValid(ctx context.Context, source askedEndpoint, h onchain.Blockhash) (uint64, error) {
+	if h.LastValidBlockHeight < blockhashLifetime || h.LastValidBlockHeight-blockhashLifetime > h.Slot {
+		return 0, contradiction(methodBlockhash, "its blockhash of slot %d is valid up to height %d: expected at most %d, as no block is higher than its slot",
+			h.Slot, h.LastValidBlockHeight, h.Slot+blockhashLifetime)
+	}
+	b := block{h.Slot, h.LastValidBlockHeight - blockhashLifetime}
+	if err := e.checkBlockhashHeight(source.index, h, b); err != nil {
+		return 0, err
+	}
+	switch due, noAgreement := e.heights.due(e.now()); {
+	case due && noAgreement:
+		if err := e.askHeights(ctx, source); err != nil {
+			return 0, err
+		}
+		if err := e.checkBlockhashHeight(source.index, h, b); err != nil { // now also against the others' heights
+			return 0, err
+		}
+	case due:
+		e.backgroundWork.run(func() { _ = e.askHeights(e.background, source) }) // the next blockhash is checked against it
+	}
+	if a, ok := e.heights.agreedOn(); ok {
+		// The blockhash may be newer than the endpoint reports, but not newer than the chain.
+		_, most := a.heightsAt(max(b.slot, source.best, e.slots.Highest(e.now())))
+		return max(most+blockhashLifetime, h.LastValidBlockHeight), nil
+	}
+	if len(e.withRole(RoleRead)) > 1 {
+		return max(h.Slot, e.slots.Highest(e.now())) + blockhashLifetime, nil
+	}
+	return h.LastValidBlockHeight, nil
+}
+
+// checkBlockhashHeight checks a blockhash against the known heights of the chain.
+func (e *Endpoints) checkBlockhashHeight(i int, h onchain.Blockhash, b block) error {
+	above, below, against := e.heights.observe(i, byBlockhash, b, e.now())
+	e.countDispute(i, against)
+	switch {
+	case above > 0:
+		e.countRefused(i, against)
+		return contradiction(methodBlockhash, "its blockhash is valid up to height %d, %d above what the chain can have reached", h.LastValidBlockHeight, above+e.heights.slack)
+	case below > 0:
+		return outdatedBlockhash(h, "its blockhash is valid up to height %d, %d below what the chain has reached", h.LastValidBlockHeight, below+e.heights.slack)
+	}
+	return nil
+}
+
+// askHeights asks other endpoints for a block's height until one agrees with the known
+// heights. When none does, or no other endpoint exists, it asks the endpoint that returned
+// the blockhash: its newest block must be consistent with that blockhash.
+func (e *Endpoints) askHeights(ctx context.Context, source askedEndpoint) error {
+	others := slices.DeleteFunc(e.candidates([]Role{RoleRead}, "getEpochInfo", outbound.Read), func(ep *endpoint) bool { return ep.index == source.index })
+	for _, ep := range others {
+		permit, ok := ep.breaker.Try()
+		if !ok {
+			continue
+		}
+		// The call itself records the height. A failed call adds nothing.
+		_, _ = attempt(ctx, e, ep, permit, query[block]{method: "getEpochInfo", urgency: outbound.Read, do: e.newestBlock}, 2)
+		if _, agreed := e.heights.agreedOn(); agreed {
+			return nil
+		}
+	}
+	if _, err := e.newestBlock(ctx, source); onchain.KindOf(err) == onchain.KindContradiction {
+		return err
+	}
+	return nil
+}
+
+// newestBlock reads an endpoint's newest confirmed block and checks it against the known heights.
+func (e *Endpoints) newestBlock(ctx context.Context, source askedEndpoint) (block, error) {
+	b, err := tip(ctx, source, onchain.Confirmed)
+	if err != nil {
+		return b, err
+	}
+	return b, e.checkBlock(source.index, b)
+}
+
+// checkBlock refuses a block whose height the chain cannot have.
+func (e *Endpoints) checkBlock(i int, b block) error {
+	above, below, against := e.heights.observe(i, byEpochInfo, b, e.now())
+	e.countDispute(i, against)
+	if above == 0 && below == 0 {
+		return nil
+	}
+	e.countRefused(i, against)
+	return contradiction("getEpochInfo", "its block of slot %d has height %d, %d above what the chain can have reached and %d below what it has reached", b.slot, b.height, above, below)
+}

@@ -1,0 +1,35 @@
+package chain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// errOneAnswer reports that only one endpoint answered when all were asked about a nullifier.
+var errOneAnswer = errors.New("one endpoint reports that a note is spent, and no other endpoint answered")
+
+// Spent reports whether all answering endpoints agree that a nullifier is spent, after
+// one endpoint reported it: its account exists, and the program owns it. An endpoint
+// that is behind disagrees, and so does one that has lost the account. It fails with
+// chain_unavailable when only one of several endpoints answers, which may be the one that
+// reported it.
+func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error) {
+	if p.allEndpoints == nil {
+		return true, nil
+	}
+	key, _, err := p.pool.Nullifier(nullifier)
+	if err != nil {
+		return false, fmt.Errorf("derive nullifier address: %w", err)
+	}
+	reported := p.allEndpoints(ctx, key)
+	for _, t := range reported {
+		if t.Account == nil || !t.Account.Owner.Equals(p.pool.Profile.ProgramID) {
+			return false, nil
+		}
+	}
+	if len(reported) < 2 {
+		return false, unavailable(errOneAnswer)
+	}
+	return true, nil
+}
