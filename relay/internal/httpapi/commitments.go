@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/openapi"
@@ -124,21 +123,6 @@ func (a *api) firstChunk(ctx context.Context, from uint64, limit int) (*list, er
 	l.tag = fmt.Sprintf(`"%d-%d-%d-%s"`, pos.Generation, l.from, l.to-l.from, hex.EncodeToString(last[0].Commitment[:tagBytes]))
 	l.text, l.next, err = a.chunks.read(ctx, pos, l.from, l.to)
 	return l, err
-}
-
-// matches reports whether an If-None-Match names the tag. Comparison is weak (RFC
-// 9110 §13.1.2), and * matches any tag.
-func matches(header, tag string) bool {
-	const longest = 256
-	if len(header) > longest {
-		return false
-	}
-	for _, candidate := range strings.Split(header, ",") {
-		if candidate = strings.TrimSpace(candidate); candidate == "*" || strings.TrimPrefix(candidate, "W/") == tag {
-			return true
-		}
-	}
-	return false
 }
 
 func page(params openapi.ListCommitmentsParams) (from uint64, limit int, err error) {

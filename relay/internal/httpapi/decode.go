@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strings"
 
@@ -32,32 +31,6 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, refusal.New(refusal.InvalidRequest, "the body broke off after %d bytes: send the whole of it", len(raw))
 	}
 	return raw, nil
-}
-
-// checkMediaType accepts JSON in UTF-8, and a body without a media type, because
-// simple clients send none.
-func checkMediaType(h http.Header) error {
-	const longest = 256
-	for _, name := range []string{"Content-Type", "Content-Encoding"} {
-		if n := len(h.Get(name)); n > longest {
-			return refusal.New(refusal.UnsupportedMediaType, "%s has %d characters: expected application/json, uncompressed", name, n)
-		}
-	}
-	if encoding := h.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return refusal.New(refusal.UnsupportedMediaType, "the body has a Content-Encoding: expected none; send it uncompressed")
-	}
-	value := h.Get("Content-Type")
-	if value == "" {
-		return nil
-	}
-	media, params, err := mime.ParseMediaType(value)
-	if err != nil || media != "application/json" {
-		return refusal.New(refusal.UnsupportedMediaType, "the body's Content-Type is not application/json")
-	}
-	if charset, ok := params["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
-		return refusal.New(refusal.UnsupportedMediaType, "the body has another charset: expected utf-8")
-	}
-	return nil
 }
 
 // decodeSubmission reads the body of POST /transact and POST /withdraw.
@@ -176,21 +149,6 @@ func kindOf(raw []byte) string {
 	default:
 		return "number"
 	}
-}
-
-// isRetiredWithdrawal recognises the former body of POST /withdraw: it has outputs, policy or nf,
-// and either no proof_bytes or an object as public_inputs.
-func (o object) isRetiredWithdrawal() bool {
-	inputs, given := o["public_inputs"]
-	if _, proof := o["proof_bytes"]; proof && (!given || kindOf(inputs) != "object") {
-		return false
-	}
-	for _, name := range []string{"outputs", "policy", "nf"} {
-		if _, ok := o[name]; ok {
-			return true
-		}
-	}
-	return false
 }
 
 func (o object) text(f field) (string, error) {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -50,4 +51,15 @@ func (a *api) parsePrefer(header *string) preference {
 	}
 	p.applied = strings.Join(applied, ", ")
 	return p
+}
+
+// joinPrefer joins several Prefer headers into one, which means the same (RFC 7240
+// §2): the generated server would refuse several.
+func joinPrefer(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if lines := r.Header.Values("Prefer"); len(lines) > 1 {
+			r.Header.Set("Prefer", strings.Join(lines, ", "))
+		}
+		next.ServeHTTP(w, r)
+	})
 }

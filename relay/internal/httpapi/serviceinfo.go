@@ -4,7 +4,6 @@ import (
 	"encoding/hex"
 	"net/http"
 
-	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -65,13 +64,4 @@ func swapsInfo(i Info) openapi.SwapsInfo {
 // GetServiceInfo describes this relay.
 func (a *api) GetServiceInfo(w http.ResponseWriter, r *http.Request) {
 	a.answer(w, r, http.StatusOK, a.info)
-}
-
-// GetComplianceKey returns the key that viewing keys are sealed to.
-func (a *api) GetComplianceKey(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, http.StatusOK, openapi.ComplianceKey{
-		Algorithm: openapi.ComplianceKeyAlgorithmX25519SealedBox,
-		PublicKey: hex.EncodeToString(a.Info.ComplianceKey[:]),
-		KeyID:     viewingkey.KeyID(a.Info.ComplianceKey),
-	})
 }

@@ -2,18 +2,11 @@ package httpapi
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/openapi"
-	"github.com/relaypool/relaypool/relay/refusal"
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // Transact relays a submission and waits for its outcome as the client prefers.
@@ -55,52 +48,6 @@ func (a *api) Withdraw(w http.ResponseWriter, r *http.Request, params openapi.Wi
 	})
 }
 
-// GetStatus returns the state of a submission. A swap's second leg is part of the
-// first leg's answer: its own row is not public.
-func (a *api) GetStatus(w http.ResponseWriter, r *http.Request, id uuid.UUID) {
-	ctx, cancel := a.call(r.Context())
-	defer cancel()
-	s, err := a.Submissions.Get(ctx, id)
-	if err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	if s.Kind == submission.KindSwapExecution {
-		a.refuse(w, r, refusal.New(refusal.NotFound, "no submission has this id: follow a swap by the request_id in the answer of POST /transact_swap"))
-		return
-	}
-	data, err := submissionStatus(s)
-	if err == nil && s.Kind == shieldpool.KindSwap {
-		err = a.addSwap(&data, s)
-	}
-	if err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	a.answer(w, r, http.StatusOK, openapi.StatusAnswer{Success: true, Data: data})
-}
-
-// GetBacklog counts the whole fleet's work.
-func (a *api) GetBacklog(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := a.call(r.Context())
-	defer cancel()
-	b, err := a.Submissions.Backlog(ctx)
-	if err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	held := b.Held
-	if held == nil {
-		held = map[string]int64{} // null is not an object
-	}
-	a.answer(w, r, http.StatusOK, openapi.Backlog{
-		DueCount: b.Due, OldestDueAgeSeconds: int64(b.OldestDue / time.Second), Held: held,
-		PendingCount: b.Pending, ProcessingCount: b.Processing,
-		OldestAgeSeconds: int64(b.OldestAge / time.Second),
-		QueuedJobs:       append([]int64{}, b.QueuedJobs...),
-	})
-}
-
 // submit decodes the body and submits it.
 func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte) (submission.Request, error), idempotencyKey *string, withdrawalOnly bool) (*submission.Submission, error) {
 	raw, err := readBody(w, r)
@@ -123,18 +70,6 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte)
 	return a.Admission.Submit(ctx, req)
 }
 
-func checkIdempotencyKey(key string) error {
-	const longest = 255
-	valid := key != "" && len(key) <= longest
-	for i := 0; valid && i < len(key); i++ {
-		valid = key[i] > ' ' && key[i] <= '~'
-	}
-	if !valid {
-		return refusal.New(refusal.InvalidRequest, "Idempotency-Key has %d bytes: expected 1 to %d printable ASCII characters without spaces, such as a UUID", len(key), longest)
-	}
-	return nil
-}
-
 func (a *api) answerSubmission(w http.ResponseWriter, r *http.Request, s *submission.Submission) {
 	status := http.StatusAccepted
 	switch s.State {
@@ -155,8 +90,6 @@ func (a *api) answerSubmission(w http.ResponseWriter, r *http.Request, s *submis
 	a.answer(w, r, status, openapi.SubmissionAnswer{Success: true, RequestID: idOf(s), Signature: result.Signature, Data: result})
 }
 
-func statusPath(id uuid.UUID) string { return "/status/" + id.String() }
-
 // failure is the refusal in the answer for a failed submission.
 func failure(s *submission.Submission) error {
 	if s.Failure == nil {
@@ -167,38 +100,6 @@ func failure(s *submission.Submission) error {
 		f = f.With("rolled_back", true)
 	}
 	return f
-}
-
-func submissionStatus(s *submission.Submission) (openapi.SubmissionStatus, error) {
-	var data openapi.SubmissionStatus
-	if s.State == submission.Failed {
-		if s.Failure == nil {
-			return data, errors.New("a failed submission has no reason")
-		}
-		// The failure's fields have the same names as the answer's fields. Fields that
-		// are set below overwrite them.
-		fields, err := json.Marshal(s.Failure.Fields)
-		if err != nil {
-			return data, fmt.Errorf("encode the fields of a failure: %w", err)
-		}
-		if err := json.Unmarshal(fields, &data); err != nil {
-			return data, fmt.Errorf("decode the fields of a failure: %w", err)
-		}
-		message, code := s.Failure.Message, string(s.Failure.Code)
-		data.Error, data.ErrorCode = &message, &code
-	}
-	data.RequestID, data.Status = s.ID, openapi.JobStatus(s.State)
-	data.TxID = signatureOf(s)
-	data.SolanaSignature = data.TxID
-	data.Slot, data.LeafIndices, data.Root = slotOf(s), leafIndices(s), rootOf(s)
-	data.Finalized, data.RolledBack = s.Finalized, s.RolledBack
-	data.CreatedAt = s.CreatedAt.UTC()
-	data.CompletedAt = nil
-	if s.CompletedAt != nil && s.Done() {
-		at := s.CompletedAt.UTC()
-		data.CompletedAt = &at
-	}
-	return data, nil
 }
 
 // Signature, slot, leaf indices and root are shown only for a completed submission:
