@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -30,27 +29,6 @@ func (h *Handler) programRefusal(txErr *shieldpool.TransactionError) *refusal.Re
 	}
 	return refusal.New(refusal.ProgramError, "the pool's program refuses the transaction for good with error 0x%x %s: see the program's documentation for this code; sending it again does not help", txErr.Custom, name).
 		With("program_code", fmt.Sprintf("0x%x", txErr.Custom)).With("program_error", name).Because(txErr)
-}
-
-// refusesProof reports whether the program's refusal concerns the proof itself.
-func refusesProof(txErr *shieldpool.TransactionError) bool {
-	return txErr.Custom == shieldpool.CodeProofInvalid || txErr.Custom == shieldpool.CodeProofVerificationFailed
-}
-
-// TryCall simulates a submission's call. why is the refusal for a permanent failure; nil when
-// the call would land. badProof reports that the program refuses the proof itself. An error
-// means that nothing is decided, because the chain does not answer or the failure is
-// temporary.
-func (h *Handler) TryCall(ctx context.Context, s *Submission) (why *refusal.Refusal, badProof bool, err error) {
-	failure, err := h.Manager.SimulateDraft(ctx, h.draft(s), 0)
-	if err != nil || failure == nil {
-		return nil, false, err
-	}
-	if c := failure.Class; c == shieldpool.ClassSpent || c == shieldpool.ClassStaleProof || !txmgr.IsPermanent(c) {
-		return nil, false, failure.Err
-	}
-	p := &progress{facts: facts{class: failure.Class}, failure: failure.Err}
-	return h.classRefusal(ctx, s, p), refusesProof(failure.Err), nil
 }
 
 // StaleRoot returns the refusal for a stale root. Clients search its message for the word

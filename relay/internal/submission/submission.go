@@ -4,7 +4,6 @@
 package submission
 
 import (
-	"crypto/sha256"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -175,13 +174,6 @@ func FromJob(j *txmgr.Job) *Submission { return j.Row.(*Submission) }
 
 // Done reports whether a client has nothing left to wait for.
 func (s *Submission) Done() bool { return s.State == Completed || s.State == Failed }
-
-// ContentHash identifies the content of a submission: it is the sha256 of public inputs and
-// destination. It omits proof and encrypted notes, because another proof of the same inputs
-// spends the same notes in the same way.
-func ContentHash(c *shieldpool.Call) [32]byte {
-	return sha256.Sum256(append(c.Inputs.Bytes(), c.Destination.Bytes()...))
-}
 
 // Backlog is the work of all relays.
 type Backlog struct {

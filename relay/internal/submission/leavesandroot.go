@@ -1,0 +1,94 @@
+package submission
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// leavesTimeout is how long landed submissions wait for the index to read their block, and
+// for the tree's root, so that responses can contain both.
+const leavesTimeout = time.Second
+
+// finalityTreeAge is the greatest age of a tree whose root a submission gets at finality.
+const finalityTreeAge = time.Minute
+
+// addLeavesAndRoot adds leaf indices and root, which are only a convenience for clients: an
+// index or a chain that does not answer must not delay the outcome.
+func (h *Handler) addLeavesAndRoot(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
+	ctx, cancel := context.WithTimeout(ctx, leavesTimeout)
+	defer cancel()
+	var wanted [][32]byte
+	for _, l := range landed {
+		wanted = append(wanted, commitmentsOf(FromJob(l.Job))...)
+	}
+	if err := h.Leaves.Sync(ctx); err != nil {
+		h.Log.DebugContext(ctx, "submissions completed before the index had read their blocks", "error", err)
+	}
+	found, err := h.Leaves.Find(ctx, wanted)
+	if err != nil {
+		h.Log.DebugContext(ctx, "submissions completed without leaf indices", "error", err)
+	}
+	snap, err := h.State.Tree(ctx, h.Timing.Poll)
+	for i, l := range landed {
+		landings[i].LeafIndices = indicesOf(commitmentsOf(FromJob(l.Job)), found)
+		if err == nil {
+			landings[i].Root = &snap.Tree.Root
+		}
+		if l.Kind == shieldpool.KindSwap {
+			landings[i].Timeout = l.Slot + h.Pool.Profile.SwapTimeout
+		}
+	}
+}
+
+// commitmentsOf returns the leaves that a submission adds.
+func commitmentsOf(s *Submission) [][32]byte {
+	if s.Kind == KindSwapExecution {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.Call.Inputs.Commitments[:]), func(c [32]byte) bool { return c == [32]byte{} })
+}
+
+// indicesOf returns the indices of the commitments; nil while one is not found.
+func indicesOf(commitments [][32]byte, found map[[32]byte]uint64) []uint64 {
+	var out []uint64
+	for _, c := range commitments {
+		i, ok := found[c]
+		if !ok {
+			return nil
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// addAtFinality adds leaf indices and root for submissions that landed while the index or the chain
+// did not answer. The store does not replace a root that it already has.
+func (h *Handler) addAtFinality(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
+	var wanted [][32]byte
+	for _, l := range landed {
+		wanted = append(wanted, commitmentsOf(FromJob(l.Job))...)
+	}
+	if len(wanted) == 0 {
+		return
+	}
+	found, err := h.Leaves.Find(ctx, wanted)
+	if err != nil {
+		h.Log.DebugContext(ctx, "submissions finalized without leaf indices", "error", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, leavesTimeout)
+	defer cancel()
+	snap, treeErr := h.State.Tree(ctx, finalityTreeAge)
+	for i, l := range landed {
+		if l.Kind == KindSwapExecution {
+			continue
+		}
+		landings[i].LeafIndices = indicesOf(commitmentsOf(FromJob(l.Job)), found)
+		if treeErr == nil {
+			landings[i].Root = &snap.Tree.Root
+		}
+	}
+}
