@@ -3,6 +3,7 @@ package swap
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
@@ -37,4 +38,17 @@ func (s *Planner) ended(r *snapshot) Order {
 		phase, purpose = submission.PhaseRefunded, txmgr.PurposeRefund
 	}
 	return Order{Phase: phase, Timeout: r.timeout, Ended: &txmgr.Landing{Signature: r.ended.Signature, Slot: r.ended.Slot, Purpose: purpose}}
+}
+
+// findOwnEnd searches for the relay's own attempt, live or dead, that ended the swap.
+func (h *Handler) findOwnEnd(ctx context.Context, j *txmgr.Job, wait *txmgr.Deferral) (*txmgr.Landing, error) {
+	if wait.Reason != txmgr.HoldHistory {
+		return nil, nil //nolint:nilnil // nil: no own attempt ended the swap, as for FindLanding
+	}
+	// An earlier release created token accounts in separate attempts, which did not end the
+	// swap.
+	ends := slices.DeleteFunc(j.Attempts(), func(a txmgr.Attempt) bool {
+		return a.Purpose != txmgr.PurposeExecute && a.Purpose != txmgr.PurposeRefund
+	})
+	return h.manager.FindLanding(ctx, j, ends)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
@@ -94,17 +93,4 @@ func (h *Handler) order(ctx context.Context, j *txmgr.Job, minContextSlot uint64
 		s.Swap.Phase, s.Swap.TimeoutSlot = order.Phase, order.Timeout
 	}
 	return order, err
-}
-
-// findOwnEnd searches for the relay's own attempt, live or dead, that ended the swap.
-func (h *Handler) findOwnEnd(ctx context.Context, j *txmgr.Job, wait *txmgr.Deferral) (*txmgr.Landing, error) {
-	if wait.Reason != txmgr.HoldHistory {
-		return nil, nil //nolint:nilnil // nil: no own attempt ended the swap, as for FindLanding
-	}
-	// An earlier release created token accounts in separate attempts, which did not end the
-	// swap.
-	ends := slices.DeleteFunc(j.Attempts(), func(a txmgr.Attempt) bool {
-		return a.Purpose != txmgr.PurposeExecute && a.Purpose != txmgr.PurposeRefund
-	})
-	return h.manager.FindLanding(ctx, j, ends)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/big"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -13,26 +12,11 @@ import (
 )
 
 const (
-	// wholeBps is 100 percent, in hundredths of a percent.
-	wholeBps = 10_000
 	// quoteMaxAge is how old a quote may be when its transaction is signed, and quoteSlots
 	// how many slots the router may be behind the chain.
 	quoteMaxAge = 2 * time.Second
 	quoteSlots  = 150
 )
-
-// routeWidth limits a route to about that many accounts (0 for no limit), and if direct
-// is set to a single market.
-type routeWidth struct {
-	accounts int
-	direct   bool
-}
-
-// routeWidths are tried in this order: a route through fewer accounts has a worse price,
-// but a smaller transaction.
-func routeWidths() []routeWidth {
-	return []routeWidth{{}, {accounts: 40}, {accounts: 28}, {accounts: 20}, {accounts: 20, direct: true}}
-}
 
 // errTooLarge says that a route does not fit a transaction; a narrower one may.
 var errTooLarge = errors.New("the route does not fit a transaction")
@@ -55,14 +39,6 @@ func (s *Planner) quote(ctx context.Context, r *snapshot) error {
 		r.facts.quote = quoteMeets
 	}
 	return nil
-}
-
-// slippageFor returns the largest slippage, in hundredths of a percent, that leaves at
-// minimum minimum of the output out. It rounds down, in favour of the user.
-func slippageFor(out, minimum uint64) int {
-	room := new(big.Int).SetUint64(out - minimum)
-	room.Mul(room, big.NewInt(wholeBps)).Div(room, new(big.Int).SetUint64(out))
-	return int(room.Int64())
 }
 
 // ask asks the router for a quote, and for narrower routes while it answers that a route is
@@ -99,20 +75,6 @@ func checkQuote(q *Quote, lamports uint64) error {
 	default:
 		return nil
 	}
-}
-
-// retryNarrower moves the swap to the next narrower width, or defers the swap when there is
-// none.
-func (s *Planner) retryNarrower(r *snapshot) error {
-	if r.level+1 >= len(routeWidths()) {
-		// The next pass starts with the widest route again: routes change.
-		s.remember(r, func(k *swapNotes) { k.level = 0 })
-		return s.deferral(r, ReasonRouteTooLarge, nil)
-	}
-	r.level++
-	r.quote, r.facts.quote = nil, quoteUnread
-	s.remember(r, func(k *swapNotes) { k.level = r.level })
-	return nil
 }
 
 func (s *Planner) remember(r *snapshot, change func(*swapNotes)) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -75,48 +74,6 @@ func (s *Planner) readState(r *snapshot, a *onchain.Account) {
 // creation and timeout.
 func (s *Planner) isPossible(state *shieldpool.SwapState, slot uint64) bool {
 	return state.CreatedSlot < state.TimeoutSlot && state.CreatedSlot <= slot && state.TimeoutSlot-state.CreatedSlot <= s.pool.Profile.SwapTimeout
-}
-
-// notReachedFor is for how long, after the program refused a refund as too early, the
-// planner ignores a slot past the timeout that only one endpoint reports.
-const notReachedFor = 10 * time.Second
-
-// discountFalseSlot sets the snapshot's slot back to half the swap timeout before the
-// timeout slot, when only one endpoint reports a slot past the timeout and the program
-// has just refused a refund as too early. Otherwise an endpoint that is far ahead would
-// keep the swap from being executed.
-func (s *Planner) discountFalseSlot(r *snapshot) {
-	if r.slot < r.timeout || s.chain.Corroborated(r.slot) {
-		return
-	}
-	if refused := s.memory.get(r.submission.ID).refusedAsEarly; !refused.IsZero() && r.at.Sub(refused) < notReachedFor {
-		r.slot = r.timeout - min(r.timeout, s.pool.Profile.SwapTimeout/2)
-	}
-}
-
-// findWallet finds the wallet that owns the token account named in the terms: the
-// submission's recipient, or the owner of the existing account.
-func (s *Planner) findWallet(r *snapshot, recipient *onchain.Account) (solana.PublicKey, error) {
-	candidates := []solana.PublicKey{r.submission.Call.Recipient}
-	if recipient != nil && recipient.Owner.Equals(solana.TokenProgramID) {
-		if t, err := shieldpool.ParseTokenAccount(recipient.Data); err == nil {
-			candidates = append(candidates, t.Owner)
-		}
-	}
-	for _, wallet := range candidates {
-		if wallet.IsZero() {
-			continue
-		}
-		ata, err := shieldpool.AssociatedTokenAccount(wallet, r.terms.OutputMint)
-		if err != nil {
-			return wallet, err
-		}
-		if ata.Equals(r.terms.RecipientATA) {
-			r.wallet, r.walletKnown = wallet, true
-			return wallet, nil
-		}
-	}
-	return solana.PublicKey{}, nil
 }
 
 // tokenFact classifies the account at a token account's address. An account that only holds
