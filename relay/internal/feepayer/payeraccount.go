@@ -43,19 +43,6 @@ func (a *account) state(minimum uint64) State {
 	}
 }
 
-// canPay reports whether an attempt that costs lamports may use the payer now.
-func (a *account) canPay(now time.Time, lamports, minimum uint64) bool {
-	return a.known && a.free() >= max(lamports, minimum) && a.breaker.allows(now)
-}
-
-// preferredTo reports whether a is preferred to b as the payer.
-func (a *account) preferredTo(b *account) bool {
-	if a.inFlight != b.inFlight {
-		return a.inFlight < b.inFlight
-	}
-	return a.free() > b.free()
-}
-
 // outstanding returns what this process may have spent without the reading showing it:
 // reservations in flight, and those that ended since the reading.
 func (a *account) outstanding() uint64 { return a.reserved + a.unconfirmedSpend }

@@ -11,26 +11,11 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 	"golang.org/x/sync/singleflight"
-
-	"github.com/relaypool/relaypool/relay/internal/txmgr"
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // MaxKeys is the greatest number of payers: one call of getMultipleAccounts reads all their
 // balances, and accepts 100 accounts.
 const MaxKeys = 100
-
-const (
-	defaultInterval = 15 * time.Second
-	// emptyInterval is the time between two reads while some payer cannot be used, so that
-	// funding is noticed at once.
-	emptyInterval = 2 * time.Second
-	// minInterval is the least time between reads on demand: an empty wallet must not turn
-	// every request into a call to the chain.
-	minInterval = time.Second
-	// readTimeout ends a read that hangs, because all other reads wait for it.
-	readTimeout = 10 * time.Second
-)
 
 // BalanceReader reads the confirmed lamports of accounts, in the order of keys, and the
 // slot at which it read them all. An account that does not exist has 0 lamports.
@@ -120,45 +105,6 @@ func (p *Payers) Keys() []solana.PublicKey { return slices.Clone(p.keys) }
 // Owns reports whether the address is a payer's.
 func (p *Payers) Owns(key solana.PublicKey) bool { return p.byKey[key] != nil }
 
-// Pick chooses who pays for an attempt that costs at most lamports, fees and rent together.
-// It counts the attempt as in flight and reserves the cost until Release or Cancel. Among
-// the payers that can pay the cost and hold the minimum, it prefers those with the fewest
-// attempts in flight, because transactions that write the same account do not run in
-// parallel on the chain. Among these it takes the one that has most lamports.
-//
-// Before refusing, Pick reads the balances again, at most once a second. Refusals:
-// fee_payer_empty when none can pay, chain_unavailable when no balance has ever been read.
-//
-// With endsWork the transaction ends started work, and may also use the minimum, which is kept
-// for that.
-func (p *Payers) Pick(ctx context.Context, lamports uint64, endsWork bool) (txmgr.Payer, error) {
-	minimum := p.minBalance
-	if endsWork {
-		minimum = lamports + shieldpool.RentExempt
-	}
-	if a := p.reserve(lamports, minimum); a != nil {
-		return a.key, nil
-	}
-	err := p.refreshOnDemand(ctx)
-	if a := p.reserve(lamports, minimum); a != nil {
-		return a.key, nil
-	}
-	return nil, p.refuse(lamports, err)
-}
-
-// Ready checks that some payer could pay the amount now, with the same reads and refusals as
-// Pick. It reserves nothing.
-func (p *Payers) Ready(ctx context.Context, lamports uint64) error {
-	if p.canSpend(lamports) {
-		return nil
-	}
-	err := p.refreshOnDemand(ctx)
-	if p.canSpend(lamports) {
-		return nil
-	}
-	return p.refuse(lamports, err)
-}
-
 // Cancel ends a reservation of Pick for which nothing was signed, so that nothing can have
 // been spent. It ignores a key that is not a payer's.
 func (p *Payers) Cancel(key solana.PublicKey, lamports uint64) {
@@ -177,39 +123,6 @@ func (p *Payers) Release(key solana.PublicKey, lamports uint64) {
 	if a := p.byKey[key]; a != nil {
 		a.release(p.now(), lamports)
 	}
-}
-
-// MarkRefused records that the chain refused the key as a payer: it lacks lamports, or the
-// account does not exist. The payer is not used again until a new reading shows at least
-// the minimum, or until a probing attempt has worked.
-func (p *Payers) MarkRefused(key solana.PublicKey, err error) {
-	p.mu.Lock()
-	a := p.byKey[key]
-	if a == nil {
-		p.mu.Unlock()
-		return
-	}
-	opened, lamports := a.breaker.refused(p.now(), a.lamports), a.lamports
-	changed := p.overallTransition()
-	p.mu.Unlock()
-	if opened {
-		p.log.Warn("fee payer refused by the chain is not used", "payer", key, "lamports", lamports, "error", err)
-		p.readSoon()
-	}
-	p.logTransition(changed)
-}
-
-// MarkWorking records that the chain accepted the key as a payer.
-func (p *Payers) MarkWorking(key solana.PublicKey) {
-	p.mu.Lock()
-	a := p.byKey[key]
-	closed := a != nil && a.breaker.closeAfterSuccess()
-	changed := p.overallTransition()
-	p.mu.Unlock()
-	if closed {
-		p.log.Info("fee payer refused by the chain is used again", "payer", key)
-	}
-	p.logTransition(changed)
 }
 
 // State is whether a payer is used and, if not, why.
@@ -254,28 +167,4 @@ func (p *Payers) Balances() []Balance {
 		}
 	}
 	return out
-}
-
-// reserve reserves lamports with the preferred payer, or returns nil when none can pay.
-func (p *Payers) reserve(lamports, minimum uint64) *account {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var best *account
-	now := p.now()
-	for _, a := range p.accounts {
-		if a.canPay(now, lamports, minimum) && (best == nil || a.preferredTo(best)) {
-			best = a
-		}
-	}
-	if best != nil {
-		best.reserve(lamports)
-	}
-	return best
-}
-
-func (p *Payers) canSpend(lamports uint64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.now()
-	return slices.ContainsFunc(p.accounts, func(a *account) bool { return a.canPay(now, lamports, p.minBalance) })
 }

@@ -4,19 +4,19 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	"github.com/gagliardetto/solana-go"
-
-	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 const (
-	// retryEmpty is the Retry-After while no payer can pay: a person or a job has to fund one.
-	// retryChain is the Retry-After while no balance has been read.
-	retryEmpty = 30 * time.Second
-	retryChain = 5 * time.Second
+	defaultInterval = 15 * time.Second
+	// emptyInterval is the time between two reads while some payer cannot be used, so that
+	// funding is noticed at once.
+	emptyInterval = 2 * time.Second
+	// minInterval is the least time between reads on demand: an empty wallet must not turn
+	// every request into a call to the chain.
+	minInterval = time.Second
+	// readTimeout ends a read that hangs, because all other reads wait for it.
+	readTimeout = 10 * time.Second
 )
 
 // Run reads the balances at once and then every Interval, or every 2 s while a
@@ -147,15 +147,6 @@ func (p *Payers) readOnce(ctx context.Context, fromTwo bool) (unconfirmed bool, 
 	return unconfirmed, err
 }
 
-// change is that a payer is used from now on, or no longer.
-type change struct {
-	payer    solana.PublicKey
-	lamports uint64
-	empty    bool
-	// trusted means that the chain had refused the payer, and its breaker has closed.
-	trusted bool
-}
-
 // update applies one reading to all payers, under the lock. n is the reading without lamports,
 // which are in the order of the payers.
 func (p *Payers) update(lamports []uint64, n reading) (unconfirmed bool, changes []change) {
@@ -213,106 +204,4 @@ func (a *account) update(n reading, minimum uint64) (unconfirmed bool) {
 		a.breaker.closeIfFunded(n)
 	}
 	return false
-}
-
-func (p *Payers) logChange(c change) {
-	switch {
-	case c.empty:
-		p.log.Warn("fee payer fell below its minimum and is not used; fund it", "payer", c.payer, "lamports", c.lamports, "minimum", p.minBalance)
-	case c.trusted:
-		p.log.Info("fee payer refused by the chain is used again", "payer", c.payer, "lamports", c.lamports)
-	default:
-		p.log.Info("funded fee payer is used again", "payer", c.payer, "lamports", c.lamports, "minimum", p.minBalance)
-	}
-}
-
-// transition is a change of whether any payer can be used.
-type transition int
-
-const (
-	noTransition transition = iota
-	// noneUsable: the last usable payer can no longer be used.
-	noneUsable
-	// usableAgain: a payer can be used after none could.
-	usableAgain
-)
-
-// overallTransition returns the transition since its last call, under the lock; noTransition before
-// the first reading.
-func (p *Payers) overallTransition() transition {
-	known := false
-	for _, a := range p.accounts {
-		known = known || a.known
-		if a.usable(p.minBalance) {
-			if p.exhausted {
-				p.exhausted = false
-				return usableAgain
-			}
-			return noTransition
-		}
-	}
-	if known && !p.exhausted {
-		p.exhausted = true
-		return noneUsable
-	}
-	return noTransition
-}
-
-// logTransition logs a transition, and calls funded when a payer can be used again. It is
-// called without the lock.
-func (p *Payers) logTransition(t transition) {
-	switch t {
-	case noneUsable:
-		p.log.Error("no usable fee payer; new work is refused and started work waits until one is funded", "payers", len(p.keys), "minimum", p.minBalance)
-	case usableAgain:
-		p.log.Info("fee payer usable again; paying resumed")
-		if p.funded != nil {
-			p.funded()
-		}
-	case noTransition:
-	}
-}
-
-// refuse returns the refusal of work for which no payer can pay. cause is the error of the last
-// read, if any.
-func (p *Payers) refuse(lamports uint64, cause error) error {
-	balances := p.Balances()
-	known := false
-	for _, b := range balances {
-		known = known || b.State != StateUnknown
-	}
-	if !known {
-		return refusal.New(refusal.ChainUnavailable,
-			"the relay has not yet been able to read its fee payers' balances: send the same request again later").
-			Retry(retryChain).Because(cause)
-	}
-	return refusal.New(refusal.FeePayerEmpty,
-		"the relay's fee payers cannot pay for another transaction until its operator funds them: send the same request again later").
-		Retry(retryEmpty).Because(shortage{balances: balances, need: max(lamports, p.minBalance)})
-}
-
-// shortage lists for the operator why each payer cannot pay.
-type shortage struct {
-	balances []Balance
-	need     uint64
-}
-
-// Error names each payer's address, its balance and the age of that reading.
-func (s shortage) Error() string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "%d lamports are needed", s.need)
-	for _, b := range s.balances {
-		if b.State == StateUnknown {
-			fmt.Fprintf(&text, "; %s has never been read", b.Payer)
-			continue
-		}
-		fmt.Fprintf(&text, "; %s held %d lamports %s ago", b.Payer, b.Lamports, b.Age.Round(time.Second))
-		if b.Reserved > 0 {
-			fmt.Fprintf(&text, ", %d of them for what is in flight", b.Reserved)
-		}
-		if b.State == StateRefused {
-			text.WriteString(", and the chain refuses it")
-		}
-	}
-	return text.String()
 }

@@ -1,6 +1,10 @@
 package feepayer
 
-import "time"
+import (
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+)
 
 const (
 	// minProbeDelay and maxProbeDelay bound how long a refused payer waits before one attempt may
@@ -69,4 +73,37 @@ func (b *breaker) closeIfFunded(n reading) {
 
 func (b *breaker) wait() time.Duration {
 	return min(minProbeDelay<<min(b.refusals-1, 10), maxProbeDelay)
+}
+
+// MarkRefused records that the chain refused the key as a payer: it lacks lamports, or the
+// account does not exist. The payer is not used again until a new reading shows at least
+// the minimum, or until a probing attempt has worked.
+func (p *Payers) MarkRefused(key solana.PublicKey, err error) {
+	p.mu.Lock()
+	a := p.byKey[key]
+	if a == nil {
+		p.mu.Unlock()
+		return
+	}
+	opened, lamports := a.breaker.refused(p.now(), a.lamports), a.lamports
+	changed := p.overallTransition()
+	p.mu.Unlock()
+	if opened {
+		p.log.Warn("fee payer refused by the chain is not used", "payer", key, "lamports", lamports, "error", err)
+		p.readSoon()
+	}
+	p.logTransition(changed)
+}
+
+// MarkWorking records that the chain accepted the key as a payer.
+func (p *Payers) MarkWorking(key solana.PublicKey) {
+	p.mu.Lock()
+	a := p.byKey[key]
+	closed := a != nil && a.breaker.closeAfterSuccess()
+	changed := p.overallTransition()
+	p.mu.Unlock()
+	if closed {
+		p.log.Info("fee payer refused by the chain is used again", "payer", key)
+	}
+	p.logTransition(changed)
 }

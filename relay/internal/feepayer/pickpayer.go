@@ -1,0 +1,86 @@
+package feepayer
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Pick chooses who pays for an attempt that costs at most lamports, fees and rent together.
+// It counts the attempt as in flight and reserves the cost until Release or Cancel. Among
+// the payers that can pay the cost and hold the minimum, it prefers those with the fewest
+// attempts in flight, because transactions that write the same account do not run in
+// parallel on the chain. Among these it takes the one that has most lamports.
+//
+// Before refusing, Pick reads the balances again, at most once a second. Refusals:
+// fee_payer_empty when none can pay, chain_unavailable when no balance has ever been read.
+//
+// With endsWork the transaction ends started work, and may also use the minimum, which is kept
+// for that.
+func (p *Payers) Pick(ctx context.Context, lamports uint64, endsWork bool) (txmgr.Payer, error) {
+	minimum := p.minBalance
+	if endsWork {
+		minimum = lamports + shieldpool.RentExempt
+	}
+	if a := p.reserve(lamports, minimum); a != nil {
+		return a.key, nil
+	}
+	err := p.refreshOnDemand(ctx)
+	if a := p.reserve(lamports, minimum); a != nil {
+		return a.key, nil
+	}
+	return nil, p.refuse(lamports, err)
+}
+
+// Ready checks that some payer could pay the amount now, with the same reads and refusals as
+// Pick. It reserves nothing.
+func (p *Payers) Ready(ctx context.Context, lamports uint64) error {
+	if p.canSpend(lamports) {
+		return nil
+	}
+	err := p.refreshOnDemand(ctx)
+	if p.canSpend(lamports) {
+		return nil
+	}
+	return p.refuse(lamports, err)
+}
+
+// reserve reserves lamports with the preferred payer, or returns nil when none can pay.
+func (p *Payers) reserve(lamports, minimum uint64) *account {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var best *account
+	now := p.now()
+	for _, a := range p.accounts {
+		if a.canPay(now, lamports, minimum) && (best == nil || a.preferredTo(best)) {
+			best = a
+		}
+	}
+	if best != nil {
+		best.reserve(lamports)
+	}
+	return best
+}
+
+func (p *Payers) canSpend(lamports uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	return slices.ContainsFunc(p.accounts, func(a *account) bool { return a.canPay(now, lamports, p.minBalance) })
+}
+
+// canPay reports whether an attempt that costs lamports may use the payer now.
+func (a *account) canPay(now time.Time, lamports, minimum uint64) bool {
+	return a.known && a.free() >= max(lamports, minimum) && a.breaker.allows(now)
+}
+
+// preferredTo reports whether a is preferred to b as the payer.
+func (a *account) preferredTo(b *account) bool {
+	if a.inFlight != b.inFlight {
+		return a.inFlight < b.inFlight
+	}
+	return a.free() > b.free()
+}

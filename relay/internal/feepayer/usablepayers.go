@@ -1,0 +1,70 @@
+package feepayer
+
+import "github.com/gagliardetto/solana-go"
+
+// change is that a payer is used from now on, or no longer.
+type change struct {
+	payer    solana.PublicKey
+	lamports uint64
+	empty    bool
+	// trusted means that the chain had refused the payer, and its breaker has closed.
+	trusted bool
+}
+
+func (p *Payers) logChange(c change) {
+	switch {
+	case c.empty:
+		p.log.Warn("fee payer fell below its minimum and is not used; fund it", "payer", c.payer, "lamports", c.lamports, "minimum", p.minBalance)
+	case c.trusted:
+		p.log.Info("fee payer refused by the chain is used again", "payer", c.payer, "lamports", c.lamports)
+	default:
+		p.log.Info("funded fee payer is used again", "payer", c.payer, "lamports", c.lamports, "minimum", p.minBalance)
+	}
+}
+
+// transition is a change of whether any payer can be used.
+type transition int
+
+const (
+	noTransition transition = iota
+	// noneUsable: the last usable payer can no longer be used.
+	noneUsable
+	// usableAgain: a payer can be used after none could.
+	usableAgain
+)
+
+// overallTransition returns the transition since its last call, under the lock; noTransition before
+// the first reading.
+func (p *Payers) overallTransition() transition {
+	known := false
+	for _, a := range p.accounts {
+		known = known || a.known
+		if a.usable(p.minBalance) {
+			if p.exhausted {
+				p.exhausted = false
+				return usableAgain
+			}
+			return noTransition
+		}
+	}
+	if known && !p.exhausted {
+		p.exhausted = true
+		return noneUsable
+	}
+	return noTransition
+}
+
+// logTransition logs a transition, and calls funded when a payer can be used again. It is
+// called without the lock.
+func (p *Payers) logTransition(t transition) {
+	switch t {
+	case noneUsable:
+		p.log.Error("no usable fee payer; new work is refused and started work waits until one is funded", "payers", len(p.keys), "minimum", p.minBalance)
+	case usableAgain:
+		p.log.Info("fee payer usable again; paying resumed")
+		if p.funded != nil {
+			p.funded()
+		}
+	case noTransition:
+	}
+}
