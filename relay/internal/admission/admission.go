@@ -4,10 +4,8 @@ package admission
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -158,34 +156,4 @@ func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []
 	managed := *s
 	manager.Start(ctx, managed.Job())
 	return s, nil
-}
-
-// checkFunds refuses a call that no fee payer can pay, or that the spend caps do not allow.
-func (a *Admission) checkFunds(ctx context.Context, c *shieldpool.Call) error {
-	rent, created := a.Submissions.Rent(), c.NewAccounts()
-	payerNeeds := created.Rent(rent.Upper()) + shieldpool.SignatureFee
-	capsCount := created.Rent(rent.Known()) + shieldpool.SignatureFee
-	if c.Swap != nil { // a swap that has started has to be finished
-		payerNeeds += shieldpool.SecondLegAccounts().Rent(rent.Upper())
-		capsCount += rent.Known().Minimum(shieldpool.TokenAccountLength) + shieldpool.SignatureFee
-	}
-	if err := a.Payers.Ready(ctx, payerNeeds); err != nil {
-		return err
-	}
-	return a.Spending.Ready(ctx, c.Kind() == shieldpool.KindTransfer, capsCount)
-}
-
-// KeyHash returns the hash under which a client's idempotency key is stored. With API keys,
-// each client has its own keys. Without API keys clients cannot be distinguished, so the key
-// is scoped to the content of its request: nobody can use up another client's key.
-func KeyHash(key string, client [32]byte, c *shieldpool.Call) []byte {
-	if key == "" {
-		return nil
-	}
-	scope := client
-	if scope == [32]byte{} {
-		scope = submission.ContentHash(c)
-	}
-	h := sha256.Sum256(slices.Concat([]byte("relaypool/idempotency-key/v2"), scope[:], []byte(key)))
-	return h[:]
 }

@@ -1,0 +1,22 @@
+package admission
+
+import (
+	"context"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// checkFunds refuses a call that no fee payer can pay, or that the spend caps do not allow.
+func (a *Admission) checkFunds(ctx context.Context, c *shieldpool.Call) error {
+	rent, created := a.Submissions.Rent(), c.NewAccounts()
+	payerNeeds := created.Rent(rent.Upper()) + shieldpool.SignatureFee
+	capsCount := created.Rent(rent.Known()) + shieldpool.SignatureFee
+	if c.Swap != nil { // a swap that has started has to be finished
+		payerNeeds += shieldpool.SecondLegAccounts().Rent(rent.Upper())
+		capsCount += rent.Known().Minimum(shieldpool.TokenAccountLength) + shieldpool.SignatureFee
+	}
+	if err := a.Payers.Ready(ctx, payerNeeds); err != nil {
+		return err
+	}
+	return a.Spending.Ready(ctx, c.Kind() == shieldpool.KindTransfer, capsCount)
+}
