@@ -8,12 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gagliardetto/solana-go"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
-	"github.com/relaypool/relaypool/relay/internal/txmgr"
-	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 const (
@@ -27,17 +24,6 @@ const (
 	jobsSQL = `SELECT job_id FROM submissions WHERE state IN ('pending', 'processing') ORDER BY root_seq, job_id LIMIT 100`
 
 	workersSQL = `SELECT COALESCE(hold_reason, ''), count(*) FROM workers WHERE until > now() GROUP BY 1`
-
-	// individualHolds are the reasons for which some submissions wait while others proceed.
-	individualHolds = `('` + txmgr.HoldHistory + `', '` + txmgr.HoldExpiry + `', '` + txmgr.HoldSecondEndpoint + `', '` + submission.HoldFailing + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
-
-	// aheadSQL is ordered so that it reads the index from its beginning and stops at the
-	// limit. It omits submissions with an individual hold: they may wait for days, evict no
-	// root from the root history meanwhile, and would make the pool look busy. It also omits
-	// submissions whose root has left the root history.
-	aheadSQL = `SELECT count(*) FROM (SELECT FROM submissions
-		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq BETWEEN $4 AND $2 AND COALESCE(hold_reason, '') NOT IN ` + individualHolds + `
-		ORDER BY root_seq, job_id LIMIT $3) AS ahead`
 )
 
 // group is one row of backlogSQL.
@@ -109,13 +95,4 @@ func allPaused(workers map[string]int64) string {
 		return ""
 	}
 	return slices.MaxFunc(slices.Sorted(maps.Keys(workers)), func(a, b string) int { return cmp.Compare(workers[a], workers[b]) })
-}
-
-// CountAhead implements submission.Store.
-func (s *Store) CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (n int, err error) {
-	err = s.Pool.QueryRow(ctx, aheadSQL, pool.Bytes(), int64(rootSeq), limit, int64(oldest)).Scan(&n) //nolint:gosec // counts of leaves are at most 2^32
-	if err != nil {
-		return 0, unavailable(fmt.Errorf("count the submissions ahead: %w", err))
-	}
-	return n, nil
 }
