@@ -167,50 +167,6 @@ func (a *App) openOperations(ctx context.Context) error {
 	return nil
 }
 
-// databaseRetry is the pause between tries to reach the database at start.
-const databaseRetry = time.Second
-
-// openDatabase connects to the database and migrates it. It waits for an unreachable
-// database, because a process that exited instead would be restarted with growing delays.
-func (a *App) openDatabase(ctx context.Context) error {
-	var err error
-	url := a.options.Config.DatabaseURL.Reveal()
-	if a.db, err = store.Open(ctx, url, a.options.Config.Database.MaxConnections); err != nil {
-		return err
-	}
-	if a.heartbeats, err = store.Open(ctx, url, 1); err != nil {
-		return err
-	}
-	for logged := false; ; logged = true {
-		err = a.migrate(ctx)
-		if !store.Unreachable(err) {
-			break
-		}
-		if !logged {
-			a.log.WarnContext(ctx, "database unreachable; retrying until it answers", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(databaseRetry):
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if a.store, err = store.New(a.db); err == nil {
-		a.store.Heartbeats = a.heartbeats
-	}
-	return err
-}
-
-func (a *App) migrate(ctx context.Context) error {
-	if err := store.Migrate(ctx, a.db, a.log); err != nil {
-		return err
-	}
-	return store.WarnUnreplicated(ctx, a.db, a.log)
-}
-
 func (a *App) openServers(ctx context.Context) error {
 	c := a.options.Config
 	keys, err := viewingkey.New(viewingkey.Options{

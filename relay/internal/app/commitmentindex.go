@@ -19,6 +19,10 @@ import (
 // submission triggers it.
 const indexPollInterval = 500 * time.Millisecond
 
+// maxIndexLag is how far the served commitments may be behind: clients
+// stop using them at about 50 leaves.
+const maxIndexLag = 50
+
 // commitmentHistory adapts the endpoints to the commitment index.
 type commitmentHistory struct{ *chain.Endpoints }
 

@@ -84,3 +84,34 @@ func (g *chainGate) ready() error {
 	}
 	return nil
 }
+
+// genesisRetry is the pause between tries to read the chain's genesis at start.
+const genesisRetry = time.Second
+
+// openGate checks the chain until it answers. An error means that the relay must not run
+// with this chain or this lookup table.
+func (a *App) openGate(ctx context.Context) error {
+	logged := false
+	for ctx.Err() == nil {
+		genesis, err := a.chainGate.check(ctx)
+		if err == nil {
+			a.log.InfoContext(ctx, "chain reached", "genesis_hash", genesis)
+			if a.options.Config.Profile.ExtData == shieldpool.ExtDataOpaque {
+				a.log.WarnContext(ctx, "profile has no formula for extDataHash: the program alone protects a withdrawal's destination")
+			}
+			return nil
+		}
+		if errors.Is(err, errWrongChain) || errors.Is(err, errInvalidLookupTable) {
+			return err
+		}
+		if !logged && ctx.Err() == nil {
+			a.log.WarnContext(ctx, "chain unreachable; retrying until it answers", "error", err)
+			logged = true
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(genesisRetry):
+		}
+	}
+	return nil
+}

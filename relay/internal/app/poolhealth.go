@@ -7,11 +7,29 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/relay/poolcheck"
+	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 // checksMaxAge is how long /health reuses the result of the pool checks: the accounts that
 // they read seldom change.
 const checksMaxAge = 30 * time.Second
+
+// treeMaxAge is how old the tree that the check reads may be.
+const treeMaxAge = 5 * time.Second
+
+func (a *App) checkPool(ctx context.Context) error {
+	snap, err := a.poolReader.Tree(ctx, treeMaxAge)
+	if r, ok := refusal.As(err); ok {
+		return errors.New(r.Message)
+	}
+	if err != nil {
+		return errors.New("the pool's tree account cannot be read")
+	}
+	if !snap.Checked {
+		return errors.New("the tree account fails its self-check: the profile does not fit the program, and only simulation checks roots")
+	}
+	return a.checks.problem(ctx)
+}
 
 // poolChecks runs the checks of the pool that the operator also runs, for /health.
 type poolChecks struct {

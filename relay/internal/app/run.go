@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/relay/contract"
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 const (
@@ -18,8 +17,6 @@ const (
 	finalScrapeTime = 2 * time.Second
 	// flushTimeout is longer than a send's own timeout.
 	flushTimeout = 6 * time.Second
-	// genesisRetry is the pause between tries to read the chain's genesis at start.
-	genesisRetry = time.Second
 )
 
 // errStarting makes /readyz fail until the relay has its database.
@@ -133,32 +130,4 @@ func (a *App) shutdown(ctx context.Context, s *http.Server, timeout time.Duratio
 		a.log.WarnContext(ctx, "requests still open at the end of the drain", "error", err)
 		_ = s.Close() // nothing can handle the error any more
 	}
-}
-
-// openGate checks the chain until it answers. An error means that the relay must not run
-// with this chain or this lookup table.
-func (a *App) openGate(ctx context.Context) error {
-	logged := false
-	for ctx.Err() == nil {
-		genesis, err := a.chainGate.check(ctx)
-		if err == nil {
-			a.log.InfoContext(ctx, "chain reached", "genesis_hash", genesis)
-			if a.options.Config.Profile.ExtData == shieldpool.ExtDataOpaque {
-				a.log.WarnContext(ctx, "profile has no formula for extDataHash: the program alone protects a withdrawal's destination")
-			}
-			return nil
-		}
-		if errors.Is(err, errWrongChain) || errors.Is(err, errInvalidLookupTable) {
-			return err
-		}
-		if !logged && ctx.Err() == nil {
-			a.log.WarnContext(ctx, "chain unreachable; retrying until it answers", "error", err)
-			logged = true
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(genesisRetry):
-		}
-	}
-	return nil
 }
