@@ -7,13 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
-	"net/url"
-	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -91,23 +86,6 @@ func (c *Client) fault(method string, f *rpcFault) error {
 	}
 }
 
-// unsupportedVersion finds the version in Agave's refusal to return a transaction.
-var unsupportedVersion = regexp.MustCompile(`^Transaction version \((\d{1,3})\)`)
-
-// learnVersion raises the version that the endpoint is asked for to the one that the endpoint
-// refused to return.
-func (c *Client) learnVersion(message string) {
-	found := unsupportedVersion.FindStringSubmatch(message)
-	if found == nil {
-		return
-	}
-	// A version has seven bits. Concurrent answers may leave the lower version stored; the next
-	// refusal corrects that.
-	if v, err := strconv.ParseInt(found[1], 10, 64); err == nil && v < versionBit && v > c.version.Load() {
-		c.version.Store(v)
-	}
-}
-
 // preflightError returns the transaction's error in the data of a preflight failure; nil when it
 // is missing or malformed.
 func preflightError(data json.RawMessage) *shieldpool.TransactionError {
@@ -134,18 +112,6 @@ func contextSlot(data json.RawMessage) uint64 {
 		return 0
 	}
 	return d.Slot
-}
-
-// retryAfter reads the Retry-After header, which is seconds or a date; 0 when it is
-// neither or the date is past.
-func retryAfter(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := http.ParseTime(header); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
 }
 
 // gateError returns the error of a call that was not made, because the budget was exhausted or
@@ -214,46 +180,4 @@ func ClassOf(err error) string {
 	default:
 		return "refused"
 	}
-}
-
-// maxMessage bounds the part of an endpoint's message that is kept, in bytes.
-const maxMessage = 200
-
-func (c *Client) message(m string) string {
-	if c.silent {
-		return ""
-	}
-	m = c.redact(m)
-	if len(m) > maxMessage {
-		m = strings.ToValidUTF8(m[:maxMessage], "") + "…"
-	}
-	return m
-}
-
-// minSecret is the length in bytes from which a part of the URL's path or query counts as a
-// secret: providers put keys there, and shorter parts are words such as v2 or rpc.
-const minSecret = 8
-
-// redactor removes the possibly secret parts of the URL from endpoints' messages: some
-// providers repeat the key that they refuse.
-func redactor(u *url.URL) *strings.Replacer {
-	var pairs []string
-	hide := func(s string, minLength int) {
-		if len(s) >= minLength {
-			pairs = append(pairs, s, "[redacted]")
-		}
-	}
-	hide(u.String(), 1)
-	password, _ := u.User.Password()
-	hide(password, 1)
-	hide(u.User.Username(), 1)
-	for _, part := range strings.Split(u.Path, "/") {
-		hide(part, minSecret)
-	}
-	for _, values := range u.Query() {
-		for _, v := range values {
-			hide(v, 1)
-		}
-	}
-	return strings.NewReplacer(pairs...)
 }

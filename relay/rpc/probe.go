@@ -2,9 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -52,34 +49,4 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 		return "", onchain.Malformed(method, "solana-core has %d characters, expected 1 to 64", len(result.Core))
 	}
 	return result.Core, nil
-}
-
-// ErrNoRate reports that the history does not show how fast an account's lamports are spent.
-var ErrNoRate = errors.New("the history does not show how fast the balance is spent")
-
-// SpentSince returns by how much an account's balance has fallen since its oldest finalized
-// transaction after the slot since, and over how many slots. It reads one page of the
-// account's history. lamports is the current balance, and now the current slot. It returns
-// ErrNoRate when there is no such transaction, or when the balance did not fall.
-func (c *Client) SpentSince(ctx context.Context, account solana.PublicKey, lamports, since, now uint64) (spent, slots uint64, err error) {
-	infos, err := c.SignaturesFor(ctx, account, onchain.Finalized, solana.Signature{}, solana.Signature{}, historyPage)
-	if err != nil {
-		return 0, 0, err
-	}
-	begin := since
-	if len(infos) == historyPage {
-		begin = max(begin, infos[len(infos)-1].Slot)
-	}
-	infos = slices.DeleteFunc(infos, func(i onchain.SignatureInfo) bool { return i.Slot <= since })
-	if len(infos) == 0 || now <= begin {
-		return 0, 0, ErrNoRate
-	}
-	first, err := c.Payment(ctx, infos[len(infos)-1].Signature, account)
-	if err != nil {
-		return 0, 0, fmt.Errorf("read the oldest transaction of the last hour: %w", err)
-	}
-	if first == nil || first.After <= lamports {
-		return 0, 0, ErrNoRate
-	}
-	return first.After - lamports, now - begin, nil
 }

@@ -141,14 +141,3 @@ func (p *Pool) addresses(payer solana.PublicKey, in *PublicInputs, d Destination
 	}
 	return a, nil
 }
-
-// CheckRecipient refuses, with the code invalid_recipient, a recipient that cannot be paid
-// safely: one off the ed25519 curve, unless the profile allows it, or another account of
-// the transaction.
-func (p *Pool) CheckRecipient(payer, recipient solana.PublicKey, in *PublicInputs) error {
-	a, err := p.addresses(payer, in, Destination{})
-	if err != nil {
-		return err
-	}
-	return checkRecipient(p.Profile, a, recipient)
-}

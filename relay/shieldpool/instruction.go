@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"github.com/gagliardetto/solana-go"
-
-	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 const (
@@ -120,21 +118,4 @@ func (p *Pool) Initialize(admin solana.PublicKey) (solana.Instruction, error) {
 		return nil, err
 	}
 	return solana.NewInstruction(p.Profile.ProgramID, accounts, []byte{p.Profile.Tags.Initialize}), nil
-}
-
-func checkRecipient(p *Profile, others Addresses, recipient solana.PublicKey) error {
-	if !p.AllowOffCurveRecipient && !recipient.IsOnCurve() {
-		return refusal.New(refusal.InvalidRecipient,
-			"recipient is off the ed25519 curve, so no wallet can sign for it: expected a wallet address, not a program's or token account's")
-	}
-	if recipient.Equals(p.ProgramID) {
-		return refusal.New(refusal.InvalidRecipient, "recipient is the pool program itself: expected a wallet address")
-	}
-	for role, key := range others {
-		if role != RoleRecipient && key.Equals(recipient) {
-			return refusal.New(refusal.InvalidRecipient,
-				"recipient is the transaction's %s account: expected a wallet of the client's own", role)
-		}
-	}
-	return nil
 }

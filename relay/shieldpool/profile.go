@@ -6,7 +6,6 @@ package shieldpool
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 
@@ -22,31 +21,11 @@ type Tags struct {
 	Transact, TransactSwap, Initialize, PrepareSwapSol, ExecuteSwap, CloseSwapState uint8
 }
 
-// ExtDataRule is the rule by which the proof binds the destination.
-type ExtDataRule string
-
-const (
-	// ExtDataOpaque means that the formula is unknown: only the program protects the
-	// destination.
-	ExtDataOpaque ExtDataRule = "opaque"
-	// ExtDataSHA256 is 0x00 ‖ the first 31 bytes of sha256(destination).
-	ExtDataSHA256 ExtDataRule = "sha256-31"
-)
-
 // Mint is one asset of the pool: its address and its field element in the
 // public inputs. No formula relates the two.
 type Mint struct {
 	Address solana.PublicKey
 	Field   [32]byte
-}
-
-// Fees are what the pool takes from a withdrawal or swap, in lamports.
-type Fees struct {
-	// Base is charged on each; Numerator/Denominator of the gross amount is added, rounded
-	// down.
-	Base, Numerator, Denominator uint64
-	// MinDeposit is the smallest deposit that the program accepts.
-	MinDeposit uint64
 }
 
 // Profile is everything that may differ between deployments of the pool program. It is immutable once built and safe for concurrent use.
@@ -148,73 +127,4 @@ func (p *Profile) MintByAddress(a solana.PublicKey) (Mint, bool) {
 		}
 	}
 	return Mint{}, false
-}
-
-// Fee returns what the pool keeps of a withdrawal or swap of gross lamports.
-func (f Fees) Fee(gross uint64) uint64 {
-	// gross/D·N + (gross mod D)·N/D is ⌊gross·N/D⌋ without overflow.
-	return f.Base + gross/f.Denominator*f.Numerator + gross%f.Denominator*f.Numerator/f.Denominator
-}
-
-// Net returns what remains of gross lamports for the recipient; ok is false when the fee
-// leaves nothing.
-func (f Fees) Net(gross uint64) (net uint64, ok bool) {
-	fee := f.Fee(gross)
-	if fee >= gross {
-		return 0, false
-	}
-	return gross - fee, true
-}
-
-// Destination is the destination of a withdrawal or swap, as the ext data hash binds it.
-type Destination struct {
-	// Recipient is the wallet of a withdrawal; zero for transfers and swaps.
-	Recipient solana.PublicKey
-	// Swap is a swap's terms; nil without one.
-	Swap *SwapTerms
-}
-
-// SwapTerms are the 72 bytes that TransactSwap appends to Transact's.
-type SwapTerms struct {
-	OutputMint, RecipientATA solana.PublicKey
-	// MinOutput is in the output mint's smallest unit.
-	MinOutput uint64
-}
-
-// Bytes returns output_mint ‖ recipient_ata ‖ min_output as u64 little-endian: 72 bytes.
-func (s SwapTerms) Bytes() []byte {
-	b := make([]byte, 0, 72)
-	b = append(b, s.OutputMint[:]...)
-	b = append(b, s.RecipientATA[:]...)
-	return binary.LittleEndian.AppendUint64(b, s.MinOutput)
-}
-
-// Bytes identifies the destination: the recipient's 32 bytes, a swap's 72, none for a
-// transfer.
-func (d Destination) Bytes() []byte {
-	switch {
-	case d.Swap != nil:
-		return d.Swap.Bytes()
-	case d.Recipient.IsZero():
-		return nil
-	default:
-		return d.Recipient.Bytes()
-	}
-}
-
-// ExtDataHash returns the hash that binds the destination under sha256-31.
-func ExtDataHash(d Destination) [32]byte {
-	sum := sha256.Sum256(d.Bytes())
-	var h [32]byte
-	copy(h[1:], sum[:31])
-	return h
-}
-
-// BindsDestination reports whether the public inputs bind the destination as the profile
-// requires; true if the profile has no formula. Transfers have no recipient to bind.
-func (p *Profile) BindsDestination(in *PublicInputs, d Destination) bool {
-	if p.ExtData != ExtDataSHA256 || in.PublicAmount >= 0 {
-		return true
-	}
-	return in.ExtDataHash == ExtDataHash(d)
 }

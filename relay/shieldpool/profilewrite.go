@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
-	"github.com/gagliardetto/solana-go"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -129,25 +127,4 @@ func mintList(mints []Mint) *yaml.Node {
 		out.Content = append(out.Content, yamlMapping("address", yamlText(m.Address.String()), "field", yamlText(hex.EncodeToString(m.Field[:]))))
 	}
 	return out
-}
-
-// ParseMints reads the mints of a flag, each as address=field: an address in base58 and 64
-// hexadecimal digits. Its errors do not repeat values.
-func ParseMints(texts []string) ([]Mint, error) {
-	var mints []Mint
-	for i, t := range texts {
-		address, digits, found := strings.Cut(t, "=")
-		key, err := solana.PublicKeyFromBase58(address)
-		value, ok := parseField(digits)
-		if !found || err != nil || !ok {
-			return nil, fmt.Errorf("mint %d of %d: expected address=field, an address in base58 and 64 hexadecimal digits, received %d characters that are not", i+1, len(texts), len(t))
-		}
-		mints = append(mints, Mint{Address: key, Field: value})
-	}
-	r := &yamlReader{}
-	r.validateMints(mints)
-	if len(r.faults) > 0 {
-		return nil, ProfileProblems(r.faults)
-	}
-	return mints, nil
 }

@@ -67,28 +67,6 @@ func checkFeePayerKeys(paths []string) error {
 	return nil
 }
 
-type migrateCmd struct{ config.Admin }
-
-// Run migrates and ends.
-func (c *migrateCmd) Run(env *environment) error {
-	c.EarlierProblems = env.malformed
-	url, err := c.Load()
-	if err != nil {
-		return err
-	}
-	log, err := telemetry.NewLog(env.err, c.Level, c.Format)
-	if err != nil {
-		return fmt.Errorf("%w: %w", commandline.ErrUsage, err)
-	}
-	return withDatabase(env, url, c.MaxConnections, func(pool *pgxpool.Pool) error {
-		if err := store.Migrate(env, pool, log); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintln(env.out, "the schema is up to date")
-		return err
-	})
-}
-
 // withDatabase opens a connection pool for f, and closes it afterwards.
 func withDatabase(env *environment, url config.Secret, maxConnections int32, f func(*pgxpool.Pool) error) error {
 	pool, err := store.Open(env, url.Reveal(), maxConnections)

@@ -5,16 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/relaypool/relaypool/relay/commandline"
-	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/app"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
@@ -25,21 +22,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Exit codes of relay sweep, in addition to those of every command.
-const (
-	exitUnfinished = contract.ExitUnfinished
-	exitShort      = contract.ExitShort
-)
-
-const (
-	// containerLog is the file from which Kubernetes reads a container's termination
-	// message.
-	containerLog = contract.TerminationLog
-	// maxTermination is the length of the message that Kubernetes keeps, in bytes.
-	maxTermination = 4096
-	// flushTimeout is longer than the timeout of a send.
-	flushTimeout = 6 * time.Second
-)
+// flushTimeout is longer than the timeout of a send.
+const flushTimeout = 6 * time.Second
 
 // sweepCmd moves a fee payer's own lamports when keys are rotated.
 type sweepCmd struct {
@@ -97,34 +81,6 @@ func (c *sweepAllCmd) Run(env *environment) error {
 	})
 }
 
-// exitError is an error with an exit code.
-type exitError struct {
-	error
-	code int
-}
-
-// Unwrap returns the error.
-func (e *exitError) Unwrap() error { return e.error }
-
-// ExitCode implements commandline.Coded.
-func (e *exitError) ExitCode() int { return e.code }
-
-// withCode adds exit codes to a sweep's errors.
-func withCode(err error) error {
-	var unfinished *sweep.Unfinished
-	var short *sweep.Short
-	switch {
-	case errors.As(err, &unfinished):
-		return &exitError{err, exitUnfinished}
-	case errors.As(err, &short):
-		return &exitError{err, exitShort}
-	case store.Unmigrated(err):
-		return fmt.Errorf("the database's schema is older than this release: run relay migrate: %w", err)
-	default:
-		return err
-	}
-}
-
 // runSweep runs a step and writes the termination message.
 func runSweep(env *environment, c *config.Sweep, step string, problems []error, do func(context.Context, *sweep.Sweeper) (sweep.Result, error)) error {
 	result, err := sweepNow(env, c, problems, do)
@@ -142,21 +98,6 @@ func runSweep(env *environment, c *config.Sweep, step string, problems []error, 
 		fmt.Fprintln(env.out, line)
 	}
 	return errors.Join(err, writeTerminationMessage(c.TerminationLog, line))
-}
-
-// writeTerminationMessage writes the termination message to the file in which Kubernetes looks for it.
-func writeTerminationMessage(path, line string) error {
-	if path == "" {
-		if _, err := os.Stat(containerLog); err != nil {
-			return nil
-		}
-		path = containerLog
-	}
-	line = strings.Join(strings.Fields(line), " ")
-	if err := os.WriteFile(path, []byte(line[:min(len(line), maxTermination)]), 0o600); err != nil {
-		return fmt.Errorf("--termination-log: %w", err)
-	}
-	return nil
 }
 
 func sweepNow(env *environment, c *config.Sweep, problems []error, do func(context.Context, *sweep.Sweeper) (sweep.Result, error)) (result sweep.Result, err error) {

@@ -10,16 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-const (
-	// firstDepth is the number of slots that the first rewind without a confirmed prefix
-	// goes back: more than an unfinalized fork can span. Each further rewind goes back
-	// depthGrowth times as far, so that a few rewinds reach the tree's first leaf.
-	firstDepth, depthGrowth = 512, 16
-	// firstRetryDelay and maxRetryDelay bound the wait after a rewind that did not help.
-	firstRetryDelay, maxRetryDelay, maxDoublings = time.Second, 10 * time.Minute, 10
-	// stuckAfter is how long an endpoint's list of transactions may trail its accounts.
-	stuckAfter = 10 * time.Second
-)
+// stuckAfter is how long an endpoint's list of transactions may trail its accounts.
+const stuckAfter = 10 * time.Second
 
 var (
 	// errShort reports that the RPC's history lacks leaves that the chain has.
@@ -180,110 +172,9 @@ func (f *Follower) publish(ctx context.Context, pos *Position, leaves uint64) er
 	return nil
 }
 
-// scheduleRetry delays the next rewind: otherwise an endpoint with a short history would be read
-// from the start again and again.
-func (f *Follower) scheduleRetry(err error) error {
-	f.retryAt = f.Now().Add(min(maxRetryDelay, firstRetryDelay<<min(f.failures, maxDoublings)))
-	f.failures++
-	f.lastFailure = err
-	return err
-}
-
-// rewind removes leaves, so that they are read again. The first rewind removes only leaves that
-// the chain disproves. Each further one removes more, because a fork can also move correct
-// leaves to other slots. Leaves that the endpoint no longer has are kept, unless the chain
-// disproves them.
-func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapshot) error {
-	kept, err := f.retain(ctx, &pos, snap)
-	if err != nil {
-		return err
-	}
-	f.rewinds++
-	slot := kept.slot
-	if f.rewinds > 1 || !kept.ok || kept.leaves == pos.Leaves {
-		if !kept.ok {
-			slot = pos.Slot
-		}
-		first, err := f.Chain.FirstAvailableBlock(ctx)
-		if err != nil {
-			return fmt.Errorf("find the start of the RPC's history: %w", err)
-		}
-		slot = min(slot, max(rewindSlot(slot, f.rewinds), first-min(first, 1)))
-	}
-	if slot >= pos.Slot {
-		return f.scheduleRetry(fmt.Errorf("%w: read %d of %d leaves", errShort, pos.Leaves, snap.Tree.NextIndex))
-	}
-	f.Log.WarnContext(ctx, "removing commitments that the chain does not confirm",
-		"leaves", pos.Leaves, "published", pos.Published, "chain", snap.Tree.NextIndex, "read_to_slot", pos.Slot, "back_to_slot", slot)
-	return f.Store.Rewind(ctx, pos, slot)
-}
-
-// rewindSlot returns the slot after which a rewind reads again. rewinds is the number of the
-// rewind, from 1.
-func rewindSlot(slot uint64, rewinds int) uint64 {
-	depth := uint64(firstDepth)
-	for n := 2; n < rewinds && depth < slot; n++ {
-		depth *= depthGrowth
-	}
-	return slot - min(slot, depth)
-}
-
 // window returns the range of leaf counts whose roots the root history still contains: each
 // leaf takes one entry of it.
 func window(snap onchain.Snapshot) (oldest, newest uint64) {
 	newest = snap.Tree.NextIndex
 	return newest - min(newest, uint64(len(snap.Tree.History))-1), newest
-}
-
-// prefix is the longest run of whole slots, from the tree's first leaf, whose root is in
-// the chain's root history. slot is the last of these slots.
-type prefix struct {
-	ok           bool
-	leaves, slot uint64
-}
-
-// retain publishes the confirmed prefix of the leaves when the chain does not confirm all of
-// them. Without such a prefix, published leaves are wrong if their root should still be in the
-// root history. They are then withdrawn; otherwise they stay.
-func (f *Follower) retain(ctx context.Context, pos *Position, snap onchain.Snapshot) (prefix, error) {
-	p, err := f.commonPrefix(ctx, *pos, snap)
-	if err != nil {
-		return p, err
-	}
-	oldest, _ := window(snap)
-	switch {
-	case p.ok:
-		return p, f.publish(ctx, pos, p.leaves)
-	case pos.Published >= oldest:
-		return p, f.publish(ctx, pos, 0)
-	default:
-		return p, nil
-	}
-}
-
-func (f *Follower) commonPrefix(ctx context.Context, pos Position, snap onchain.Snapshot) (p prefix, err error) {
-	oldest, newest := window(snap)
-	if oldest > pos.Leaves {
-		return p, nil
-	}
-	tree := merkle.NewTree()
-	var last uint64
-	endOfSlot := func() {
-		n := tree.NextIndex()
-		if n < oldest || n > newest {
-			return
-		}
-		if root := tree.Root(); snap.Tree.LeavesUntilEviction(merkle.Bytes(&root)) >= 0 {
-			p = prefix{true, n, last}
-		}
-	}
-	err = f.walk(ctx, pos, 0, func(l IndexedCommitment) error {
-		if l.Slot != last {
-			endOfSlot()
-			last = l.Slot
-		}
-		return appendLeaf(tree, l)
-	})
-	endOfSlot()
-	return p, err
 }

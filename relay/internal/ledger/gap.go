@@ -5,6 +5,8 @@ import (
 	"time"
 )
 
+const defaultGapTimeout = 10 * time.Minute
+
 // gap is the payer's gain, negative for a loss, from missing history in or before a slot.
 type gap struct {
 	slot    uint64

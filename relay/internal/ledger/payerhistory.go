@@ -10,6 +10,9 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
+// maxListed bounds the signatures in memory, to some 16 MB.
+const maxListed = 200_000
+
 // payerHistory is the state of reading one payer's history: first a walk from the newest
 // transaction back to the cursor, and then the listed signatures, oldest first.
 type payerHistory struct {

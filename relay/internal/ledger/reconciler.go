@@ -75,12 +75,9 @@ const (
 	stepSize = 200
 	// pagesPerPass bounds the listing of one pass and payer.
 	pagesPerPass = 50
-	// maxListed bounds the signatures in memory, to some 16 MB.
-	maxListed = 200_000
 
-	defaultPayments   = 2000
-	defaultParallel   = 4
-	defaultGapTimeout = 10 * time.Minute
+	defaultPayments = 2000
+	defaultParallel = 4
 )
 
 // ReconcilerOptions configure a Reconciler. Payers, Store, Chain, Observer, Log

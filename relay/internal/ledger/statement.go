@@ -31,48 +31,6 @@ type Snapshot struct {
 	Cursors      []Cursor
 }
 
-// Summary summarises the ledger for metrics and health.
-type Summary struct {
-	// Today is the sum since midnight UTC, Total the sum of all days.
-	Today, Total Amounts
-	// Unknown counts transactions that the operator's keys signed and the database does not
-	// know.
-	Unknown uint64
-	// Gaps counts places where history is missing.
-	Gaps uint64
-	// Unexplained is the cost of the relay's transactions beyond fee and rent, plus the
-	// part of the balances that the sums do not explain: 0, unless rows were changed by
-	// hand.
-	Unexplained int64
-	// OldestCheck is the oldest time at which a payer's history was last read
-	// completely; zero when a history has never been read completely.
-	OldestCheck time.Time
-}
-
-// Summary sums up the ledger, whose Days must be only today.
-func (l *Snapshot) Summary() Summary {
-	var f Summary
-	for _, s := range l.Days {
-		f.Today = f.Today.plus(s.Amounts)
-	}
-	for _, s := range l.Totals {
-		f.Total = f.Total.plus(s.Amounts)
-		if s.Kind == KindUnknown {
-			f.Unknown += s.Transactions
-		} else {
-			f.Unexplained += s.Other
-		}
-	}
-	for i, p := range l.payers() {
-		f.Gaps += p.Gaps
-		f.Unexplained += p.Unexplained
-		if checked := l.Cursors[i].CheckedAt; i == 0 || checked.Before(f.OldestCheck) {
-			f.OldestCheck = checked
-		}
-	}
-	return f
-}
-
 // Statement is the output of relay ledger. All amounts are lamports.
 type Statement struct {
 	// Days are in order, each with all payers and kinds together.

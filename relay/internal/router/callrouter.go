@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
-	"sync"
 	"syscall"
 	"time"
 
@@ -174,18 +172,6 @@ func refusal(status int, body []byte, pause time.Duration) error {
 	}
 }
 
-// retryAfter parses a Retry-After header, in seconds or a date; 0 when it is neither, or
-// past.
-func retryAfter(header string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := http.ParseTime(header); err == nil {
-		return max(0, at.Sub(now))
-	}
-	return 0
-}
-
 // transportFault returns why no answer came. It leaves out net/http's own error, which
 // repeats the URL and with it the request.
 func transportFault(parent, ctx context.Context, err error) *swap.RouterUnavailable {
@@ -245,24 +231,6 @@ func (c *Client) breakerChanged(from, to outbound.State) {
 	case to == outbound.Closed:
 		c.log.Info("swap router breaker closed")
 	}
-}
-
-// lastFault is the kind of the last failed call's error.
-type lastFault struct {
-	mu   sync.Mutex
-	kind string
-}
-
-func (l *lastFault) set(kind string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.kind = kind
-}
-
-func (l *lastFault) get() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.kind
 }
 
 const outcomeRejected = "route_rejected"

@@ -175,17 +175,6 @@ func fitsHeader(key string) bool {
 	return true
 }
 
-// failureMaxAge is for how long after the last call an open breaker counts as a failing
-// router. Only calls for swaps probe the router: without them, it may work again
-// unnoticed.
-const failureMaxAge = 2 * time.Minute
-
-// Failing reports whether calls are skipped because the last calls failed, and a call
-// was requested within the last two minutes.
-func (c *Client) Failing() bool {
-	return c.breaker.State() != outbound.Closed && c.now().Sub(time.Unix(0, c.calledAt.Load())) < failureMaxAge
-}
-
 // Close closes idle connections. Calls under way continue.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

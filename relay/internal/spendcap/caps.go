@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -15,15 +14,6 @@ import (
 )
 
 const (
-	// sumAge is the maximum age of the fleet's sum. The sum lacks what other processes
-	// have spent since it was read, so caps may be exceeded by that amount.
-	sumAge = 2 * time.Second
-	// recordDelay is how long an attempt may be missing from the sum after its
-	// allowance ended: the database may commit it although the answer was lost.
-	recordDelay = 500 * time.Millisecond
-	// readTimeout ends a hanging read, which all callers wait for.
-	readTimeout = 5 * time.Second
-
 	minRetry = time.Second
 	maxRetry = time.Hour
 )
@@ -84,15 +74,6 @@ type spendCap struct {
 	refused uint64
 }
 
-// allowance is an amount that this process may spend, or may have spent since the sum was
-// read.
-type allowance struct {
-	transfer bool
-	lamports uint64
-	// ended is when its attempt was recorded; zero before.
-	ended time.Time
-}
-
 // New makes caps. It makes no call.
 func New(o Options) (*Caps, error) {
 	if o.Store == nil || o.Log == nil || o.Now == nil {
@@ -116,25 +97,6 @@ func (c *Caps) Allow(ctx context.Context, transfer bool, lamports uint64) (done 
 		return nil, err
 	}
 	return func(recorded bool) { c.endAllowance(a, recorded) }, nil
-}
-
-// endAllowance ends an allowance. Without a recorded attempt, it is no longer counted.
-func (c *Caps) endAllowance(a *allowance, recorded bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	i := slices.Index(c.allowances, a)
-	switch {
-	case i < 0 || !a.ended.IsZero():
-	case recorded:
-		a.ended = c.now()
-	default:
-		c.allowances = slices.Delete(c.allowances, i, i+1)
-		for _, s := range c.caps {
-			if a.transfer || !s.transfersOnly {
-				s.allowed -= a.lamports
-			}
-		}
-	}
 }
 
 // Ready answers as Allow does, but counts nothing. It is for work that does not cost
@@ -193,70 +155,6 @@ func (s *spendCap) refusal(lamports uint64) error {
 		"%s: send the same request again later; the operator can raise the cap", s.description).
 		Retry(min(max(wait, minRetry), maxRetry)).
 		Because(fmt.Errorf("the cap %s is %d lamports: %d are spent and %d were requested", s.name, s.limit, spent, lamports))
-}
-
-// count adds a new allowance. The caller holds the lock.
-func (c *Caps) count(a *allowance) {
-	c.allowances = append(c.allowances, a)
-	for _, s := range c.caps {
-		if a.transfer || !s.transfersOnly {
-			s.allowed += a.lamports
-		}
-	}
-}
-
-// ensureFresh makes sure that the sum is at most sumAge old.
-func (c *Caps) ensureFresh(ctx context.Context) error {
-	c.mu.Lock()
-	fresh := !c.read.IsZero() && c.now().Sub(c.read) < sumAge
-	c.mu.Unlock()
-	if fresh {
-		return nil
-	}
-	// The read serves all waiting callers, so it continues when one of them is
-	// cancelled.
-	done := c.flight.DoChan("", func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
-		defer cancel()
-		return nil, c.readSum(ctx)
-	})
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case r := <-done:
-		return r.Err
-	}
-}
-
-// readSum reads the fleet's spending.
-func (c *Caps) readSum(ctx context.Context) error {
-	began := c.now()
-	buckets, err := c.store.SpendBuckets(ctx, BucketsKept)
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	c.read = began
-	kept := slices.DeleteFunc(c.allowances, func(a *allowance) bool { return !a.ended.IsZero() && a.ended.Before(began.Add(-recordDelay)) })
-	c.allowances = nil
-	var lifted []spendCap
-	for _, s := range c.caps {
-		s.window, s.allowed = sum(buckets, s.length, s.transfersOnly), 0
-	}
-	for _, a := range kept {
-		c.count(a)
-	}
-	for _, s := range c.caps {
-		if s.refused > 0 && s.window.spent+s.allowed+s.refused <= s.limit {
-			s.refused = 0
-			lifted = append(lifted, *s)
-		}
-	}
-	c.mu.Unlock()
-	for i := range lifted {
-		c.log.InfoContext(ctx, "spending below the cap again", "cap", lifted[i].name, "spent", lifted[i].window.spent, "limit", lifted[i].limit)
-	}
-	return nil
 }
 
 // Usage is how much of a cap is used.

@@ -198,11 +198,6 @@ func checkSame(existing *Record, fingerprint [32]byte) error {
 	return nil
 }
 
-// defaultIdentifier hashes the texts, not the decoded bytes, because clients do so too.
-func defaultIdentifier(userPubkey string, key [32]byte) [32]byte {
-	return sha256.Sum256([]byte(userPubkey + hex.EncodeToString(key[:])))
-}
-
 func fingerprint(id, key [32]byte) [32]byte {
 	return sha256.Sum256(slices.Concat([]byte(fingerprintDomain), id[:], key[:]))
 }

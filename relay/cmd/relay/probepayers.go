@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/poolcheck"
+	"github.com/relaypool/relaypool/relay/rpc"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// probedPayer is one fee payer.
+type probedPayer struct {
+	Address  string          `json:"address"`
+	State    poolcheck.State `json:"state"`
+	Lamports *uint64         `json:"lamports,omitempty"`
+	// Transactions is the number of Transacts that the balance above the minimum pays for.
+	Transactions *uint64 `json:"transactions,omitempty"`
+	// Runway is how long the balance lasts at the last hour's rate. It is omitted when
+	// nothing was spent or the chain's history is too short.
+	Runway *float64 `json:"runway_hours,omitempty"`
+	Remedy string   `json:"remedy,omitempty"`
+}
+
+// slotsAnHour assumes the network's nominal slot time of 400 milliseconds.
+const slotsAnHour = uint64(time.Hour / slotTime)
+
+func (p *probe) payer(ctx context.Context, client *rpc.Client, slot uint64, address solana.PublicKey, lamports uint64, known bool) probedPayer {
+	out := probedPayer{Address: address.String(), State: poolcheck.Unknown, Remedy: "probe again: the balance could not be read"}
+	if !known {
+		return out
+	}
+	minimum := p.flags.FeePayerMinBalance
+	transactions := (max(lamports, minimum) - minimum) / shieldpool.TransactCost
+	out.State, out.Remedy, out.Lamports, out.Transactions = poolcheck.OK, "", &lamports, &transactions
+	if lamports < minimum {
+		out.State, out.Remedy = poolcheck.Failed, fmt.Sprintf("send at least %d lamports to %s", minimum-lamports, address)
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.flags.Timeout)
+	defer cancel()
+	spent, slots, err := client.SpentSince(ctx, address, lamports, slot-min(slot, slotsAnHour), slot)
+	if err == nil && spent > 0 {
+		hours := float64(lamports) / float64(spent) * float64(slots) / float64(slotsAnHour)
+		out.Runway = &hours
+	}
+	return out
+}

@@ -1,0 +1,22 @@
+package sweep
+
+import "context"
+
+// completeAccounting reads the payers' history into the accounting up to its end: no
+// serving relay has their keys any more, so no other process reads it.
+func (r *run) completeAccounting(ctx context.Context) error {
+	for {
+		complete, err := r.Accounting.Complete(ctx, r.payers())
+		switch {
+		case err != nil:
+			err = r.retry(ctx, "complete the old payers' ledger", err)
+		case !complete:
+			err = r.pause(ctx, "the old payers' ledger to reach the end of their history")
+		default:
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package shieldpool
+
+// Fees are what the pool takes from a withdrawal or swap, in lamports.
+type Fees struct {
+	// Base is charged on each; Numerator/Denominator of the gross amount is added, rounded
+	// down.
+	Base, Numerator, Denominator uint64
+	// MinDeposit is the smallest deposit that the program accepts.
+	MinDeposit uint64
+}
+
+// Fee returns what the pool keeps of a withdrawal or swap of gross lamports.
+func (f Fees) Fee(gross uint64) uint64 {
+	// gross/D·N + (gross mod D)·N/D is ⌊gross·N/D⌋ without overflow.
+	return f.Base + gross/f.Denominator*f.Numerator + gross%f.Denominator*f.Numerator/f.Denominator
+}
+
+// Net returns what remains of gross lamports for the recipient; ok is false when the fee
+// leaves nothing.
+func (f Fees) Net(gross uint64) (net uint64, ok bool) {
+	fee := f.Fee(gross)
+	if fee >= gross {
+		return 0, false
+	}
+	return gross - fee, true
+}

@@ -1,0 +1,35 @@
+package shieldpool
+
+import (
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// CheckRecipient refuses, with the code invalid_recipient, a recipient that cannot be paid
+// safely: one off the ed25519 curve, unless the profile allows it, or another account of
+// the transaction.
+func (p *Pool) CheckRecipient(payer, recipient solana.PublicKey, in *PublicInputs) error {
+	a, err := p.addresses(payer, in, Destination{})
+	if err != nil {
+		return err
+	}
+	return checkRecipient(p.Profile, a, recipient)
+}
+
+func checkRecipient(p *Profile, others Addresses, recipient solana.PublicKey) error {
+	if !p.AllowOffCurveRecipient && !recipient.IsOnCurve() {
+		return refusal.New(refusal.InvalidRecipient,
+			"recipient is off the ed25519 curve, so no wallet can sign for it: expected a wallet address, not a program's or token account's")
+	}
+	if recipient.Equals(p.ProgramID) {
+		return refusal.New(refusal.InvalidRecipient, "recipient is the pool program itself: expected a wallet address")
+	}
+	for role, key := range others {
+		if role != RoleRecipient && key.Equals(recipient) {
+			return refusal.New(refusal.InvalidRecipient,
+				"recipient is the transaction's %s account: expected a wallet of the client's own", role)
+		}
+	}
+	return nil
+}
