@@ -3,19 +3,16 @@ package pool
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
-	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
 const (
@@ -39,8 +36,6 @@ const (
 	backlogQueue    = 1024
 	// podsPerReading is how many pods are asked before a poll counts as failed.
 	podsPerReading = 3
-	// listInterval is how often the list of watched fleets is refreshed.
-	listInterval = 2 * time.Second
 )
 
 // Poller keeps the last reading of each RelayPool's backlog. It polls concurrently with
@@ -236,83 +231,6 @@ func (p *Poller) enqueue(key types.NamespacedName, state *fleetBacklog, ips []st
 		state.polling = true
 	default: // the queue is full; the next call tries again
 	}
-}
-
-// pollFleets refreshes the list of watched fleets, and polls them.
-func (p *Poller) pollFleets(ctx context.Context) {
-	tick := time.NewTicker(listInterval)
-	defer tick.Stop()
-	for {
-		// An error means that the cache is not synchronised. The list then stays as it is,
-		// and the readings grow old.
-		_ = p.listFleets(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
-
-func (p *Poller) listFleets(ctx context.Context) error {
-	var pools v1alpha1.RelayPoolList
-	if err := p.fleets.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list RelayPools: %w", err)
-	}
-	var pods corev1.PodList
-	if err := p.fleets.List(ctx, &pods, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list pods: %w", err)
-	}
-	ready := map[types.NamespacedName][]string{}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if pod.Labels[build.LabelComponent] != build.ComponentRelay {
-			continue
-		}
-		if ip, ok := readyIP(pod); ok {
-			key := types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[build.LabelPool]}
-			ready[key] = append(ready[key], ip)
-		}
-	}
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.fleetsKnown = true
-	listed := map[types.NamespacedName]bool{}
-	for i := range pools.Items {
-		key := client.ObjectKeyFromObject(&pools.Items[i])
-		listed[key] = true
-		if !ScaledByMetric(&pools.Items[i]) {
-			if state := p.pools[key]; state != nil {
-				state.watched = false
-			}
-			continue
-		}
-		p.watch(key, ready[key])
-	}
-	for key := range p.pools {
-		if !listed[key] {
-			delete(p.pools, key)
-		}
-	}
-	return nil
-}
-
-func (p *Poller) watch(key types.NamespacedName, ips []string) {
-	slices.Sort(ips)
-	state := p.state(key)
-	if !state.watched || state.ready == 0 && len(ips) > 0 {
-		// A fleet that is newly watched, or had no ready pod before, is polled at once.
-		state.nextPoll, state.failures = time.Time{}, 0
-	}
-	state.watched, state.ready = true, len(ips)
-	p.enqueue(key, state, ips)
-}
-
-// ScaledByMetric reports whether a HorizontalPodAutoscaler made by the operator scales
-// the fleet by the external metrics API.
-func ScaledByMetric(pool *v1alpha1.RelayPool) bool {
-	a := pool.Spec.Autoscaling
-	return a != nil && a.Provider != v1alpha1.ProviderKEDA && pool.DeletionTimestamp == nil
 }
 
 func (p *Poller) readBacklog(ctx context.Context, q pollRequest) {

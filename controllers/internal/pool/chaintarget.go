@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gagliardetto/solana-go"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 	"github.com/relaypool/relaypool/relay/poolcheck"
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // secretValue reads one value of a Secret at the moment of use, for a RelayPool.
@@ -59,51 +57,6 @@ func malformedConfigMap(from *v1alpha1.ConfigMapKeyReference, expected string, e
 	}
 	p.Message = fmt.Sprintf("ConfigMap %s, key %s: expected %s: %v", p.Name, p.Key, expected, err)
 	return p
-}
-
-// declaredProfile returns the profile that the spec names, with the fields that the spec
-// overrides. It returns nil while the profile's ConfigMap is not resolved, and for an
-// invalid spec.
-func declaredProfile(spec *v1alpha1.RelayPoolSpec, content []byte) (*shieldpool.Profile, error) {
-	var (
-		p   *shieldpool.Profile
-		err error
-	)
-	switch {
-	case spec.Pool.Profile.Name != "":
-		p, err = shieldpool.BuiltIn(spec.Pool.Profile.Name)
-	case content != nil:
-		p, err = shieldpool.ParseProfile(content)
-	default:
-		return nil, nil //nolint:nilnil // no profile yet, and nothing is wrong
-	}
-	if err != nil {
-		return nil, err
-	}
-	if spec.Pool.ProgramID != "" {
-		if p.ProgramID, err = solana.PublicKeyFromBase58(spec.Pool.ProgramID); err != nil {
-			return nil, nil //nolint:nilnil,nilerr // a fault of the spec, which Accepted reports
-		}
-	}
-	if spec.Pool.RootHistorySize != 0 {
-		p.RootHistory = int(spec.Pool.RootHistorySize)
-	}
-	if len(spec.Pool.Mints) == 0 {
-		return p, nil
-	}
-	p.Mints = nil
-	for _, m := range spec.Pool.Mints {
-		address, err := solana.PublicKeyFromBase58(m.Address)
-		if err != nil {
-			return nil, nil //nolint:nilnil,nilerr // as above
-		}
-		mint := shieldpool.Mint{Address: address}
-		if n, err := hex.Decode(mint.Field[:], []byte(m.Field)); err != nil || n != len(mint.Field) {
-			return nil, nil //nolint:nilnil,nilerr // as above
-		}
-		p.Mints = append(p.Mints, mint)
-	}
-	return p, nil
 }
 
 // endpoints returns the endpoints that serve reads, in the order of the spec.

@@ -5,16 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -125,25 +120,6 @@ func (r *Reconciler) observeJobs(ctx context.Context, f *Facts, pods []corev1.Po
 	return nil
 }
 
-// lastLogLine returns the last line of the newest termination message of a Job's pods;
-// empty if they have none.
-func lastLogLine(job *batchv1.Job, pods []corev1.Pod) string {
-	var line string
-	var newest metav1.Time
-	for i := range pods {
-		pod := &pods[i]
-		if !metav1.IsControlledBy(pod, job) {
-			continue
-		}
-		for _, c := range pod.Status.ContainerStatuses {
-			if ended := c.State.Terminated; ended != nil && ended.Message != "" && !ended.FinishedAt.Before(&newest) {
-				line, newest = shortened(lastLine(ended.Message), maxTerminationMessage), ended.FinishedAt
-			}
-		}
-	}
-	return line
-}
-
 // readyIPs returns the addresses of ready pods, in a fixed order.
 func readyIPs(pods []corev1.Pod) []string {
 	var out []string
@@ -159,90 +135,4 @@ func readyIPs(pods []corev1.Pod) []string {
 // readyIP returns the address of a pod, and whether the pod is ready.
 func readyIP(pod *corev1.Pod) (string, bool) {
 	return pod.Status.PodIP, pod.DeletionTimestamp == nil && pod.Status.PodIP != "" && podReady(pod)
-}
-
-func (r *Reconciler) observeAutoscaler(ctx context.Context, f *Facts) error {
-	a := f.Pool.Spec.Autoscaling
-	switch {
-	case a == nil:
-		return nil
-	case a.Provider == v1alpha1.ProviderKEDA:
-		if !f.Capabilities.ScaledObject {
-			return nil
-		}
-		return r.observeScaledObject(ctx, f)
-	default:
-		var hpa autoscalingv2.HorizontalPodAutoscaler
-		err := r.Client.Get(ctx, client.ObjectKeyFromObject(f.Pool), &hpa)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read HorizontalPodAutoscaler: %w", err)
-		}
-		if metav1.IsControlledBy(&hpa, f.Pool) {
-			f.Autoscaler = autoscalerOf(hpa.Status.Conditions)
-		}
-		return nil
-	}
-}
-
-func autoscalerOf(conditions []autoscalingv2.HorizontalPodAutoscalerCondition) Autoscaler {
-	a := Autoscaler{Present: true}
-	for _, c := range conditions {
-		works := c.Status == corev1.ConditionTrue
-		switch {
-		case c.Type == autoscalingv2.ScalingActive && c.Reason == "ScalingDisabled":
-			// The fleet has 0 pods, so the condition says nothing about the metric.
-		case c.Type == autoscalingv2.ScalingActive:
-			a.Working, a.Message = &works, c.Message
-		case c.Type == autoscalingv2.AbleToScale && !works:
-			a.Working, a.Stuck, a.Message = &works, true, c.Message
-			return a
-		}
-	}
-	return a
-}
-
-// observeScaledObject reads KEDA's ScaledObject from the API server. A cache of a kind that
-// is not installed would fail.
-func (r *Reconciler) observeScaledObject(ctx context.Context, f *Facts) error {
-	object := new(unstructured.Unstructured)
-	object.SetGroupVersionKind(build.KindScaledObject)
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(f.Pool), object)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		return nil // also when KEDA was removed a moment ago
-	}
-	if err != nil {
-		return fmt.Errorf("read ScaledObject: %w", err)
-	}
-	if metav1.IsControlledBy(object, f.Pool) {
-		f.Autoscaler = scaledObjectOf(object)
-	}
-	return nil
-}
-
-func scaledObjectOf(object *unstructured.Unstructured) Autoscaler {
-	a := Autoscaler{Present: true}
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, item := range conditions {
-		c, ok := item.(map[string]any)
-		if !ok {
-			continue
-		}
-		kind, _ := c["type"].(string)
-		status, _ := c["status"].(string)
-		message, _ := c["message"].(string)
-		works := status == string(metav1.ConditionTrue)
-		switch {
-		case kind == "Ready" && status != string(metav1.ConditionUnknown):
-			a.Working, a.Message = &works, strings.TrimSpace(message)
-		case kind == "Fallback" && works:
-			// KEDA cannot read the metric, and uses its fallback.
-			fails := false
-			a.Working, a.Message = &fails, strings.TrimSpace(message)
-			return a
-		}
-	}
-	return a
 }

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -131,4 +132,11 @@ func firstSentences(parts []string, limit int) string {
 		return strings.Join(parts, "; ")
 	}
 	return strings.Join(parts[:limit], "; ") + "; and " + plural(len(parts)-limit, "more", "more")
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
 }

@@ -116,15 +116,6 @@ func Decide(f *Facts, s Settings) Plan {
 	return p
 }
 
-// deploymentWithheld reports whether the gate keeps the fleet at 0 pods. The gate stays open
-// once a pass has found the pool initialised. Unknown facts never stop a running fleet.
-func deploymentWithheld(f *Facts, chain poolcheck.State) bool {
-	if f.Pool.Spec.Pool.Gate == v1alpha1.GateWarn || f.Pool.Status.InitialisedAt != nil {
-		return false
-	}
-	return f.Fleet.live() == 0 || chain == poolcheck.Failed
-}
-
 // keysInput collects the input of keys.Decide.
 func keysInput(f *Facts, problems []refs.Problem) keys.Input {
 	in := keys.Input{
@@ -189,30 +180,4 @@ func payers(shown []v1alpha1.FeePayerStatus, generated []keys.Key) []solana.Publ
 		add(generated[i].Address)
 	}
 	return out
-}
-
-// anyUnderfunded reports whether a payer in use is known to have less than the minimum, in
-// lamports.
-func anyUnderfunded(payers []v1alpha1.FeePayerStatus, minimum uint64) bool {
-	return slices.ContainsFunc(payers, func(p v1alpha1.FeePayerStatus) bool {
-		return p.State == v1alpha1.PayerActive && p.BalanceLamports != nil && lamports(p.BalanceLamports, 0) < minimum
-	})
-}
-
-func thresholds(p *v1alpha1.FeePayers) []uint64 {
-	return []uint64{lamports(p.MinimumBalanceLamports, defaultMinimum), lamports(p.TargetBalanceLamports, defaultTarget)}
-}
-
-// These are the resource's defaults, in lamports. The API server normally fills them in.
-const (
-	defaultMinimum = 50_000_000
-	defaultTarget  = 1_000_000_000
-)
-
-// lamports returns an amount, or fallback if the amount is not set or negative.
-func lamports(amount *int64, fallback uint64) uint64 {
-	if amount == nil || *amount < 0 {
-		return fallback
-	}
-	return uint64(*amount)
 }

@@ -215,47 +215,6 @@ func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, err
 	return o, errors.Join(keysErr, err)
 }
 
-// applyKeys writes keys, labels and the Job of a rotation. A Job that the API server
-// refuses is returned as a refusal and not as an error, because only a person can correct
-// the cause.
-func (r *Reconciler) applyKeys(ctx context.Context, f *Facts, p *Plan) ([]apply.Refusal, error) {
-	if !f.KeysKnown {
-		return nil, nil
-	}
-	if err := r.confirmUnused(ctx, f, &p.Keys); err != nil {
-		return nil, err
-	}
-	if err := r.confirmOwned(ctx, f.Pool, &p.Keys); err != nil {
-		return nil, err
-	}
-	err := r.KeyWriter.Apply(ctx, f.Pool, p.Keys, rotationJob(p))
-	if err == nil || p.Keys.Job == nil || p.Keys.Writes() {
-		return nil, err
-	}
-	refusal, ok := apply.RefusalOf(apply.Ref{Kind: build.KindJob, Name: p.Keys.Job.Name}, err)
-	if !ok {
-		return nil, err
-	}
-	if p.Keys.Rotation != nil {
-		p.Keys.Rotation.Message = "the API server refused Job " + p.Keys.Job.Name + ": the condition Stalled says why"
-	}
-	return []apply.Refusal{refusal}, nil
-}
-
-// rotationJob returns the planned Job of a rotation, or nil if none is planned.
-func rotationJob(p *Plan) runtime.ApplyConfiguration {
-	job := p.Keys.Job
-	if job == nil {
-		return nil
-	}
-	steps := map[v1alpha1.RotationStep]build.Step{
-		v1alpha1.RotationFund: build.StepFund, v1alpha1.RotationDrain: build.StepDrain, v1alpha1.RotationSweep: build.StepSweep,
-	}
-	return build.RotationJob(p.Input, build.Rotation{
-		Step: steps[job.Step], Revision: job.Revision, From: mounts(job.From), To: mounts(job.To),
-	}).Config
-}
-
 // logResult logs which objects were applied, repaired and deleted.
 func logResult(ctx context.Context, result *apply.Result) {
 	l := log.FromContext(ctx)
@@ -307,34 +266,4 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.KeyObserver.Drop(key)
 	r.Applier.Forget(key)
 	r.replaced.forget(key)
-}
-
-const (
-	// idleInterval is the time between passes when no event starts one.
-	idleInterval = 10 * time.Minute
-	// minRequeue is the shortest wait before another pass. It prevents a busy loop.
-	minRequeue = time.Second
-	// jitter is the fraction by which a wait varies. It spreads the passes of RelayPools that
-	// were made at the same time.
-	jitter = 0.1
-)
-
-// requeueAfter returns the wait until the next pass. An event can start a pass earlier.
-func (r *Reconciler) requeueAfter(f *Facts, p *Plan, o *Outcome, status *v1alpha1.RelayPoolStatus) time.Duration {
-	if p.RecordInitialised || p.Keys.Writes() && !p.Paused && len(p.Faults) == 0 {
-		return minRequeue
-	}
-	wait := time.Duration(float64(idleInterval) * (1 - jitter + 2*jitter*r.Random()))
-	limitTo := func(at time.Time) {
-		if !at.IsZero() {
-			wait = min(wait, at.Sub(f.Now))
-		}
-	}
-	limitTo(f.References.Next)
-	limitTo(f.Keys.Next)
-	limitTo(figuresDue(f, p, status))
-	if o.Result.RetryAfter > 0 {
-		wait = min(wait, o.Result.RetryAfter)
-	}
-	return max(wait, minRequeue)
 }

@@ -147,110 +147,6 @@ func condition(f *Facts, kind string, v verdict) metav1.Condition {
 	}
 }
 
-// mostSevere returns the more severe of two verdicts, where False is more severe than
-// Unknown. Of two equally severe verdicts it returns the first. It returns the zero verdict
-// if neither is False or Unknown.
-func mostSevere(worst, v verdict) verdict {
-	switch {
-	case v.status == "", v.status == metav1.ConditionTrue, worst.status == metav1.ConditionFalse:
-		return worst
-	case v.status == metav1.ConditionFalse, worst.status == "":
-		return v
-	default:
-		return worst
-	}
-}
-
-// readiness derives Ready from the most severe verdict and the stall. False takes
-// precedence, because it matters most to clients. A stall takes precedence over
-// NotDeployed, which it causes, and over Unknown.
-func readiness(worst, stall verdict, p *Plan) verdict {
-	switch {
-	case worst.status == metav1.ConditionFalse && (stall.status == "" || worst.reason != v1alpha1.ReasonNotDeployed):
-		return worst
-	case stall.status != "":
-		return conditionFalse(stall.reason, stall.message)
-	case worst.status != "":
-		return worst
-	case p.Paused:
-		return conditionTrue(v1alpha1.ReasonPaused, "the fleet is ready; spec.paused is true, so the operator changes nothing")
-	default:
-		return conditionTrue(v1alpha1.ReasonReady, "the fleet serves the pool")
-	}
-}
-
-func accepted(f *Facts, p *Plan) verdict {
-	if len(p.Faults) > 0 {
-		return invalid(p)
-	}
-	return conditionTrue(v1alpha1.ReasonValid, "the spec is valid"+unmonitored(f))
-}
-
-func invalid(p *Plan) verdict {
-	return conditionFalse(p.FaultReason, firstSentences(p.Faults, 5))
-}
-
-// unmonitored returns the end of a message. It names the monitoring objects that are
-// enabled, although the cluster lacks their kinds; both are enabled by default. It is empty
-// if there are none. A missing kind is not a fault of the spec.
-func unmonitored(f *Facts) string {
-	if f.isUnread(PartCapabilities) {
-		return ""
-	}
-	var kinds, fields []string
-	for _, m := range []struct {
-		wanted v1alpha1.Switch
-		has    bool
-		kind   string
-		field  string
-	}{
-		{f.Pool.Spec.Monitoring.PodMonitor, f.Capabilities.PodMonitor, build.KindPodMonitor.Kind, "spec.monitoring.podMonitor"},
-		{f.Pool.Spec.Monitoring.PrometheusRule, f.Capabilities.PrometheusRule, build.KindPrometheusRule.Kind, "spec.monitoring.prometheusRule"},
-	} {
-		if m.wanted != v1alpha1.Disabled && !m.has {
-			kinds, fields = append(kinds, m.kind), append(fields, m.field)
-		}
-	}
-	if len(kinds) == 0 {
-		return ""
-	}
-	return "; no " + strings.Join(kinds, " and no ") + " is made until the Prometheus operator's CRDs are installed (" +
-		strings.Join(fields, " and ") + ": Disabled makes none)"
-}
-
-// stalled is the zero verdict unless a person has to act.
-func stalled(p *Plan, o *Outcome) verdict {
-	if len(p.Faults) > 0 {
-		v := invalid(p)
-		return conditionTrue(v.reason, v.message)
-	}
-	if p.Paused {
-		return verdict{}
-	}
-	if refs := o.Result.Foreign; len(refs) > 0 {
-		message := "in this namespace " + names(refs) +
-			" belongs to somebody else and was not changed: delete or rename it, or give the RelayPool another name"
-		if withheld := o.Result.Withheld; len(withheld) > 0 {
-			message += "; until then " + names(withheld) + " is not made or changed, because its pods would use it"
-		}
-		return conditionTrue(v1alpha1.ReasonForeignObject, message)
-	}
-	if refused := o.Result.Refused; len(refused) > 0 {
-		parts := make([]string, 0, len(refused))
-		for _, r := range refused {
-			parts = append(parts, "the API server refused "+r.String()+" ("+r.Reason+"): "+r.Message)
-		}
-		slices.Sort(parts)
-		return conditionTrue(v1alpha1.ReasonRefused, firstSentences(parts, 3))
-	}
-	for _, problem := range p.Keys.Problems {
-		if problem.Reason == v1alpha1.ReasonRotationFailed {
-			return conditionTrue(problem.Reason, problem.Message)
-		}
-	}
-	return verdict{}
-}
-
 func names(refs []apply.Ref) string {
 	all := make([]string, 0, len(refs))
 	for _, r := range refs {
@@ -260,39 +156,6 @@ func names(refs []apply.Ref) string {
 	return strings.Join(all, ", ")
 }
 
-// reconciling is the zero verdict if the fleet runs as declared. It is also zero while the
-// RelayPool is paused or stalled, or while nothing can be deployed.
-func reconciling(f *Facts, p *Plan, o *Outcome, stall verdict) verdict {
-	switch {
-	case p.Paused || stall.status != "":
-		return verdict{}
-	case p.Keys.Rotating:
-		return conditionTrue(v1alpha1.ReasonRotating, "the fee payers' keys are being rotated: status.rotation has the step and what it waits for")
-	case o.Failed:
-		return conditionTrue(v1alpha1.ReasonProgressing, "not everything could be written; the operator's log says why, and the writes are repeated")
-	case len(o.Result.Waiting) > 0:
-		return conditionTrue(v1alpha1.ReasonProgressing, names(o.Result.Waiting)+" is being deleted, and is made again afterwards")
-	case len(o.Result.Contested) > 0:
-		return conditionTrue(v1alpha1.ReasonProgressing, names(o.Result.Contested)+
-			" is changed by somebody else repeatedly, and is repaired less often: find out who writes it (kubectl get --show-managed-fields -o yaml)")
-	case !p.Deploy || f.isUnread(PartFleet):
-		return verdict{}
-	case p.RecordInitialised:
-		return conditionTrue(v1alpha1.ReasonProgressing, "the gate has opened, and the fleet starts")
-	case rollingOut(f) || deployed(&o.Result):
-		return conditionTrue(v1alpha1.ReasonProgressing, "pods are being created or replaced: the condition Available shows the progress")
-	default:
-		return verdict{}
-	}
-}
-
-// deployed reports whether this pass has written the Deployment. The Deployment's status
-// was read before that write, and could make the rollout look complete.
-func deployed(r *apply.Result) bool {
-	written := func(ref apply.Ref) bool { return ref.Kind == build.KindDeployment }
-	return slices.ContainsFunc(r.Applied, written) || slices.ContainsFunc(r.Repaired, written)
-}
-
 // shortened cuts a text to at most maxBytes bytes, between two characters.
 func shortened(text string, maxBytes int) string {
 	if len(text) <= maxBytes {
@@ -300,4 +163,15 @@ func shortened(text string, maxBytes int) string {
 	}
 	const dots = "…"
 	return strings.ToValidUTF8(text[:maxBytes-len(dots)], "") + dots
+}
+
+// orLastStatus returns the condition that the status has for this generation of the spec,
+// or fallback if there is none. A new leader uses it until its own first check, seconds
+// later, so that the RelayPool does not become unready meanwhile.
+func orLastStatus(f *Facts, kind string, fallback verdict) verdict {
+	last := meta.FindStatusCondition(f.Pool.Status.Conditions, kind)
+	if last == nil || last.ObservedGeneration != f.Pool.Generation {
+		return fallback
+	}
+	return verdict{last.Status, last.Reason, last.Message}
 }

@@ -2,12 +2,10 @@ package pool
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/relay/contract"
-	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 // autoscalingActive is the zero verdict without spec.autoscaling.
@@ -79,35 +77,4 @@ func metricRemedy(a *v1alpha1.Autoscaling, s Autoscaler) string {
 	default:
 		return prefix + fmt.Sprintf("something has to serve the external metric %s, see docs/guides/scaling.md", contract.MetricBacklog.Name)
 	}
-}
-
-// stoppedReasons returns, sorted, the reasons for which submissions are held until a person
-// acts. It omits the reasons of swaps and of the router, because swaps often wait for a
-// price or for their second leg.
-func (b Backlog) stoppedReasons() (reasons []string) {
-	for reason, count := range b.Held {
-		if count > 0 && !strings.HasPrefix(reason, "swap_") && !strings.HasPrefix(reason, "router_") && reason != "no_route" {
-			reasons = append(reasons, reason)
-		}
-	}
-	slices.Sort(reasons)
-	return reasons
-}
-
-// heldRemedy returns what to do about each reason.
-func heldRemedy(reasons []string) string {
-	var remedies []string
-	for _, reason := range reasons {
-		switch reason {
-		case string(refusal.FeePayerEmpty):
-			remedies = append(remedies, "fund the fee payers (condition FeePayersFunded)")
-		case string(refusal.SpendCapReached):
-			remedies = append(remedies, "raise spec.feePayers.spendCaps, or wait for their window")
-		case string(refusal.ChainUnavailable):
-			remedies = append(remedies, "repair or add RPC endpoints, or raise their budget (spec.solana.endpoints)")
-		default:
-			remedies = append(remedies, "docs/reference/alerts/RelaypoolSubmissionsHeld.md says what to do about "+reason)
-		}
-	}
-	return strings.Join(remedies, "; ")
 }

@@ -1,10 +1,6 @@
 package pool
 
 import (
-	"strconv"
-
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
@@ -28,22 +24,4 @@ func poolInitialised(f *Facts, p *Plan) verdict {
 		}
 		return conditionUnknown(string(reason), message)
 	}
-}
-
-// orLastStatus returns the condition that the status has for this generation of the spec,
-// or fallback if there is none. A new leader uses it until its own first check, seconds
-// later, so that the RelayPool does not become unready meanwhile.
-func orLastStatus(f *Facts, kind string, fallback verdict) verdict {
-	last := meta.FindStatusCondition(f.Pool.Status.Conditions, kind)
-	if last == nil || last.ObservedGeneration != f.Pool.Generation {
-		return fallback
-	}
-	return verdict{last.Status, last.Reason, last.Message}
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return strconv.Itoa(n) + " " + many
 }

@@ -1,0 +1,33 @@
+package pool
+
+import (
+	"slices"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+// anyUnderfunded reports whether a payer in use is known to have less than the minimum, in
+// lamports.
+func anyUnderfunded(payers []v1alpha1.FeePayerStatus, minimum uint64) bool {
+	return slices.ContainsFunc(payers, func(p v1alpha1.FeePayerStatus) bool {
+		return p.State == v1alpha1.PayerActive && p.BalanceLamports != nil && lamports(p.BalanceLamports, 0) < minimum
+	})
+}
+
+func thresholds(p *v1alpha1.FeePayers) []uint64 {
+	return []uint64{lamports(p.MinimumBalanceLamports, defaultMinimum), lamports(p.TargetBalanceLamports, defaultTarget)}
+}
+
+// These are the resource's defaults, in lamports. The API server normally fills them in.
+const (
+	defaultMinimum = 50_000_000
+	defaultTarget  = 1_000_000_000
+)
+
+// lamports returns an amount, or fallback if the amount is not set or negative.
+func lamports(amount *int64, fallback uint64) uint64 {
+	if amount == nil || *amount < 0 {
+		return fallback
+	}
+	return uint64(*amount)
+}
