@@ -33,17 +33,6 @@ const (
 	DefaultOptionalInterval   = time.Minute
 )
 
-// These limit how often an object is repaired: a few times in a burst, and then slowly,
-// so that a conflict with another writer does not load the API server.
-const (
-	repairBurst    = 5
-	repairInterval = 10 * time.Second
-)
-
-// goneInterval is how soon another pass checks an object that is being deleted, or a kind
-// whose CRD has vanished. No watch may report these changes.
-const goneInterval = 5 * time.Second
-
 // Options is what an Applier needs. Durations of 0 take their defaults.
 type Options struct {
 	// Client writes. It reads the kinds of OwnedTypes from a cache, which may be limited

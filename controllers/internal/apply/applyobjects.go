@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +16,10 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
+
+// goneInterval is how soon another pass checks an object that is being deleted, or a kind
+// whose CRD has vanished. No watch may report these changes.
+const goneInterval = 5 * time.Second
 
 // pass is one call of Apply for one RelayPool.
 type pass struct {
@@ -104,50 +109,9 @@ func (p *pass) applyObject(ctx context.Context, ref Ref, o build.Object) error {
 	return p.compare(ctx, target{ref: ref, desired: wanted, digest: sum, entry: entry, live: live})
 }
 
-// mayWrite reports whether the object may be written. A missing object may, unless the
-// other autoscaler still exists. An existing one may if the RelayPool owns it and it is
-// not being deleted.
-func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, error) {
-	if live == nil {
-		return p.alternativeDeleted(ctx, ref)
-	}
-	switch live.belongs(p.owner) {
-	case ownedByOther:
-		p.result.Foreign = append(p.result.Foreign, ref)
-		return false, nil
-	case beingDeleted:
-		p.requeue(ref)
-		return false, nil
-	case ownedByPool:
-	}
-	return true, nil
-}
-
 func (p *pass) requeue(ref Ref) {
 	p.result.Waiting = append(p.result.Waiting, ref)
 	p.result.retry(goneInterval)
-}
-
-// alternativeDeleted reports whether the other autoscaler of the Deployment is deleted.
-func (p *pass) alternativeDeleted(ctx context.Context, ref Ref) (bool, error) {
-	kind, ok := alternativeScaler(ref.Kind)
-	if !ok {
-		return true, nil
-	}
-	if optional(kind) {
-		if has, err := p.options.Capabilities.Has(ctx, kind); err != nil || !has {
-			return err == nil, err
-		}
-	}
-	other, err := p.find(ctx, Ref{kind, ref.Name})
-	if err != nil {
-		return false, err
-	}
-	if other != nil && other.belongs(p.owner) != ownedByOther {
-		p.requeue(ref)
-		return false, nil
-	}
-	return true, nil
 }
 
 func (p *pass) markMissing(ref Ref) {

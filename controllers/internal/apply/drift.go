@@ -2,11 +2,19 @@ package apply
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+// These limit how often an object is repaired: a few times in a burst, and then slowly,
+// so that a conflict with another writer does not load the API server.
+const (
+	repairBurst    = 5
+	repairInterval = 10 * time.Second
 )
 
 // target is one object that may be written: it does not exist, or the RelayPool

@@ -76,16 +76,3 @@ func typedList(kind schema.GroupVersionKind) client.ObjectList {
 func optional(kind schema.GroupVersionKind) bool {
 	return slices.Contains(build.OptionalKinds(), kind)
 }
-
-// alternativeScaler returns the other kind of autoscaler, which must be deleted before an autoscaler
-// of kind is created: two autoscalers of one Deployment would conflict.
-func alternativeScaler(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
-	switch kind {
-	case build.KindHorizontalPodAutoscaler:
-		return build.KindScaledObject, true
-	case build.KindScaledObject:
-		return build.KindHorizontalPodAutoscaler, true
-	default:
-		return schema.GroupVersionKind{}, false
-	}
-}

@@ -5,12 +5,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
 
 	"github.com/relaypool/relaypool/relay/contract"
 )
@@ -96,16 +94,4 @@ func spreadOver(pool, over string) *corev1ac.TopologySpreadConstraintApplyConfig
 		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
 		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(pool))).
 		WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey)
-}
-
-// podDisruptionBudget lets the drain of a node evict one pod at a time, and any pod that
-// is not ready.
-func podDisruptionBudget(in Input) Object {
-	name := in.Pool.Name
-	return Object{KindPodDisruptionBudget, name, policyv1ac.PodDisruptionBudget(name, in.Pool.Namespace).
-		WithLabels(Labels(name)).
-		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
-			WithMaxUnavailable(intstr.FromInt32(1)).
-			WithUnhealthyPodEvictionPolicy(policyv1.AlwaysAllow).
-			WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(name))))}
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/relay/contract"
@@ -138,15 +137,5 @@ func (e *environment) clients(api *v1alpha1.API) {
 	e.setUnlessEmpty(contract.EnvCORSOrigins, strings.Join(api.CORSOrigins, ","))
 	if api.KeysSecretRef != nil {
 		e.set(contract.EnvAPIKeysFile, contract.APIKeysFile)
-	}
-}
-
-// memory sets GOMEMLIMIT to nine tenths of the container's memory limit, because Go does
-// not count all memory. The garbage collector then works harder before the kernel kills
-// the process. The CPU limit needs no variable, because Go reads it by itself.
-func (e *environment) memory(r *corev1ac.ResourceRequirementsApplyConfiguration) {
-	limit, ok := ptr.Deref(r.Limits, nil)["memory"]
-	if ok {
-		e.number("GOMEMLIMIT", limit.Value()/10*9)
 	}
 }

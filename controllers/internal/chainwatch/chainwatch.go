@@ -56,17 +56,6 @@ type Payer struct {
 	Known    bool
 }
 
-// Runway is how long the balance lasts at the recent rate of spending; ok is
-// false while nothing is spent or the rate is not known.
-func (p Payer) Runway() (d time.Duration, ok bool) {
-	const longest = 100 * 365 * 24 // hours; a time.Duration holds three times as many
-	if !p.Known || p.Spending == 0 {
-		return 0, false
-	}
-	hours := float64(p.Lamports) / float64(p.Spending)
-	return time.Duration(min(hours, longest) * float64(time.Hour)), true
-}
-
 // Reading is what is known of one RelayPool. It is shared: do not change it.
 type Reading struct {
 	// Target is the pool that the report describes. If the spec has changed since, the

@@ -24,12 +24,6 @@ const (
 	defaultInterval = time.Minute
 	defaultTimeout  = 5 * time.Second
 	defaultWorkers  = 16
-	// confirmAfter is how soon a change for the worse is checked again, before it is
-	// reported. The pauses after further failures double.
-	confirmAfter = 5 * time.Second
-	// jitter is the fraction by which an interval varies, so that pools are not all
-	// checked at the same time.
-	jitter = 0.1
 )
 
 // Options make a Watcher. HTTP, Now and Random are required.
@@ -315,16 +309,6 @@ func (w *Watcher) run(ctx context.Context, key types.NamespacedName, p *pool, la
 		w.changed = append(w.changed, key)
 	}
 	signal(w.reportSoon)
-}
-
-// pause is the time to the next check. A chain that does not answer is asked again soon,
-// because its node or DNS name may be about to appear, and then after ever longer pauses.
-func (w *Watcher) pause(p *pool) time.Duration {
-	d := p.query.Interval
-	if p.failures > 0 || p.unconfirmed {
-		d = min(d, confirmAfter<<min(max(p.failures-1, 0), 8))
-	}
-	return time.Duration(float64(d) * (1 - jitter + 2*jitter*w.o.Random()))
 }
 
 // sendEvents sends an event for every RelayPool in changed.

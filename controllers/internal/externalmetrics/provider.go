@@ -31,9 +31,6 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// maxAge is the greatest age of a reading that is served.
-const maxAge = 30 * time.Second
-
 // Readings returns what is known about the backlog of a RelayPool, and false when the
 // backlog is not watched; pool.Poller is one.
 type Readings interface {
@@ -167,37 +164,6 @@ func (p *Provider) selected(ctx context.Context, namespace string, selector labe
 		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
 			"no RelayPool in the namespace %q has the labels %s: expected namespace=%s,pool=NAME", namespace, selector, namespace)
 	}
-}
-
-// read returns a reading that is not too old.
-func (p *Provider) read(key types.NamespacedName) (pool.Backlog, outcome, error) {
-	reading, ok := p.Readings.Reading(key)
-	if !ok {
-		return pool.Backlog{}, stale, unavailable(key, "its pods have not been asked yet")
-	}
-	age := p.Now().Sub(reading.At)
-	var answered *pool.StatusError
-	switch {
-	case reading.Ready == 0:
-		return pool.Backlog{}, notReady, unavailable(key, "none of its pods is ready to be asked")
-	case !reading.At.IsZero() && age <= maxAge:
-		return reading.Backlog, served, nil
-	case errors.As(reading.Err, &answered) && answered.Status == http.StatusServiceUnavailable:
-		return pool.Backlog{}, stale, unavailable(key, "its pods answer that their database is away (status 503), and "+lastTime(reading.At))
-	case reading.Err != nil:
-		return pool.Backlog{}, stale, unavailable(key, fmt.Sprintf("its pods do not answer on port %d (%s), and %s", contract.OperationsPort, publicError(reading.Err), lastTime(reading.At)))
-	default:
-		return pool.Backlog{}, stale, unavailable(key, lastTime(reading.At))
-	}
-}
-
-// lastTime says whether the backlog was ever read, without the exact age. The text becomes
-// part of a condition's message, and a condition is written whenever its message changes.
-func lastTime(at time.Time) string {
-	if at.IsZero() {
-		return "it has never been read"
-	}
-	return fmt.Sprintf("the last reading is older than %s", maxAge)
 }
 
 // publicError returns the text of an error without the address of the polled pod, which differs

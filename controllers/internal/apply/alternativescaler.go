@@ -1,0 +1,63 @@
+package apply
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/relaypool/relaypool/controllers/internal/build"
+)
+
+// mayWrite reports whether the object may be written. A missing object may, unless the
+// other autoscaler still exists. An existing one may if the RelayPool owns it and it is
+// not being deleted.
+func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, error) {
+	if live == nil {
+		return p.alternativeDeleted(ctx, ref)
+	}
+	switch live.belongs(p.owner) {
+	case ownedByOther:
+		p.result.Foreign = append(p.result.Foreign, ref)
+		return false, nil
+	case beingDeleted:
+		p.requeue(ref)
+		return false, nil
+	case ownedByPool:
+	}
+	return true, nil
+}
+
+// alternativeDeleted reports whether the other autoscaler of the Deployment is deleted.
+func (p *pass) alternativeDeleted(ctx context.Context, ref Ref) (bool, error) {
+	kind, ok := alternativeScaler(ref.Kind)
+	if !ok {
+		return true, nil
+	}
+	if optional(kind) {
+		if has, err := p.options.Capabilities.Has(ctx, kind); err != nil || !has {
+			return err == nil, err
+		}
+	}
+	other, err := p.find(ctx, Ref{kind, ref.Name})
+	if err != nil {
+		return false, err
+	}
+	if other != nil && other.belongs(p.owner) != ownedByOther {
+		p.requeue(ref)
+		return false, nil
+	}
+	return true, nil
+}
+
+// alternativeScaler returns the other kind of autoscaler, which must be deleted before an autoscaler
+// of kind is created: two autoscalers of one Deployment would conflict.
+func alternativeScaler(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
+	switch kind {
+	case build.KindHorizontalPodAutoscaler:
+		return build.KindScaledObject, true
+	case build.KindScaledObject:
+		return build.KindHorizontalPodAutoscaler, true
+	default:
+		return schema.GroupVersionKind{}, false
+	}
+}

@@ -1,0 +1,53 @@
+package keys
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+// KeysWithFunds returns the events that name the payers that may have funds when their
+// RelayPool is deleted: one for each Secret, and none if all payers are known to be empty.
+// The payers and the rotation are from status. A balance does not count as zero if it was
+// never read, or if a Job may have raised it since.
+func KeysWithFunds(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
+	var events []Event
+	for _, p := range status.FeePayers {
+		funded := ""
+		b, known := balances[p.Address]
+		switch {
+		case known && b.Lamports > 0:
+			funded = fmt.Sprintf("%s holds %s SOL", p.Address, sol(b.Lamports))
+		case mayReceive(status.Rotation, p):
+			funded = p.Address + " may have been funded by a rotation"
+		case known:
+		case p.BalanceLamports == nil:
+			funded = p.Address + " has an unknown balance"
+		case *p.BalanceLamports > 0:
+			funded = fmt.Sprintf("%s held %s SOL", p.Address, sol(uint64(*p.BalanceLamports)))
+		}
+		if funded == "" {
+			continue
+		}
+		i := slices.IndexFunc(events, func(e Event) bool { return e.Secret == p.SecretName })
+		if i >= 0 {
+			events[i].Note = shorten(events[i].Note+"; "+funded, maxNote)
+			continue
+		}
+		events = append(events, Event{
+			Type: corev1.EventTypeWarning, Reason: v1alpha1.EventFundedKeyLeft, Action: "Delete", Secret: p.SecretName,
+			Note: fmt.Sprintf("Secret %s stays, and a RelayPool of the same name uses it again if its keys were generated: %s", p.SecretName, funded),
+		})
+	}
+	return events
+}
+
+// mayReceive reports whether a rotation's Job may have moved funds to the payer since
+// its balance was read.
+func mayReceive(r *v1alpha1.RotationStatus, p v1alpha1.FeePayerStatus) bool {
+	underWay := r != nil && r.Step != v1alpha1.RotationGenerate && r.Step != v1alpha1.RotationDone
+	return underWay && (p.State == v1alpha1.PayerIncoming || p.State == v1alpha1.PayerActive)
+}
