@@ -38,14 +38,12 @@ const (
 
 // Options configure a server.
 type Options struct {
-	// DataDir is the folder for everything of this server: the database
-	// cluster in data/, the lock file, the log postgres.log and, if the path
-	// is short enough, the socket. Start makes the folder if it is missing. Use
-	// it for nothing else. Required.
+	// DataDir is the folder for everything of this server: the database cluster in data/, the lock
+	// file, the log postgres.log and, if the path is short enough, the socket. Start makes the
+	// folder if it is missing. Use it for nothing else. Required.
 	DataDir string
-	// FastUnsafe turns off fsync, synchronous commits and full-page writes, for
-	// tests. A power cut may then lose or corrupt the data; a kill of the server
-	// does not.
+	// FastUnsafe turns off fsync, synchronous commits and full-page writes, for tests. A power cut
+	// may then lose or corrupt the data; a kill of the server does not.
 	FastUnsafe bool
 	// Log receives a line for each slow or unexpected action of Start, such as an
 	// installation or another folder in place of DataDir. Nil discards the lines.
@@ -162,11 +160,10 @@ func (s *Server) Pid() int {
 	return s.proc.PID()
 }
 
-// Stop makes a fast shutdown: it disconnects clients, rolls back open
-// transactions and flushes committed data. If that takes more than 20 seconds,
-// or ctx ends, Stop makes an immediate shutdown and then a kill. It then returns
-// an error, and the next Restart recovers from the write-ahead log. Stop does
-// nothing for a stopped server. The folder stays locked until Close, so that Restart
+// Stop makes a fast shutdown: it disconnects clients, rolls back open transactions and flushes
+// committed data. If that takes more than 20 seconds, or ctx ends, Stop makes an immediate shutdown
+// and then a kill. It then returns an error, and the next Restart recovers from the write-ahead
+// log. Stop does nothing for a stopped server. The folder stays locked until Close, so that Restart
 // finds the data.
 func (s *Server) Stop(ctx context.Context) error {
 	if err := s.shutDown(ctx); err != nil {

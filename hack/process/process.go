@@ -1,6 +1,5 @@
 // Package process runs child processes for packages that run relays and local chains in
-// development. It signals a child only by its process id. On Linux no child outlives this
-// process.
+// development. It signals a child only by its process id. On Linux no child outlives this process.
 package process
 
 import (
@@ -49,9 +48,8 @@ func StartCommand(name, log string, cmd *exec.Cmd) (*Process, error) {
 	}
 	cmd.SysProcAttr = own
 	p := &Process{name: name, log: log, exited: make(chan struct{})}
-	// The kernel sends the parent-death signal when the thread that started the child
-	// ends, and Go may end idle threads. The goroutine therefore keeps its thread until the
-	// child has ended.
+	// The kernel sends the parent-death signal when the thread that started the child ends, and Go
+	// may end idle threads. The goroutine therefore keeps its thread until the child has ended.
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()

@@ -246,9 +246,8 @@ func (s *Sandbox) FreshDatabase(ctx context.Context, name, template string) erro
 
 func (s *Sandbox) databaseFile() string { return s.File("database-url") }
 
-// StartChain makes a chain with an initialised pool, funds accounts with lamports and
-// starts the slots. The chain and the router listen on the given addresses, or on free
-// ports.
+// StartChain makes a chain with an initialised pool, funds accounts with lamports and starts the
+// slots. The chain and the router listen on the given addresses, or on free ports.
 func (s *Sandbox) StartChain(ctx context.Context, o localnet.Options, addresses Addresses, lamports map[solana.PublicKey]uint64) (err error) {
 	o.VerifyingKey, o.Initialised = s.VerifyingKey, true
 	if s.Chain, err = localnet.New(o); err != nil {
@@ -281,9 +280,8 @@ type Addresses struct{ Chain, Router, Admin string }
 
 const anyPort = "127.0.0.1:0"
 
-// Send sends a transaction to the default endpoint, with a compute limit of units. All of
-// keys sign, and the first pays. A caller that competes with the relays may ignore the
-// error.
+// Send sends a transaction to the default endpoint, with a compute limit of units. All of keys
+// sign, and the first pays. A caller that competes with the relays may ignore the error.
 func (s *Sandbox) Send(ctx context.Context, units uint32, skipPreflight bool, keys []solana.PrivateKey, instructions ...solana.Instruction) error {
 	client := rpc.New(s.URL)
 	latest, err := client.GetLatestBlockhash(ctx, rpc.CommitmentConfirmed)

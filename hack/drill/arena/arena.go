@@ -115,8 +115,6 @@ type Outcome struct {
 // start.
 const maxStartFailure = 10 * time.Second
 
-const maxForkedBlocks = 12
-
 type arena struct {
 	o     Options
 	began time.Time

@@ -2,13 +2,10 @@ package verify
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
-
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // outcomeIsTrue checks invariant 4 from the outcome: the database records the
@@ -126,62 +123,6 @@ func oneSpend(e *Evidence, r *Result) {
 	}
 }
 
-// recipientsPaid computes each recipient's share from the completed submissions
-// and compares it with the change of the balance: fresh recipients have no other
-// income. The wallet of a swap gets lamports only by its refund.
-func recipientsPaid(e *Evidence, r *Result) {
-	due := make(map[solana.PublicKey]int64)
-	for i := range e.Submissions {
-		s := &e.Submissions[i]
-		if s.Inputs.PublicAmount >= 0 {
-			continue
-		}
-		due[s.Recipient] += 0 // a failed withdrawal pays nothing
-		if s.State == "completed" && s.Swap == nil {
-			net, _ := e.Fees.Net(s.Inputs.Gross())
-			due[s.Recipient] += int64(net) //nolint:gosec // far below 2^63 lamports exist
-		}
-	}
-	x := newIndex(e)
-	paid := make(map[solana.PublicKey]int64)
-	for i := range e.Transactions {
-		tx := &e.Transactions[i]
-		for key, change := range tx.Changes {
-			paid[key] += change
-		}
-		for k := range tx.Ends {
-			if end := &tx.Ends[k]; !tx.Failed && end.How == shieldpool.Refunded {
-				due[end.Recipient] += end.heldLamports(tx)
-			}
-		}
-		if tx.Failed || x.payers[tx.Payer] {
-			continue
-		}
-		// A client's own wallet sent this withdrawal to the chain.
-		for k := range tx.Calls {
-			if call := &tx.Calls[k]; call.Inputs.PublicAmount < 0 && call.Swap == nil {
-				net, _ := e.Fees.Net(call.Inputs.Gross())
-				due[call.Recipient] += int64(net) //nolint:gosec // as above
-			}
-		}
-	}
-	for recipient, want := range due {
-		r.Examined++
-		if paid[recipient] != want {
-			r.fault("a recipient of request %s got %d lamports, expected %d", requestOf(e, recipient), paid[recipient], want)
-		}
-	}
-}
-
-func requestOf(e *Evidence, recipient solana.PublicKey) uuid.UUID {
-	for i := range e.Submissions {
-		if e.Submissions[i].Recipient == recipient {
-			return e.Submissions[i].ID
-		}
-	}
-	return uuid.Nil
-}
-
 // onlyKnownSigned checks invariant 3, write before send, against the chain.
 func onlyKnownSigned(e *Evidence, r *Result) {
 	x := newIndex(e)
@@ -203,58 +144,6 @@ func clock(t time.Time) string {
 	}
 	return fmt.Sprintf("%s UTC", t.UTC().Format("15:04:05.000"))
 }
-
-// earlierAttemptsExpired checks invariant 4 as far as it can be observed afterwards: when an attempt was
-// committed, no earlier attempt of its submission could still land. It uses the chain's
-// heights, because a blockhash's height in the database may be wrong.
-func earlierAttemptsExpired(e *Evidence, r *Result) {
-	x := newIndex(e)
-	attempts := make(map[uuid.UUID][]*Attempt)
-	for i := range e.Attempts {
-		if a := &e.Attempts[i]; a.Purpose == purposeTransact {
-			attempts[a.Submission] = append(attempts[a.Submission], a)
-		}
-	}
-	for submission, all := range attempts {
-		slices.SortFunc(all, func(a, b *Attempt) int { return a.CreatedAt.Compare(b.CreatedAt) })
-		for i, later := range all {
-			for _, earlier := range all[:i] {
-				r.Examined++
-				finalized := finalizedAfter(e, later.CreatedAt)
-				height, known := e.Heights[earlier.Blockhash]
-				switch tx := x.landed[earlier.Signature]; {
-				case finalized == nil || !known: // an abandoned fork's blockhash, or no observation
-					r.Undecided++
-				case tx != nil && tx.Failed && tx.Slot <= finalized.Slot:
-				case finalized.Height < height+blockhashLife:
-					r.fault("request %s: attempt %s was committed at %s, when finality was at height %d, and attempt %s could land until height %d", submission, later.Signature, clock(later.CreatedAt), finalized.Height, earlier.Signature, height+blockhashLife)
-				}
-			}
-		}
-	}
-}
-
-// finalizedAfter returns the first observation of finality after then. It bounds the height
-// that was finalized at that time.
-func finalizedAfter(e *Evidence, then time.Time) *Finality {
-	i, _ := slices.BinarySearchFunc(e.Finality, then, func(f Finality, then time.Time) int { return f.At.Compare(then) })
-	if i == len(e.Finality) {
-		return nil
-	}
-	return &e.Finality[i]
-}
-
-// Finality is the finalized slot and height at a time.
-type Finality struct {
-	At           time.Time
-	Slot, Height uint64
-}
-
-// Heights are the block heights of blockhashes.
-type Heights map[solana.Hash]uint64
-
-// blockhashLife is for how many blocks a blockhash is valid.
-const blockhashLife = 150
 
 // pinIsTrue compares the encoding of A that the relays have pinned with the program's.
 func pinIsTrue(e *Evidence, r *Result) {

@@ -74,25 +74,22 @@ type Error struct {
 	Message string `json:"message"`
 }
 
-// Rule is one way to misbehave. All fields but the first two describe effects; a
-// rule has at least one effect. When several rules apply to one call, their delays
-// add up, and the call has the largest lag and lead and the shortest history. The
-// first rule that fails the call decides how it fails, and the first rule with an
-// Outcome decides the outcome.
+// Rule is one way to misbehave. All fields but the first two describe effects; a rule has at least
+// one effect. When several rules apply to one call, their delays add up, and the call has the
+// largest lag and lead and the shortest history. The first rule that fails the call decides how it
+// fails, and the first rule with an Outcome decides the outcome.
 type Rule struct {
 	// Method is the method to which the rule applies; "" means every method.
 	Method string `json:"method,omitempty"`
-	// Probability is the probability that the rule applies to a call, up to 1; 0
-	// means 1.
+	// Probability is the probability that the rule applies to a call, up to 1; 0 means 1.
 	Probability float64 `json:"probability,omitempty"`
 
 	// Latency delays the answer. Jitter adds a random delay below Jitter.
 	Latency, Jitter time.Duration `json:"-"`
 	// AfterActing lets the call take effect before it is delayed or fails.
 	AfterActing bool `json:"afterActing,omitempty"`
-	// At most one of Status, Error, Cut and Hang is set. Status answers with an
-	// HTTP status of 400 to 599 and a JSON body. RetryAfter adds the header
-	// Retry-After, in whole seconds, rounded up.
+	// At most one of Status, Error, Cut and Hang is set. Status answers with an HTTP status of 400
+	// to 599 and a JSON body. RetryAfter adds the header Retry-After, in whole seconds, rounded up.
 	Status     int           `json:"status,omitempty"`
 	RetryAfter time.Duration `json:"-"`
 	// Error answers with a JSON-RPC error.
@@ -116,8 +113,7 @@ type Rule struct {
 	FrozenBlockhash bool `json:"frozenBlockhash,omitempty"`
 	// Health is a fixed answer of getHealth.
 	Health Health `json:"health,omitempty"`
-	// History serves only blocks and transactions of the newest History slots; 0
-	// means no limit.
+	// History serves only blocks and transactions of the newest History slots; 0 means no limit.
 	History uint64 `json:"history,omitempty"`
 	// UnknownVersionBytes adds transactions of version 2, which nobody can decode yet, to
 	// every block of getBlock, of so many bytes in all.
@@ -216,8 +212,7 @@ func (r *Rule) failures() (n int) {
 	return n
 }
 
-// Validate returns an error that names an invalid rule, counting from 0, and its
-// invalid field.
+// Validate returns an error that names an invalid rule, counting from 0, and its invalid field.
 func Validate(rules []Rule) error {
 	for i := range rules {
 		if err := rules[i].Validate(); err != nil {

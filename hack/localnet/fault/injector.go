@@ -43,9 +43,8 @@ func NewInjector(seed uint64) *Injector {
 	return &Injector{seed: seed, draws: make(map[string]uint64), applied: make(map[string]uint64)}
 }
 
-// Set replaces all rules at once. When a rule is invalid, Set changes nothing and
-// returns an error. Calls that are executing keep their plan. The counts of draws
-// are not reset.
+// Set replaces all rules at once. When a rule is invalid, Set changes nothing and returns an error.
+// Calls that are executing keep their plan. The counts of draws are not reset.
 func (in *Injector) Set(rules []Rule) error {
 	if err := Validate(rules); err != nil {
 		return err
@@ -152,8 +151,7 @@ func Random(seed uint64, key string, n uint64, i int) *rand.Rand {
 }
 
 func (r *Rule) draw(random *rand.Rand) bool {
-	// The number is always drawn, so that the later jitter does not depend on
-	// Probability.
+	// The number is always drawn, so that the later jitter does not depend on Probability.
 	chance := random.Float64()
 	return r.Probability == 0 || chance < r.Probability
 }

@@ -42,8 +42,7 @@ func (r Rule) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireRule{(*fields)(&r), duration(r.Latency), duration(r.Jitter), duration(r.RetryAfter), json.RawMessage(r.Err)})
 }
 
-// UnmarshalJSON reads a rule and refuses unknown fields. It does not validate the
-// values.
+// UnmarshalJSON reads a rule and refuses unknown fields. It does not validate the values.
 func (r *Rule) UnmarshalJSON(raw []byte) error {
 	w := wireRule{fields: &fields{}}
 	if err := DecodeStrictly(raw, &w); err != nil {

@@ -1,7 +1,6 @@
-// Package market is the program of the local chain that swaps wrapped SOL for
-// tokens. Each mint has one constant-product market with a fee. The program
-// replaces the router program of a real chain and the markets behind it. An admin
-// sets the price and the depth of a market at any time.
+// Package market is the program of the local chain that swaps wrapped SOL for tokens. Each mint has
+// one constant-product market with a fee. The program replaces the router program of a real chain
+// and the markets behind it. An admin sets the price and the depth of a market at any time.
 package market
 
 import (
@@ -31,8 +30,7 @@ var stateSize = binary.Size(State{})
 // the price, their size the depth. They may differ from the balances of the market's
 // vaults, but the token vault holds at least Tokens.
 type Reserves struct {
-	// Lamports is the reserve of wrapped SOL. Tokens is in the mint's smallest unit.
-	// Neither is 0.
+	// Lamports is the reserve of wrapped SOL. Tokens is in the mint's smallest unit. Neither is 0.
 	Lamports, Tokens uint64
 }
 
@@ -107,9 +105,8 @@ func For(mint solana.PublicKey) (*Market, error) {
 
 func seeds(mint solana.PublicKey) [][]byte { return [][]byte{[]byte("market"), mint[:]} }
 
-// Genesis returns a market's accounts for genesis, vaults included. The caller adds
-// the mint. stock is the balance of the token vault; reserves.Tokens must not exceed
-// it.
+// Genesis returns a market's accounts for genesis, vaults included. The caller adds the mint. stock
+// is the balance of the token vault; reserves.Tokens must not exceed it.
 func (m *Market) Genesis(admin solana.PublicKey, reserves Reserves, feeBPS uint16, stock uint64) map[solana.PublicKey]bank.Account {
 	state := State{Mint: m.Mint, Admin: admin, Reserves: reserves, FeeBPS: feeBPS, Bump: m.bump}
 	reserve := bank.RentExemption(bank.TokenAccountSize)

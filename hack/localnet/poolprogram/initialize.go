@@ -5,8 +5,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// authoritySize is the size of the pool account's data, the authority's address, in
-// bytes.
+// authoritySize is the size of the pool account's data, the authority's address, in bytes.
 const authoritySize = 32
 
 // initialize creates the accounts of a pool: pool, tree and treasury. The payer

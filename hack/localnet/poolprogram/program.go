@@ -35,11 +35,9 @@ const (
 // Codes with which ExecuteSwap refuses a router's swap. The protocol does not define
 // them, so they come from its family of permanent refusals.
 const (
-	// CodeOutputBelowMinimum means that recipient_ata did not grow by the user's
-	// minimum.
+	// CodeOutputBelowMinimum means that recipient_ata did not grow by the user's minimum.
 	CodeOutputBelowMinimum uint32 = 0x1038
-	// CodeInputNotConsumed means that the router did not take all of the swap's
-	// wrapped SOL.
+	// CodeInputNotConsumed means that the router did not take all of the swap's wrapped SOL.
 	CodeInputNotConsumed uint32 = 0x1039
 
 	errOutputBelowMinimum = bank.CustomError(CodeOutputBelowMinimum)

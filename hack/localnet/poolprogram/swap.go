@@ -81,10 +81,9 @@ type execution struct {
 	wsol, recipient uint64
 }
 
-// executeSwap calls a router to swap the state's lamports, moves the output to the
-// recipient, and closes the state and its token accounts. The caller chooses the
-// router. The program checks only that all lamports are taken and that the recipient
-// gets the minimum.
+// executeSwap calls a router to swap the state's lamports, moves the output to the recipient, and
+// closes the state and its token accounts. The caller chooses the router. The program checks only
+// that all lamports are taken and that the recipient gets the minimum.
 func (p *program) executeSwap(v *bank.Invocation) error {
 	x := &execution{program: p, v: v}
 	for _, step := range []func() error{x.checkState, x.checkTokens, x.route, x.checkConsumed, x.pay, x.close} {

@@ -26,9 +26,8 @@ func (s *swapState) bytes() []byte {
 	return b
 }
 
-// readSwapState reads a swap's state. It returns UninitializedAccount for a swap that
-// was never created or has ended. The size distinguishes a swap's state from the
-// program's other accounts.
+// readSwapState reads a swap's state. It returns UninitializedAccount for a swap that was never
+// created or has ended. The size distinguishes a swap's state from the program's other accounts.
 func readSwapState(v *bank.Invocation, account *bank.AccountRef) (*swapState, error) {
 	if account.Owner() != v.ProgramID {
 		return nil, v.Refuse(bank.ErrUninitializedAccount, "there is no such swap: it has ended, or was never created")

@@ -17,9 +17,8 @@ func associated(v *bank.Invocation, wallet, mint solana.PublicKey) (solana.Publi
 	return address, v.Consume(addressUnits * (256 - uint64(bump)))
 }
 
-// balance returns the balance of a token account. It returns an error when the
-// account is not a token account of the mint, or has another owner. A zero owner
-// matches any owner.
+// balance returns the balance of a token account. It returns an error when the account is not a
+// token account of the mint, or has another owner. A zero owner matches any owner.
 func balance(v *bank.Invocation, account *bank.AccountRef, mint, owner solana.PublicKey) (uint64, error) {
 	if account.Owner() != solana.TokenProgramID {
 		return 0, v.Refuse(bank.ErrInvalidAccountOwner, "a token account does not exist, or is not of the token program")

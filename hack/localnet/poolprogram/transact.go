@@ -56,8 +56,7 @@ func (t *transaction) decode() error {
 	return nil
 }
 
-// checkAccounts checks the accounts' rights, pool and mint, and the addresses of the
-// roles.
+// checkAccounts checks the accounts' rights, pool and mint, and the addresses of the roles.
 func (t *transaction) checkAccounts() error {
 	var err error
 	if t.accounts, err = roles(t.v, t.order); err != nil {
@@ -185,9 +184,8 @@ func (t *transaction) checkProof() error {
 	return nil
 }
 
-// moveAmount moves the public amount. A deposit goes from the payer to the pool. A
-// withdrawal goes from the pool to the treasury (the fee) and to the recipient or a
-// new swap state.
+// moveAmount moves the public amount. A deposit goes from the payer to the pool. A withdrawal goes
+// from the pool to the treasury (the fee) and to the recipient or a new swap state.
 func (t *transaction) moveAmount() error {
 	gross, poolAccount := t.Inputs.Gross(), t.accounts[shieldpool.RolePool]
 	switch {

@@ -35,8 +35,7 @@ type tree struct {
 	rootIndex int
 }
 
-// openTree reads the tree's indices. It returns ErrInvalidAccountData for data that
-// is not a tree.
+// openTree reads the tree's indices. It returns ErrInvalidAccountData for data that is not a tree.
 func (p *program) openTree(account *bank.AccountRef) (*tree, error) {
 	t := &tree{account: account, historyLength: p.profile.RootHistory}
 	if account.Length() < p.profile.TreeLength() {
@@ -54,9 +53,8 @@ func (p *program) openTree(account *bank.AccountRef) (*tree, error) {
 // rootOffset is the offset in the account's data of the root at an index of the history.
 func (t *tree) rootOffset(index int) int { return historyAt + field*index }
 
-// hasRoot reports whether a root is in the history, and returns false for the all-zero
-// root. The search goes from the newest root to the oldest, because clients prove
-// against recent roots.
+// hasRoot reports whether a root is in the history, and returns false for the all-zero root. The
+// search goes from the newest root to the oldest, because clients prove against recent roots.
 func (t *tree) hasRoot(root [field]byte) bool {
 	if root == ([field]byte{}) {
 		return false

@@ -12,9 +12,8 @@ import (
 // second they last half a minute, which is longer than a fork can reach back.
 const verdictsKept = 8192
 
-// verifier verifies proofs and caches the newest verdicts. A transaction needs the
-// same verdict several times: it is simulated, sent to several nodes, and sent again
-// until it lands.
+// verifier verifies proofs and caches the newest verdicts. A transaction needs the same verdict
+// several times: it is simulated, sent to several nodes, and sent again until it lands.
 type verifier struct {
 	verify func(proof []byte, in *shieldpool.PublicInputs) bool
 

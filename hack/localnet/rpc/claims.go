@@ -9,9 +9,6 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 )
 
-// healthyLag is the largest lag in slots at which Agave reports itself healthy.
-const healthyLag = 128
-
 // call is an executing call on the endpoint, with the call's faults.
 type call struct {
 	*Endpoint
@@ -102,26 +99,6 @@ func (c *call) claimedError() any {
 		return json.RawMessage(c.plan.Err)
 	}
 	return nil
-}
-
-// unhealthyLag is the node's lag in slots if the lag makes it unhealthy, else 0.
-func (c *call) unhealthyLag() uint64 {
-	if c.plan.Lag > healthyLag {
-		return c.plan.Lag
-	}
-	return 0
-}
-
-// reportedLag is the lag that getHealth reports, which a fault may make false.
-func (c *call) reportedLag() uint64 {
-	switch c.plan.Health {
-	case fault.HealthOK:
-		return 0
-	case fault.HealthBehind:
-		return max(c.unhealthyLag(), healthyLag+1)
-	default:
-		return c.unhealthyLag()
-	}
 }
 
 // Account returns the account at an address, or nil when there is none.

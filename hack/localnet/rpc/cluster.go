@@ -14,16 +14,6 @@ const (
 	maxFeeAddresses = 128
 )
 
-func (c *call) getHealth(p params) (any, error) {
-	if err := p.read(0); err != nil {
-		return nil, err
-	}
-	if behind := c.reportedLag(); behind > 0 {
-		return nil, errNodeBehind(behind)
-	}
-	return "ok", nil
-}
-
 func (c *call) getVersion(p params) (any, error) {
 	return map[string]any{"solana-core": version, "feature-set": 0}, p.read(0)
 }

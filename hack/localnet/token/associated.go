@@ -19,17 +19,15 @@ const (
 	associatedUnits = 5_500
 	// bumpUnits is the cost of each bump seed that is tried to find the address.
 	bumpUnits = 1_500
-	// The tags of two instructions of the token program. The library does not have
-	// them.
+	// The tags of two instructions of the token program. The library does not have them.
 	tagAccountDataSize          = 21
 	tagInitializeImmutableOwner = 22
 	// immutableOwner is the extension in the data of GetAccountDataSize.
 	immutableOwner = 7
 )
 
-// CreateIdempotent builds the instruction that creates the associated token
-// account of a wallet and does nothing when the account exists. The payer pays the
-// rent.
+// CreateIdempotent builds the instruction that creates the associated token account of a wallet and
+// does nothing when the account exists. The payer pays the rent.
 func CreateIdempotent(payer, wallet, mint solana.PublicKey) (*solana.GenericInstruction, error) {
 	address, _, err := solana.FindAssociatedTokenAddress(wallet, mint)
 	if err != nil {

@@ -34,8 +34,7 @@ func (c *call) rentExempt(account *bank.AccountRef) bool {
 	return account.Lamports() >= c.Rent().Exemption(uint64(account.Length())) //nolint:gosec // a length is not negative
 }
 
-// checkUninitialised checks that an account's data is a token account that is not yet
-// initialised.
+// checkUninitialised checks that an account's data is a token account that is not yet initialised.
 func checkUninitialised(ref *bank.AccountRef) error {
 	account := bank.ParseToken(ref.Data())
 	switch {

@@ -1,7 +1,6 @@
-// Package token has the token programs of the local chain. SPL Token and the
-// Associated Token Account program have the accounts and errors of the real
-// programs, and the instructions that the relay and its tests use. Token-2022 is a
-// program that refuses every instruction.
+// Package token has the token programs of the local chain. SPL Token and the Associated Token
+// Account program have the accounts and errors of the real programs, and the instructions that the
+// relay and its tests use. Token-2022 is a program that refuses every instruction.
 //
 // The other instructions of SPL Token (delegates, multisignatures, amounts as
 // text, the older forms of initialisation) fail with InvalidInstruction. The
@@ -141,9 +140,8 @@ func optionalKey(args []byte) (*solana.PublicKey, error) {
 	return solana.PublicKeyFromBytes(args[1 : 1+solana.PublicKeyLength]).ToPointer(), nil
 }
 
-// openAccount reads an initialised token account. As in the real program, it does not
-// check the account's owner: the runtime refuses a write to an account of another
-// program.
+// openAccount reads an initialised token account. As in the real program, it does not check the
+// account's owner: the runtime refuses a write to an account of another program.
 func openAccount(ref *bank.AccountRef) (*spl.Account, error) {
 	account := bank.ParseToken(ref.Data())
 	switch {

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Folder is where the dashboards are, from the checkout's root: the chart makes
-// ConfigMaps of them.
+// Folder is where the dashboards are, from the checkout's root: the chart makes ConfigMaps of them.
 const Folder = "charts/relaypool/dashboards"
 
 // Columns is the width of a dashboard in Grafana's grid.
@@ -46,8 +45,7 @@ type Panel struct {
 	Targets []Target
 }
 
-// Target is a PromQL expression over the dashboard's variables; LegendFormat names its
-// series.
+// Target is a PromQL expression over the dashboard's variables; LegendFormat names its series.
 type Target struct {
 	Datasource         struct{ UID string }
 	Expr, LegendFormat string

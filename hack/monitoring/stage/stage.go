@@ -1,6 +1,5 @@
-// Package stage is a fleet for the dashboards: real relays with Postgres and the local
-// chain, clients that load them, and injected faults, so that every dashboard has data to
-// show.
+// Package stage is a fleet for the dashboards: real relays with Postgres and the local chain,
+// clients that load them, and injected faults, so that every dashboard has data to show.
 package stage
 
 import (
