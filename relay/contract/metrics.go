@@ -47,7 +47,8 @@ var (
 	MetricRPCSocket         = Metric{"relaypool_rpc_websocket_connected", "1 while this process listens to the endpoint's notifications. One endpoint is enough; they only bring polls forward.", []string{"endpoint"}}
 	MetricRPCNotifications  = Metric{"relaypool_rpc_notifications_total", "Notifications received.", []string{"endpoint"}}
 
-	MetricRent = Metric{"relaypool_rent_lamports_per_byte", "The network's rate of rent, which two endpoints report; no sample before the first reading.", nil}
+	MetricSlotDuration = Metric{"relaypool_slot_duration_seconds", "How long a slot of the chain takes: measured on the slots that two endpoints, or the only one, agree on; before, by the endpoints' performance samples or nominal.", nil}
+	MetricRent         = Metric{"relaypool_rent_lamports_per_byte", "The network's rate of rent, which two endpoints report; no sample before the first reading.", nil}
 
 	MetricPayerBalance     = Metric{"relaypool_fee_payer_balance_lamports", "The payer's last balance that could be read.", []string{"payer"}}
 	MetricPayerBalanceTime = Metric{"relaypool_fee_payer_balance_timestamp_seconds", "When that balance was read. A failed reading leaves the last good one.", []string{"payer"}}
@@ -98,7 +99,7 @@ func Metrics() []Metric {
 		MetricSubmissions, MetricSubmissionsFinalized, MetricStages, MetricAttempts, MetricLeases, MetricLeaseLapses, MetricPolls, MetricPollSize, MetricInFlight, MetricTracked, MetricQueuePaused,
 		MetricBacklog, MetricBacklogAge, MetricHeld, MetricOpen,
 		MetricRPCCalls, MetricRPCDuration, MetricRPCUp, MetricRPCLag, MetricRPCLatency, MetricRPCBreaker, MetricRPCSkipped, MetricRPCContradictions, MetricRPCSocket, MetricRPCNotifications,
-		MetricPayerBalance, MetricPayerBalanceTime, MetricPayerInFlight, MetricPayerReserved, MetricPayerMinimum, MetricPayerUsable,
+		MetricSlotDuration, MetricRent, MetricPayerBalance, MetricPayerBalanceTime, MetricPayerInFlight, MetricPayerReserved, MetricPayerMinimum, MetricPayerUsable,
 		MetricSpent, MetricSpentToday, MetricReturned, MetricReceived, MetricCap, MetricCapLeft,
 		MetricLedgerEntries, MetricLedgerUnknown, MetricLedgerGaps, MetricLedgerReconciled, MetricLedgerDifference,
 		MetricSwaps, MetricSwapOldestFunded, MetricSwapsOverdue, MetricSwapsEnded, MetricSwapWaits,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/rpc"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -25,9 +26,6 @@ type probedPayer struct {
 	Remedy string   `json:"remedy,omitempty"`
 }
 
-// slotsAnHour assumes the network's nominal slot time of 400 milliseconds.
-const slotsAnHour = uint64(time.Hour / slotTime)
-
 func (p *probe) payer(ctx context.Context, client *rpc.Client, slot uint64, address solana.PublicKey, lamports uint64, known bool) probedPayer {
 	out := probedPayer{Address: address.String(), State: poolcheck.Unknown, Remedy: "probe again: the balance could not be read"}
 	if !known {
@@ -41,9 +39,14 @@ func (p *probe) payer(ctx context.Context, client *rpc.Client, slot uint64, addr
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.flags.Timeout)
 	defer cancel()
-	spent, slots, err := client.SpentSince(ctx, address, lamports, slot-min(slot, slotsAnHour), slot)
+	took, err := client.SlotDuration(ctx)
+	if err != nil { // a node that started a moment ago
+		took = onchain.NominalSlot
+	}
+	anHour := onchain.SlotsIn(time.Hour, took)
+	spent, slots, err := client.SpentSince(ctx, address, lamports, slot-min(slot, anHour), slot)
 	if err == nil && spent > 0 {
-		hours := float64(lamports) / float64(spent) * float64(slots) / float64(slotsAnHour)
+		hours := float64(lamports) / float64(spent) * float64(slots) / float64(anHour)
 		out.Runway = &hours
 	}
 	return out

@@ -25,8 +25,6 @@ import (
 )
 
 const (
-	// slotTime is the network's nominal time for a slot.
-	slotTime = 400 * time.Millisecond
 	// slotTimeout bounds the request for the chain's slot.
 	slotTimeout = 10 * time.Second
 )
@@ -85,7 +83,7 @@ func slotNow(env *environment, s *store.Store, endpoints []config.Endpoint, log 
 		if err != nil || observed == 0 {
 			return 0, false, err
 		}
-		return observed + uint64(max(age, 0)/slotTime), true, nil
+		return observed + uint64(max(age, 0)/onchain.NominalSlot), true, nil
 	}
 	rpc, err := app.Endpoints(endpoints, chain.EndpointsOptions{Log: log})
 	if err != nil {

@@ -117,8 +117,8 @@ func TestSwaps(t *testing.T) {
 		t.Errorf("all swaps while no slot is known (-want +got):\n%s", diff)
 	}
 
-	// 200 slots are 80 seconds.
-	_, err = pool.Exec(t.Context(), `INSERT INTO sightings (pool, slot, seen_at) VALUES ($1, 1000, now() - interval '80 seconds')`, make([]byte, 32))
+	// 200 slots are 40 seconds.
+	_, err = pool.Exec(t.Context(), `INSERT INTO sightings (pool, slot, seen_at) VALUES ($1, 1000, now() - interval '40 seconds')`, make([]byte, 32))
 	noError(t, err)
 	got := read(commandline.ExitFailed, "--overdue")
 	if len(got.Swaps) != 1 || !got.Reckoned || got.Slot < 1200 || got.Slot > 1400 || got.Overdue != 1 || *got.Swaps[0].SlotsLeft != 100-int64(got.Slot) {

@@ -107,6 +107,7 @@ func (a *App) registerPayerGauges() {
 	a.metrics.RegisterVecFunc(contract.MetricPayerBalanceTime, each(func(b feepayer.Balance) (float64, bool) { return telemetry.Timestamp(b.At), known(b) }))
 	a.metrics.RegisterVecFunc(contract.MetricPayerInFlight, each(func(b feepayer.Balance) (float64, bool) { return float64(b.InFlight), true }))
 	a.metrics.RegisterVecFunc(contract.MetricPayerReserved, each(func(b feepayer.Balance) (float64, bool) { return float64(b.Reserved), true }))
+	a.metrics.RegisterGaugeFunc(contract.MetricSlotDuration, func() (float64, bool) { return a.endpoints.SlotDuration().Seconds(), true })
 	a.metrics.RegisterGaugeFunc(contract.MetricRent, func() (float64, bool) { r := a.rent.Rate(); return float64(r), r > 0 })
 	a.metrics.RegisterGaugeFunc(contract.MetricPayerMinimum, func() (float64, bool) { return float64(a.options.Config.FeePayerMinBalance), true })
 	a.metrics.RegisterVecFunc(contract.MetricPayerUsable, each(func(b feepayer.Balance) (float64, bool) { return boolGauge(b.State == feepayer.StateReady), true }))

@@ -112,7 +112,7 @@ func (a *App) openSubmissions(context.Context) error {
 	a.submissions, err = submission.New(submission.Options{
 		Store: a.store, Chain: a.endpoints, State: a.poolReader, Pool: a.pool, Payers: a.payers, Spending: a.caps,
 		Leaves: a.commitmentIndex, ProofA: proofAPolicy, Observer: a.metrics, Log: a.log, Now: time.Now,
-		Rent: a.rent.Rate, Table: a.lookupTable, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.options.Timing,
+		Rent: a.rent.Rate, SlotDuration: a.endpoints.SlotDuration, Table: a.lookupTable, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.options.Timing,
 		Price: txmgr.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
 	})
 	if err != nil {

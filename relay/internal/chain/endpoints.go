@@ -91,7 +91,7 @@ type EndpointsOptions struct {
 	// endpoint could answer gets less.
 	Timeout time.Duration
 	// MaxLag is the number of slots that an endpoint may be behind the best one. Beyond it,
-	// the endpoint is asked last and its blockhash is refused. 0 is 10 slots, about 4
+	// the endpoint is asked last and its blockhash is refused. 0 is 20 slots, about 4
 	// seconds.
 	MaxLag uint64
 	// Probe is the time without calls after which Run asks an endpoint for its slot; 0 is 5
@@ -171,6 +171,8 @@ type Endpoints struct {
 
 	mu      sync.Mutex
 	genesis solana.Hash // zero until it is known
+	// slotSamples are the slot times by the endpoints' performance samples, in order.
+	slotSamples []time.Duration
 }
 
 // endpoint is one RPC endpoint.

@@ -11,7 +11,7 @@ import (
 const (
 	// blockhashLifetime is the number of blocks after its own for which a blockhash is valid
 	// (Agave).
-	blockhashLifetime = 150
+	blockhashLifetime = onchain.BlockhashBlocks
 	// nearSlots is the greatest distance in slots at which the heights of two blocks
 	// corroborate each other. reportMaxAge is the greatest age of a report that is used for
 	// that.

@@ -18,6 +18,7 @@ const pollInterval = 500 * time.Millisecond
 // Run an endpoint recovers later.
 func (e *Endpoints) Run(ctx context.Context) {
 	var wg sync.WaitGroup
+	wg.Go(func() { e.sampleSlots(ctx) })
 	for _, ep := range e.all {
 		wg.Go(func() {
 			for sleep(ctx, time.Duration(float64(pollInterval)*(0.5+e.rand()))) {

@@ -15,7 +15,7 @@ const (
 	// any execution would succeed: prices move with every block.
 	minSlippage, maxSlippage = 1, 10_000
 	// maxRouterTimeout leaves time for more than one quote before a swap's timeout, which
-	// is about 80 seconds after its first leg.
+	// is about 40 seconds after its first leg.
 	minRouterTimeout, maxRouterTimeout = 100 * time.Millisecond, 30 * time.Second
 	// maxKey is longer than any provider's API key.
 	maxKey = 4096

@@ -21,9 +21,9 @@ const (
 	// maxResponse is the most bytes of an uncompressed answer; a normal one has some
 	// thousands.
 	maxResponse = 512 << 10
-	// maxPause bounds the pause that one Retry-After can cause: a swap has about 80 seconds
+	// maxPause bounds the pause that one Retry-After can cause: a swap has about 40 seconds
 	// in all.
-	maxPause = 15 * time.Second
+	maxPause = 8 * time.Second
 	// abandonAfter is how long a call must have run for the caller's deadline to count as a
 	// failure of the router.
 	abandonAfter = time.Second

@@ -331,7 +331,7 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 // TestRetryAfterPausesTheRouter: one Retry-After pauses all calls, for at most 15 s.
 func TestRetryAfterPausesTheRouter(t *testing.T) {
 	t.Parallel()
-	for header, want := range map[string]time.Duration{"3": 3 * time.Second, "3600": 15 * time.Second} {
+	for header, want := range map[string]time.Duration{"3": 3 * time.Second, "3600": 8 * time.Second} {
 		t.Run("for "+header, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

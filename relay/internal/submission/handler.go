@@ -36,6 +36,8 @@ type Options struct {
 	Concurrency int
 	Timing      txmgr.Timing
 	Price       txmgr.PriceRule
+	// SlotDuration returns how long a slot takes.
+	SlotDuration func() time.Duration
 	// Rent returns the network's rate of rent; 0 while it is unknown.
 	Rent func() shieldpool.Rent
 	// Table is the relay's own lookup table; nil for legacy transactions.
@@ -58,7 +60,7 @@ type Handler struct {
 
 // New makes a Handler with its transaction manager.
 func New(o Options) (*Handler, error) {
-	if o.State == nil || o.Pool == nil || o.Leaves == nil || o.ProofA == nil || o.Store == nil || o.Observer == nil || o.Rent == nil {
+	if o.State == nil || o.Pool == nil || o.Leaves == nil || o.ProofA == nil || o.Store == nil || o.Observer == nil || o.Rent == nil || o.SlotDuration == nil {
 		return nil, errors.New("submissions need all of their options")
 	}
 	h := &Handler{Options: o, TreeSlots: newTreeSlots(o.Store, o.Pool.Address, o.Log)}
@@ -74,7 +76,7 @@ func New(o Options) (*Handler, error) {
 				h.TreeSlots.landed(l.Slot)
 			}
 		},
-		Rent:     o.Rent,
+		Rent: o.Rent, SlotDuration: o.SlotDuration,
 		Writable: []solana.PublicKey{o.Pool.Address, o.Pool.MerkleTree, o.Pool.Treasury}, Worker: o.Worker, Timing: o.Timing, Price: o.Price,
 	})
 	if err != nil {

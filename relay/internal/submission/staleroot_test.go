@@ -116,7 +116,7 @@ func newTransferJob(t *testing.T, chain txmgr.Chain, payers txmgr.FeePayers) (*H
 	db := &failureRecorder{}
 	h, err := New(Options{
 		Chain: chain, Store: db, Payers: payers, Spending: noCaps{}, Pool: pool, Leaves: noLeaves{}, ProofA: new(ProofAPolicy), Worker: uuid.New(), Concurrency: 1,
-		State: poolWithTree{tree: profile.NewTree(solana.PublicKey{})}, Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: txmgr.DefaultTiming(), Rent: func() shieldpool.Rent { return 5080 },
+		State: poolWithTree{tree: profile.NewTree(solana.PublicKey{})}, Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: txmgr.DefaultTiming(), Rent: func() shieldpool.Rent { return 5080 }, SlotDuration: func() time.Duration { return onchain.NominalSlot },
 	})
 	if err != nil {
 		t.Fatal(err)

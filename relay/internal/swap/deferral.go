@@ -79,18 +79,16 @@ const (
 	// shortWait bounds the wait after a draft that would have failed: a price that has just
 	// moved away may soon move back.
 	shortWait = 2 * time.Second
-	// slotTime is how long a slot takes (Solana).
-	slotTime = 400 * time.Millisecond
 )
 
 // pause is for how long a swap of the given age is deferred: at most atMost, unless the
 // router asked for a longer wait, atLeast. left is the number of slots until the
 // timeout, 0 when it has passed or is not known. The wait ends at most one slot after
 // the timeout.
-func pause(age, atLeast, atMost time.Duration, left uint64) time.Duration {
+func pause(age, atLeast, atMost time.Duration, left uint64, slot time.Duration) time.Duration {
 	d := max(min(max(age/4, minWait), atMost), atLeast)
 	if left > 0 && left < uint64(maxSlotsLeft) {
-		d = min(d, time.Duration(left+1)*slotTime)
+		d = min(d, time.Duration(left+1)*slot)
 	}
 	return d
 }
@@ -117,5 +115,5 @@ func (s *Planner) deferFor(r *snapshot, reason string, cause error, atMost time.
 		left = r.timeout - r.slot
 	}
 	s.observer.SwapDeferred(reason)
-	return &txmgr.Deferral{Reason: reason, Delay: pause(s.now().Sub(r.submission.CreatedAt), atLeast, atMost, left), Cause: cause}
+	return &txmgr.Deferral{Reason: reason, Delay: pause(s.now().Sub(r.submission.CreatedAt), atLeast, atMost, left, s.slotDuration()), Cause: cause}
 }

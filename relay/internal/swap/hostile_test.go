@@ -276,7 +276,7 @@ func (a *arena) startSwap(wideRoutes bool, attack func(*attackedSwap, int)) *att
 		Swap: &submission.Swap{Phase: submission.PhaseFunded, TimeoutSlot: state.TimeoutSlot},
 	}
 	s.planner = must[*swap.Planner](a.t)(swap.New(swap.Options{
-		Chain: s, Router: s, Pool: a.pool, RouterProgram: market.ProgramID, Payers: s, SlippageBps: 50, Observer: new(countingObserver), Log: slog.New(slog.DiscardHandler), Now: s.now,
+		Chain: s, Router: s, Pool: a.pool, RouterProgram: market.ProgramID, Payers: s, SlippageBps: 50, Observer: new(countingObserver), Log: slog.New(slog.DiscardHandler), Now: s.now, SlotDuration: nominalSlot,
 	}))
 	return s
 }
@@ -578,3 +578,5 @@ func describe(gaps [][]attackAction) (text string) {
 	}
 	return text
 }
+
+func nominalSlot() time.Duration { return onchain.NominalSlot }

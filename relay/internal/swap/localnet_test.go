@@ -121,7 +121,7 @@ func newLocalSwap(t *testing.T, minimum uint64) *localSwap {
 	l.Finalize()
 	l.planner = must[*swap.Planner](t)(swap.New(swap.Options{
 		Chain: l.rpc, Router: client, Pool: l.pool, RouterProgram: market.ProgramID, Payers: payerKeys{l.payer.PublicKey(), keyOf("other").PublicKey()},
-		SlippageBps: 50, Observer: &l.observer, Log: slog.New(slog.DiscardHandler), Now: clock,
+		SlippageBps: 50, Observer: &l.observer, Log: slog.New(slog.DiscardHandler), Now: clock, SlotDuration: nominalSlot,
 	}))
 	l.startSwap(keys, now, minimum)
 	return l

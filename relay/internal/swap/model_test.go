@@ -252,7 +252,7 @@ func (m *model) run() {
 	}
 	for m.result == "" && !m.t.Failed() {
 		m.views[m.slot] = maps.Clone(m.chain.accounts)
-		m.slot, m.now = m.slot+1, m.now.Add(slotTime)
+		m.slot, m.now = m.slot+1, m.now.Add(testSlot)
 		if m.slot > modelEnd {
 			m.t.Fatalf("the swap has not ended %d slots after its timeout", m.slot-testTimeout)
 		}
@@ -411,7 +411,7 @@ func (m *model) check(order *Order, err error) {
 		m.t.Fatalf("past the timeout the order is %+v, %v, want a refund", order, err)
 	case !late && purpose == txmgr.PurposeRefund:
 		m.t.Fatal("a refund is drafted before the timeout")
-	case !late && errors.As(err, &wait) && exists && wait.Delay > time.Duration(testTimeout-m.readAt+1)*slotTime:
+	case !late && errors.As(err, &wait) && exists && wait.Delay > time.Duration(testTimeout-m.readAt+1)*testSlot:
 		m.t.Fatalf("a wait of %s ends after the timeout, which is %d slots away", wait.Delay, testTimeout-m.readAt)
 	}
 }

@@ -1,6 +1,11 @@
 package swap
 
-import "github.com/relaypool/relaypool/relay/internal/txmgr"
+import (
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
+)
 
 // stateFact is what the chain shows of the swap state.
 type stateFact int
@@ -53,8 +58,10 @@ const (
 // facts are what is known of a swap between its legs, all read at one slot.
 type facts struct {
 	slot, timeout uint64
-	state         stateFact
-	end           endFact
+	// lastSlots is the number of slots before the timeout in which no execution starts.
+	lastSlots uint64
+	state     stateFact
+	end       endFact
 	// recentlyFunded says that a fork may still undo the first leg.
 	recentlyFunded bool
 	// walletKnown says that it is known which wallet owns the recipient's token account.
@@ -94,11 +101,19 @@ const (
 	stepRefund
 )
 
-// slotsBeforeTimeout is the number of slots before the timeout in which no execution
-// starts: it would hardly land in time, and the refund would have to wait until the
-// execution can no longer land. Besides, a confirmed slot is a few slots behind the
-// chain's newest.
-const slotsBeforeTimeout = 4
+// No execution starts within lastTime before the timeout, nor in the last minLastSlots: it
+// would hardly land in time, and the refund would have to wait until it is dead. Besides, a
+// confirmed slot is a few slots behind the chain's newest. maxLastSlots leaves the most of
+// the time to a swap on a fast chain.
+const (
+	lastTime                   = 1600 * time.Millisecond
+	minLastSlots, maxLastSlots = 4, 16
+)
+
+// lastSlots is the number of slots before the timeout in which no execution starts.
+func lastSlots(slot time.Duration) uint64 {
+	return min(max(onchain.SlotsIn(lastTime, slot), minLastSlots), maxLastSlots)
+}
 
 // plan is the one place that decides the next step from the facts. It assumes that no
 // earlier attempt can land any more. reason is set only with stepWait.
@@ -116,7 +131,7 @@ func plan(f *facts) (next step, reason string) {
 		return stepRefund, ""
 	case f.state == stateWrong:
 		return stepWait, ReasonStateWrong
-	case f.slot+slotsBeforeTimeout >= f.timeout:
+	case f.slot+f.lastSlots >= f.timeout:
 		return stepWait, ReasonTimeoutNear
 	case f.recipient == accountFrozen:
 		return stepWait, ReasonRecipientFrozen

@@ -2,6 +2,7 @@ package swap
 
 import (
 	"testing"
+	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
@@ -16,7 +17,7 @@ func expected(f *facts) (step, string) {
 		bad = bad || a == accountUnusable || a == accountFrozen && i < 2
 	}
 	frozen := f.recipient == accountFrozen
-	near := !late && f.slot+slotsBeforeTimeout >= f.timeout
+	near := !late && f.slot+f.lastSlots >= f.timeout
 	open := exists && !late && !near && f.walletKnown && f.state == stateHeld && !bad && !frozen
 	matches := map[step]bool{
 		stepFindEnd: !exists && f.end == endUnread,
@@ -57,6 +58,27 @@ func expected(f *facts) (step, string) {
 	}
 }
 
+// testSlot is the time of a slot in the tests, and testLastSlots the number of slots before
+// the timeout in which no execution starts then.
+const (
+	testSlot      = 400 * time.Millisecond
+	testLastSlots = 4
+)
+
+func TestLastSlotsFollowTheSlotTime(t *testing.T) {
+	t.Parallel()
+	for slot, want := range map[time.Duration]uint64{
+		400 * time.Millisecond: testLastSlots,
+		200 * time.Millisecond: 8,
+		time.Second:            4,  // a confirmed slot is some slots behind
+		20 * time.Millisecond:  16, // a fast chain leaves the most of its slots to the swap
+	} {
+		if got := lastSlots(slot); got != want {
+			t.Errorf("at %s a slot no execution starts in the last %d slots, want %d", slot, got, want)
+		}
+	}
+}
+
 // TestPlan checks every combination of facts.
 func TestPlan(t *testing.T) {
 	t.Parallel()
@@ -84,7 +106,7 @@ func everyFacts(do func(facts)) {
 							for _, recipient := range accounts {
 								for _, quote := range []quoteFact{quoteUnread, quoteMeets, quoteShort} {
 									do(facts{
-										slot: slot, timeout: 200, state: state, end: end, recentlyFunded: flags&1 > 0, walletKnown: flags&2 > 0,
+										slot: slot, timeout: 200, lastSlots: testLastSlots, state: state, end: end, recentlyFunded: flags&1 > 0, walletKnown: flags&2 > 0,
 										wsol: wsol, output: output, recipient: recipient, quote: quote,
 									})
 								}
@@ -100,7 +122,7 @@ func everyFacts(do func(facts)) {
 // TestPlanCases names the most important cases.
 func TestPlanCases(t *testing.T) {
 	t.Parallel()
-	funded := facts{slot: 100, timeout: 200, state: stateHeld, walletKnown: true, wsol: accountReady, output: accountReady, recipient: accountReady}
+	funded := facts{slot: 100, timeout: 200, lastSlots: testLastSlots, state: stateHeld, walletKnown: true, wsol: accountReady, output: accountReady, recipient: accountReady}
 	tests := map[string]struct {
 		change     func(*facts)
 		want       step

@@ -144,8 +144,8 @@ func TestNext(t *testing.T) {
 		}, want{phase: submission.PhaseFunded, reason: ReasonAccountUnusable}},
 		"at a bad price no accounts are created": {func(w *world) { w.router.out = testMinimum - 1 }, want{phase: submission.PhaseFunded, reason: ReasonPrice, requests: 1}},
 		"the timeout":                            {func(w *world) { w.createTokenAccounts(); w.chain.slot = testTimeout }, want{txmgr.PurposeRefund, 0, submission.PhaseFunded, "", 0}},
-		"the last slots before the timeout":      {func(w *world) { w.createTokenAccounts(); w.chain.slot = testTimeout - slotsBeforeTimeout }, want{phase: submission.PhaseFunded, reason: ReasonTimeoutNear}},
-		"the slot before the last slots":         {func(w *world) { w.createTokenAccounts(); w.chain.slot = testTimeout - slotsBeforeTimeout - 1 }, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
+		"the last slots before the timeout":      {func(w *world) { w.createTokenAccounts(); w.chain.slot = testTimeout - testLastSlots }, want{phase: submission.PhaseFunded, reason: ReasonTimeoutNear}},
+		"the slot before the last slots":         {func(w *world) { w.createTokenAccounts(); w.chain.slot = testTimeout - testLastSlots - 1 }, want{txmgr.PurposeExecute, 0, submission.PhaseFunded, "", 1}},
 		"a timeout on the chain that differs from the recorded one": {func(w *world) {
 			w.createTokenAccounts()
 			w.putSwapState(func(s *shieldpool.SwapState) { s.TimeoutSlot = testCreated + 10 })
@@ -518,11 +518,11 @@ func TestBuildChecksQuoteAgeAndTimeout(t *testing.T) {
 	w.now = w.now.Add(time.Millisecond)
 	checkWait(t, w, build(w, order.Draft), ReasonQuoteStale)
 
-	w = newWorld(t, func(w *world) { w.createTokenAccounts(); w.chain.slot = testTimeout - slotsBeforeTimeout - 2 })
+	w = newWorld(t, func(w *world) { w.createTokenAccounts(); w.chain.slot = testTimeout - testLastSlots - 2 })
 	if order, err = w.next(); err != nil {
 		t.Fatal(err)
 	}
-	w.now = w.now.Add(2*slotTime - time.Millisecond)
+	w.now = w.now.Add(2*testSlot - time.Millisecond)
 	if err := build(w, order.Draft); err != nil {
 		t.Errorf("building five slots before the timeout failed: %v", err)
 	}

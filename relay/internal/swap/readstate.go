@@ -35,6 +35,7 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, minCont
 	if err != nil {
 		return nil, fmt.Errorf("read the swap's accounts: %w", err)
 	}
+	r.lastSlots = lastSlots(s.slotDuration())
 	r.slot, r.timeout, r.recentlyFunded = slot, c.Swap.TimeoutSlot, slot < r.firstLegSlot+forkSlots
 	s.readState(r, found[0])
 	s.discountFalseSlot(r)

@@ -92,7 +92,7 @@ func TestPause(t *testing.T) {
 		"slots that overflow a duration":      {time.Minute, 0, maxWait, 1 << 63, 8 * time.Second},
 	}
 	for name, test := range tests {
-		if got := pause(test.age, test.atLeast, test.atMost, test.left); got != test.want {
+		if got := pause(test.age, test.atLeast, test.atMost, test.left, testSlot); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}

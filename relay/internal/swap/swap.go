@@ -79,21 +79,24 @@ type Options struct {
 	Observer    Observer
 	Log         *slog.Logger
 	Now         func() time.Time
+	// SlotDuration returns how long a slot takes.
+	SlotDuration func() time.Duration
 }
 
 // Planner decides the next step of second legs. It is safe for concurrent use.
 type Planner struct {
-	chain    Chain
-	router   Router
-	pool     *shieldpool.Pool
-	program  solana.PublicKey
-	table    *shieldpool.LookupTable
-	payers   Payers
-	slippage int
-	observer Observer
-	log      *slog.Logger
-	now      func() time.Time
-	memory   *memory
+	chain        Chain
+	router       Router
+	pool         *shieldpool.Pool
+	program      solana.PublicKey
+	table        *shieldpool.LookupTable
+	payers       Payers
+	slippage     int
+	observer     Observer
+	log          *slog.Logger
+	now          func() time.Time
+	slotDuration func() time.Duration
+	memory       *memory
 }
 
 // New makes a Planner. It makes no call: a router that is down when the relay starts may be
@@ -102,7 +105,7 @@ func New(o Options) (*Planner, error) {
 	switch {
 	case o.Chain == nil || o.Router == nil || o.Pool == nil || o.Payers == nil:
 		return nil, errors.New("swaps need a chain, a router, a pool and fee payers")
-	case o.Observer == nil || o.Log == nil || o.Now == nil:
+	case o.Observer == nil || o.Log == nil || o.Now == nil || o.SlotDuration == nil:
 		return nil, errors.New("swaps need an observer, a log and a clock")
 	case o.SlippageBps < 1 || o.SlippageBps > wholeBps:
 		return nil, fmt.Errorf("swap slippage is %d hundredths of a percent: expected 1 to %d", o.SlippageBps, wholeBps)
@@ -111,7 +114,7 @@ func New(o Options) (*Planner, error) {
 	}
 	return &Planner{
 		chain: o.Chain, router: o.Router, pool: o.Pool, program: o.RouterProgram, table: o.Table, payers: o.Payers,
-		slippage: o.SlippageBps, observer: o.Observer, log: o.Log, now: o.Now, memory: newMemory(),
+		slippage: o.SlippageBps, observer: o.Observer, log: o.Log, now: o.Now, slotDuration: o.SlotDuration, memory: newMemory(),
 	}, nil
 }
 

@@ -97,7 +97,7 @@ func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKe
 		return nil, s.deferFor(e.snapshot, ReasonQuoteStale, nil, minWait)
 	}
 	// Slots have passed since the chain was read.
-	if passed := now.Sub(e.at) / slotTime; passed > 0 && e.slot+uint64(passed)+slotsBeforeTimeout >= e.timeout {
+	if passed := now.Sub(e.at) / s.slotDuration(); passed > 0 && e.slot+uint64(passed)+e.lastSlots >= e.timeout {
 		return nil, s.deferral(e.snapshot, ReasonTimeoutNear, nil)
 	}
 	// The payer may have been added after the guard was made.

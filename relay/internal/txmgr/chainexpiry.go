@@ -7,7 +7,7 @@ import (
 
 // undecidedAfter is how long a process tracks undecided attempts before their job is held.
 // A held job uses no capacity, and does not count among the jobs that push roots out of the
-// root history. A blockhash lives for about a minute.
+// root history. A blockhash lives for half a minute.
 const undecidedAfter = 5 * time.Minute
 
 // undecidedRetry is the interval at which the attempts of a held job are searched again.

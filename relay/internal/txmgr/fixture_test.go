@@ -303,7 +303,7 @@ func (w *world) assemble(p parts) *relay {
 	r := &relay{counts: &counts{n: map[string]int{}}}
 	r.handler, err = submission.New(submission.Options{
 		Store: db, Chain: p.chain(w.rpc), State: p.state, Pool: w.pool, Payers: payers, Spending: p.spending, Leaves: w.leaves, ProofA: proofA,
-		Observer: r.counts, Log: log, Now: w.clock.now, Worker: uuid.New(), Concurrency: p.concurrency, Rent: chainRent,
+		Observer: r.counts, Log: log, Now: w.clock.now, Worker: uuid.New(), Concurrency: p.concurrency, Rent: chainRent, SlotDuration: nominalSlot,
 		Price: txmgr.PriceRule{Cap: 1000, Percentile: 50}, Timing: p.timing,
 	})
 	must(w.t, err)
@@ -317,6 +317,10 @@ func (w *world) assemble(p parts) *relay {
 	must(w.t, err)
 	return r
 }
+
+// nominalSlot is far above the slots of these chains, so that attempts are searched no earlier
+// than on mainnet.
+func nominalSlot() time.Duration { return onchain.NominalSlot }
 
 // chainRent is the local chain's rate of rent.
 func chainRent() shieldpool.Rent { return shieldpool.Rent(bank.DefaultRent) }

@@ -158,7 +158,7 @@ func (w *modelWorld) newProcess(i, concurrency int) *modelProcess {
 	modelMust(w.t, err)
 	handler, err := submission.New(submission.Options{
 		Store: modelStore{w.store, p}, Chain: modelNode{p}, State: modelNode{p}, Pool: w.pool, Payers: p, Spending: unlimited{}, Leaves: p, ProofA: proofA,
-		Observer: p, Log: w.log, Now: w.now, Worker: p.worker, Concurrency: concurrency, Rent: chainRent, Price: txmgr.PriceRule{Floor: 1, Cap: 1000, Percentile: 50},
+		Observer: p, Log: w.log, Now: w.now, Worker: p.worker, Concurrency: concurrency, Rent: chainRent, SlotDuration: nominalSlot, Price: txmgr.PriceRule{Floor: 1, Cap: 1000, Percentile: 50},
 		Timing: txmgr.Timing{Lease: modelLease, Poll: modelSlot, Sweep: modelSlot, Backoff: modelSlot, BackoffCap: 4 * modelSlot, Hold: modelSlot},
 	})
 	modelMust(w.t, err)

@@ -16,8 +16,8 @@ func TestOldAndUnverifiedAttemptsAreSearched(t *testing.T) {
 		unverified, resolveAt time.Time
 		want                  bool
 	}{
-		"a young attempt": {signed: ago(resolveAge), want: false},
-		"an old attempt":  {signed: ago(resolveAge + 1), want: true},
+		"a young attempt": {signed: ago(30 * time.Second), want: false},
+		"an old attempt":  {signed: ago(30*time.Second + 1), want: true},
 		"an old attempt that was searched just now":   {signed: ago(time.Hour), resolveAt: now.Add(1), want: false},
 		"an old attempt that is due again":            {signed: ago(time.Hour), resolveAt: now, want: true},
 		"an attempt that has just become unverified":  {signed: ago(time.Second), unverified: ago(unverifiedAfter - 1), want: false},
@@ -26,7 +26,7 @@ func TestOldAndUnverifiedAttemptsAreSearched(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := &tracker{m: &Manager{Options: Options{Now: func() time.Time { return now }}}}
+			tr := &tracker{m: &Manager{Options: Options{Now: func() time.Time { return now }, SlotDuration: func() time.Duration { return 200 * time.Millisecond }}}}
 			w := &entry{j: &Job{Live: []Attempt{{CreatedAt: test.signed}}}, unverifiedSince: test.unverified, resolveAt: test.resolveAt}
 			if got := tr.isOld(w); got != test.want {
 				t.Errorf("searched: %t, want %t", got, test.want)

@@ -149,10 +149,7 @@ func signaturesOf(attempts []Attempt) []solana.Signature {
 }
 
 const (
-	// resolveAge is the age of a job's newest attempt from which the tracker searches whether
-	// the attempts are dead: a blockhash lives for about a minute.
-	resolveAge = 30 * time.Second
-	// resolveInterval is the interval of these searches.
+	// resolveInterval is the interval of the searches whether old attempts are dead.
 	resolveInterval = 2 * time.Second
 )
 
@@ -213,5 +210,5 @@ func (t *tracker) isOld(w *entry) bool {
 	// When a second endpoint answers again, the recent statuses may no longer have the
 	// transaction that the first one reported.
 	doubted := !w.unverifiedSince.IsZero() && now.Sub(w.unverifiedSince) >= unverifiedAfter
-	return (doubted || now.Sub(newest) > resolveAge) && !now.Before(w.resolveAt)
+	return (doubted || now.Sub(newest) > onchain.BlockhashLife(t.m.SlotDuration())) && !now.Before(w.resolveAt)
 }

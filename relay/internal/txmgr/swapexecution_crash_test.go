@@ -399,7 +399,7 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 	}
 	executor, err := swap.New(swap.Options{
 		Chain: w.reads, Router: w.router(client), Pool: r.pool, RouterProgram: market.ProgramID, Payers: payers,
-		SlippageBps: 50, Observer: noSwapObserver{}, Log: log, Now: r.clock.now,
+		SlippageBps: 50, Observer: noSwapObserver{}, Log: log, Now: r.clock.now, SlotDuration: nominalSlot,
 	})
 	if err != nil {
 		return nil, err
@@ -412,7 +412,7 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 	p := &process{ended: make(chan struct{})}
 	p.handler, err = submission.New(submission.Options{
 		Store: w.store, Chain: w.chain, State: r.state, Pool: r.pool, Payers: payers, Spending: w.spending, Leaves: noLeaves{}, ProofA: proofA,
-		Observer: observer, Log: log, Now: r.clock.now, Worker: uuid.New(), Concurrency: 4, Rent: chainRent,
+		Observer: observer, Log: log, Now: r.clock.now, Worker: uuid.New(), Concurrency: 4, Rent: chainRent, SlotDuration: nominalSlot,
 		Price:  txmgr.PriceRule{Cap: 1000, Percentile: 50},
 		Timing: txmgr.Timing{Lease: 600 * time.Millisecond, Poll: swapSlot, Sweep: 5 * swapSlot / 2, Backoff: swapSlot, BackoffCap: 5 * swapSlot, Hold: 5 * swapSlot},
 	})

@@ -27,7 +27,7 @@ import (
 type Timing struct {
 	// Lease is how long a process without a heartbeat keeps its jobs.
 	Lease time.Duration
-	// Poll is the interval at which signatures are polled: one slot.
+	// Poll is the interval at which signatures are polled.
 	Poll time.Duration
 	// Sweep is the interval at which due rows are claimed without a notification.
 	Sweep time.Duration
@@ -37,7 +37,7 @@ type Timing struct {
 	Hold time.Duration
 }
 
-// DefaultTiming suits Solana's 400 ms slots.
+// DefaultTiming suits slots of 200 ms: two of them begin between two polls.
 func DefaultTiming() Timing {
 	return Timing{
 		Lease: 5 * time.Second, Poll: 400 * time.Millisecond, Sweep: time.Second,
@@ -59,6 +59,9 @@ type Options struct {
 	Readable func(ctx context.Context) error
 	// Landed is called with a landing as soon as it is observed, before it is recorded.
 	Landed func(*Job, Landing)
+	// SlotDuration returns how long a slot takes. An attempt that is older than a blockhash
+	// lives may be dead.
+	SlotDuration func() time.Duration
 	// Rent returns the network's rate of rent; 0 while it is unknown.
 	Rent func() shieldpool.Rent
 	// Writable are accounts that every transaction writes. The fees that others pay to
@@ -103,7 +106,7 @@ type Manager struct {
 
 // check returns an error for an option that is missing or out of bounds.
 func (o *Options) check() error {
-	if o.Store == nil || o.Chain == nil || o.Payers == nil || o.Spending == nil || o.Outcomes == nil || o.Class == nil || o.Readable == nil || o.Landed == nil || o.Rent == nil ||
+	if o.Store == nil || o.Chain == nil || o.Payers == nil || o.Spending == nil || o.Outcomes == nil || o.Class == nil || o.Readable == nil || o.Landed == nil || o.Rent == nil || o.SlotDuration == nil ||
 		o.Observer == nil || o.Log == nil || o.Now == nil || o.Worker == uuid.Nil {
 		return errors.New("the transaction manager needs all of its options")
 	}

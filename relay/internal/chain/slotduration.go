@@ -1,0 +1,76 @@
+package chain
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
+)
+
+// sampleInterval is how often the endpoints' performance samples are read while the chain's
+// speed is not measured.
+const sampleInterval = time.Minute
+
+// shortestSample bounds what a sample can say before anything is measured: no network has
+// shorter slots.
+const shortestSample = 100 * time.Millisecond
+
+// SlotDuration is how long a slot takes: measured on the slots that two endpoints, or the
+// only one, agree on. Before that it is the median of the endpoints' performance samples,
+// and the network's nominal time before any.
+func (e *Endpoints) SlotDuration() time.Duration {
+	if took, measured := e.slots.slotDuration(); measured {
+		return took
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.slotSamples) == 0 {
+		return onchain.NominalSlot
+	}
+	return max(e.slotSamples[(len(e.slotSamples)-1)/2], shortestSample)
+}
+
+// slotDuration is the measured time of a slot; false before it is measured.
+func (f *slotAgreement) slotDuration() (took time.Duration, measured bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.measured || f.rate <= 0 {
+		return 0, false
+	}
+	took = time.Duration(float64(time.Second) / f.rate)
+	return min(max(took, onchain.ShortestSlot), onchain.LongestSlot), true
+}
+
+// sampleSlots reads the performance samples of all endpoints until the speed is measured.
+func (e *Endpoints) sampleSlots(ctx context.Context) {
+	for {
+		if _, measured := e.slots.slotDuration(); measured {
+			return
+		}
+		var samples []time.Duration
+		for _, ep := range e.withRole(RoleRead) {
+			permit, ok := ep.breaker.Try()
+			if !ok {
+				continue
+			}
+			took, err := attempt(ctx, e, ep, permit, query[time.Duration]{
+				method: "getRecentPerformanceSamples", urgency: outbound.Background,
+				do: func(ctx context.Context, source askedEndpoint) (time.Duration, error) {
+					return source.SlotDuration(ctx)
+				},
+			}, 2)
+			if err == nil {
+				samples = append(samples, took)
+			}
+		}
+		slices.Sort(samples)
+		e.mu.Lock()
+		e.slotSamples = samples
+		e.mu.Unlock()
+		if !sleep(ctx, sampleInterval) {
+			return
+		}
+	}
+}
