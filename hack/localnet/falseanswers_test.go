@@ -160,10 +160,12 @@ func TestFalseSimulationOutcomes(t *testing.T) {
 		"a fault of another method":          {[]fault.Rule{{Method: "getSignatureStatuses", Outcome: fault.OutcomeFails, Err: falseErr}}, 1_000_000, "null", true, true},
 		"failure, success in preflight only": {[]fault.Rule{{Method: "sendTransaction", Outcome: fault.OutcomeSucceeds}}, 1 << 60, `{"InstructionError":[0,{"Custom":1}]}`, true, true},
 	}
+	extra := uint64(0) // makes each transfer another transaction
 	for name, test := range tests {
+		extra++
 		t.Run(name, func(t *testing.T) {
 			faulty := f.withFaults(test.rules...)
-			tx := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(test.lamports+uint64(len(name))))
+			tx := f.sign(f.blockhash(rpc.CommitmentProcessed), f.transfer(test.lamports+extra))
 			encoded, err := tx.ToBase64()
 			if err != nil {
 				t.Fatal(err)
