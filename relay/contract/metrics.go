@@ -17,7 +17,7 @@ var (
 
 	MetricHTTPRequests = Metric{"relaypool_http_requests_total", "Requests answered, by route and status.", []string{"route", "method", "status"}}
 	MetricHTTPDuration = Metric{"relaypool_http_request_duration_seconds", "Time to answer, waits for outcomes included.", []string{"route", "method"}}
-	MetricWaiting      = Metric{"relaypool_waiting_clients", "Requests of this process that wait for an outcome.", nil}
+	MetricWaiting      = Metric{"relaypool_waiting_clients", "Requests of this process that wait for an outcome, or for the chain to be available before they are accepted.", nil}
 
 	MetricSubmissions          = Metric{"relaypool_submissions_total", "Submissions that ended, by kind and outcome: completed (the transaction landed), or the code of the failure.", []string{"kind", "outcome"}}
 	MetricSubmissionsFinalized = Metric{"relaypool_submissions_finalized_total", "Completed submissions whose transaction became final, by kind.", []string{"kind"}}

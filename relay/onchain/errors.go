@@ -69,7 +69,8 @@ type Unavailable struct {
 	Detail string
 	// Err is the context's error when the caller stopped waiting, else nil.
 	Err error
-	// RetryAfter is the pause that the endpoint asks for; 0 when it asks for none.
+	// RetryAfter is the pause that the endpoint asks for, or, when several were asked, the time
+	// until one of them may be asked again; 0 when there is none.
 	RetryAfter time.Duration
 	// Slot is the slot that the node has reached, if it is behind; 0 when unknown.
 	Slot uint64

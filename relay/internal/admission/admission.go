@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,6 +41,7 @@ type Admission struct {
 	Options
 	bounds map[shieldpool.Kind]int
 	queue  queueLength
+	waits  chainWaits
 }
 
 // New checks the options and computes the note bounds.
@@ -48,7 +50,7 @@ func New(o Options) (*Admission, error) {
 		o.Key == nil || o.ProofA == nil || o.Observer == nil || o.Submissions == nil || o.Ready == nil || o.Now == nil || o.NewID == nil {
 		return nil, errors.New("admission needs all of its options")
 	}
-	a := &Admission{Options: o, bounds: map[shieldpool.Kind]int{}}
+	a := &Admission{Options: o, bounds: map[shieldpool.Kind]int{}, waits: chainWaits{now: o.Now, random: rand.Float64, closing: make(chan struct{})}}
 	for _, k := range []shieldpool.Kind{shieldpool.KindTransfer, shieldpool.KindWithdrawal, shieldpool.KindSwap} {
 		bound, err := o.Pool.NoteBound(k, o.Submissions.Table)
 		if err != nil {
@@ -64,12 +66,11 @@ func (a *Admission) NoteBounds() map[shieldpool.Kind]int { return a.bounds }
 
 // Submit accepts a request, or returns the submission that it repeats. Bad input and
 // temporary conditions are refusals. The bytes are checked first, then the proof, then the
-// database, then the chain, so that a forged proof causes no call to database or chain.
+// database, then the chain, so that a forged proof causes no call to database or chain. While
+// the chain is unavailable for a moment, database and chain are asked again until the request's
+// Wait has passed; the bytes and the proof are checked once.
 func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submission.Submission, error) {
 	began := a.Now()
-	if err := a.Ready(); err != nil {
-		return nil, err
-	}
 	call, err := a.decode(r)
 	if err != nil {
 		return nil, err
@@ -78,14 +79,31 @@ func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submissi
 	if err != nil {
 		return nil, err
 	}
-	key := KeyHash(r.IdempotencyKey, r.Client, call)
+	key, took := KeyHash(r.IdempotencyKey, r.Client, call), a.Now().Sub(began)
+	var admitted *submission.Submission
+	err = a.waits.retry(ctx, r.Wait, func() (err error) {
+		tried := *call // a try completes the call with what it read
+		admitted, err = a.admit(ctx, &tried, encoding, key, took)
+		return err
+	})
+	return admitted, err
+}
+
+// admit accepts a call whose bytes and proof are valid, or returns the submission that it
+// repeats. took is how long
+// the checks of the bytes and the proof took; pauses between tries are not part of the stage.
+func (a *Admission) admit(ctx context.Context, call *shieldpool.Call, encoding groth16.Sign, key []byte, took time.Duration) (*submission.Submission, error) {
+	began := a.Now()
+	if err := a.Ready(); err != nil {
+		return nil, err
+	}
 	s, earlier, err := a.Check(ctx, call, encoding, key)
 	if err != nil || earlier != nil {
 		return earlier, err
 	}
 	accepted, err := a.Accept(ctx, s, key)
 	if err == nil {
-		a.Observer.Stage("admission", a.Now().Sub(began))
+		a.Observer.Stage("admission", took+a.Now().Sub(began))
 	}
 	return accepted, err
 }

@@ -31,7 +31,7 @@ func (a *App) registerGauges() {
 }
 
 func (a *App) registerManagerGauges() {
-	a.metrics.RegisterGaugeFunc(contract.MetricWaiting, func() (float64, bool) { return float64(a.reader.Waiting()), true })
+	a.metrics.RegisterGaugeFunc(contract.MetricWaiting, func() (float64, bool) { return float64(a.admission.Waiting() + a.reader.Waiting()), true })
 	a.metrics.RegisterGaugeFunc(contract.MetricInFlight, func() (float64, bool) { n, _ := a.submissions.Manager.InProgress(); return float64(n), true })
 	a.metrics.RegisterGaugeFunc(contract.MetricTracked, func() (float64, bool) { _, n := a.submissions.Manager.InProgress(); return float64(n), true })
 	a.metrics.RegisterVecFunc(contract.MetricQueuePaused, func(sample telemetry.Sample) {

@@ -276,7 +276,7 @@ func TestSubmissionsAreRefusedWithoutChainOrFunds(t *testing.T) {
 	request := func() map[string]any {
 		return submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
 	}
-	wantRefused(t, down.call(http.MethodPost, "/transact", request()), 503, "chain_unavailable")
+	wantRefused(t, down.call(http.MethodPost, "/transact", request(), "Prefer", "respond-async"), 503, "chain_unavailable")
 	wantRefused(t, down.call(http.MethodGet, "/merkle-root", nil), 503, "chain_unavailable")
 	if a := down.health(); a.status != 200 || a.body["status"] != "degraded" {
 		t.Errorf("health is %d %v, want degraded", a.status, a.body)

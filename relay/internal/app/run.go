@@ -76,7 +76,8 @@ func (a *App) Run(ctx context.Context) error {
 	})
 	a.draining.Store(true)
 	a.submissions.Manager.Close() // other processes run submissions that are accepted from here on
-	a.reader.Close()              // waiting clients get the address of their submission's status
+	a.admission.Close()           // clients that wait to be accepted are refused
+	a.reader.Close()              // clients that wait for an outcome get the address of their submission's status
 	a.shutdown(context.WithoutCancel(ctx), a.api, contract.HTTPShutdown)
 	stopMaintenance()
 	maintenanceJobs.Wait()

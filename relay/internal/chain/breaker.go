@@ -97,3 +97,16 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to outbound.State) {
 	e.observer.BreakerChanged(ep.name, to)
 	e.breakerChange.raise()
 }
+
+// nextPermit returns the time until one of the endpoints may be asked; 0 when one may be asked now
+// or is being probed. A pause that an endpoint asked for is part of its breaker's time.
+func nextPermit(candidates []*endpoint) time.Duration {
+	soonest := maxPause
+	for _, ep := range candidates {
+		if ep.breaker.State() == outbound.HalfOpen {
+			return 0
+		}
+		soonest = min(soonest, ep.breaker.Next())
+	}
+	return soonest
+}

@@ -84,13 +84,18 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 				if ctx.Err() != nil {
 					return none, rpc.Ended(ctx, q.method)
 				}
-				return none, &onchain.Unavailable{Method: q.method, Kind: onchain.KindBreakerOpen, Detail: "every endpoint for it failed its last calls; it is asked again in a moment"}
+				return none, &onchain.Unavailable{Method: q.method, Kind: onchain.KindBreakerOpen, Detail: "every endpoint for it failed its last calls; it is asked again in a moment", RetryAfter: nextPermit(candidates)}
 			}
 			continue
 		}
 		round++
 		if !results.transient() || round == rounds || (calls >= minCalls && !results.behind()) {
-			return none, results.err()
+			err := results.err()
+			var u *onchain.Unavailable
+			if errors.As(err, &u) {
+				u.RetryAfter = nextPermit(candidates)
+			}
+			return none, err
 		}
 		if !sleep(ctx, backoff(round, e.rand())) {
 			return none, rpc.Ended(ctx, q.method)
@@ -222,8 +227,10 @@ func (a *answers) add(err error) {
 
 // transient reports whether asking again may bring an answer.
 func (a *answers) transient() bool {
-	return slices.ContainsFunc(a.down, func(u *onchain.Unavailable) bool { return onchain.Transient(u) })
+	return slices.ContainsFunc(a.down, isTransient)
 }
+
+func isTransient(u *onchain.Unavailable) bool { return onchain.Transient(u) }
 
 // behind reports whether every failure was a node that has not reached the slot yet.
 func (a *answers) behind() bool {
@@ -242,8 +249,10 @@ func (a *answers) err() error {
 	case len(a.down) == 1:
 		return a.down[0]
 	case len(a.down) > 1:
-		// The first failure is that of the best endpoint.
-		all := &onchain.Unavailable{Method: a.method, Kind: a.down[0].Kind, Err: a.down[0].Err}
+		// The first failure is that of the best endpoint. One that may pass counts more than a
+		// wrong URL.
+		first := a.down[max(0, slices.IndexFunc(a.down, isTransient))]
+		all := &onchain.Unavailable{Method: a.method, Kind: first.Kind, Err: first.Err}
 		details := make([]string, len(a.down))
 		for i, u := range a.down {
 			details[i] = u.Endpoint + ": " + u.Kind

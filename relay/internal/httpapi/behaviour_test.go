@@ -569,7 +569,7 @@ func TestGeneratedClient(t *testing.T) {
 	}
 	want := submission.Request{
 		Proof: bytes.Repeat([]byte{0xfb}, 256), PublicInputs: bytes.Repeat([]byte{0xff}, 264), Recipient: recipient,
-		Notes: [][]byte{{0xfe, 0xff}}, IdempotencyKey: key,
+		Notes: [][]byte{{0xfe, 0xff}}, IdempotencyKey: key, Wait: 2500 * time.Millisecond,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("request (-want +got):\n%s", diff)

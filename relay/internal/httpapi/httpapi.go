@@ -35,7 +35,8 @@ const MaxBody = 16 << 10
 // Admission accepts submissions. Refusals are *refusal.Refusal; any other error is the
 // relay's own.
 type Admission interface {
-	// Submit accepts the request durably, or returns the submission that it repeats.
+	// Submit accepts the request durably, or returns the submission that it repeats. It may
+	// take the request's Wait longer than without one.
 	Submit(ctx context.Context, r submission.Request) (*submission.Submission, error)
 }
 
@@ -126,10 +127,10 @@ type Options struct {
 	// NewID makes the ids of exchanges: 1 to 64 letters, digits, '.', '_' or '-'.
 	NewID func() string
 
-	// CallTimeout bounds each call to a domain, except the wait for an outcome.
+	// CallTimeout bounds each call to a domain, without the waits of a submission.
 	CallTimeout time.Duration
-	// WaitDefault is how long POST /transact waits for the outcome; WaitMax is
-	// the longest wait that a client can ask for, not below WaitDefault.
+	// WaitDefault is how long POST /transact waits to be accepted and for the outcome;
+	// WaitMax is the longest wait that a client can ask for, not below WaitDefault.
 	WaitDefault, WaitMax time.Duration
 	// ListStall is how long a reader of GET /commitments may take to read a chunk of
 	// the answer before it is cut off, and ListTime how long for the whole answer.

@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/openapi"
@@ -11,21 +13,21 @@ import (
 
 // Transact relays a submission and waits for its outcome as the client prefers.
 func (a *api) Transact(w http.ResponseWriter, r *http.Request, params openapi.TransactParams) {
-	s, err := a.submit(w, r, decodeSubmission, params.IdempotencyKey, false)
+	prefer := a.parsePrefer(params.Prefer)
+	s, left, err := a.submit(w, r, decodeSubmission, params.IdempotencyKey, false, prefer.wait)
 	if err != nil {
 		a.fail(w, r, err)
 		return
 	}
-	prefer := a.parsePrefer(params.Prefer)
 	if prefer.applied != "" {
 		w.Header().Set("Preference-Applied", prefer.applied)
 	}
-	a.answerSubmission(w, r, a.awaitOutcome(r, s, prefer.wait))
+	a.answerSubmission(w, r, a.awaitOutcome(r, s, left))
 }
 
 // Withdraw relays a withdrawal without waiting for it.
 func (a *api) Withdraw(w http.ResponseWriter, r *http.Request, params openapi.WithdrawParams) {
-	s, err := a.submit(w, r, decodeSubmission, params.IdempotencyKey, true)
+	s, _, err := a.submit(w, r, decodeSubmission, params.IdempotencyKey, true, 0)
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -48,26 +50,33 @@ func (a *api) Withdraw(w http.ResponseWriter, r *http.Request, params openapi.Wi
 	})
 }
 
-// submit decodes the body and submits it.
-func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte) (submission.Request, error), idempotencyKey *string, withdrawalOnly bool) (*submission.Submission, error) {
+// acceptShare is the divisor of a client's wait that gives the part in which its submission may
+// wait to be accepted. The rest is for the outcome.
+const acceptShare = 2
+
+// submit decodes the body and submits it. While the chain is unavailable for a moment, it takes up
+// to a part of the client's wait, and returns what is left of the wait.
+func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte) (submission.Request, error), idempotencyKey *string, withdrawalOnly bool, wait time.Duration) (*submission.Submission, time.Duration, error) {
 	raw, err := readBody(w, r)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	req, err := decode(raw)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	req.WithdrawalOnly, req.Client = withdrawalOnly, exchangeOf(r.Context()).client
+	req.WithdrawalOnly, req.Client, req.Wait = withdrawalOnly, exchangeOf(r.Context()).client, wait/acceptShare
 	if idempotencyKey != nil {
 		if err := checkIdempotencyKey(*idempotencyKey); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		req.IdempotencyKey = *idempotencyKey
 	}
-	ctx, cancel := a.call(r.Context())
+	began := a.Now()
+	ctx, cancel := context.WithTimeout(r.Context(), a.CallTimeout+req.Wait)
 	defer cancel()
-	return a.Admission.Submit(ctx, req)
+	s, err := a.Admission.Submit(ctx, req)
+	return s, wait - a.Now().Sub(began), err
 }
 
 func (a *api) answerSubmission(w http.ResponseWriter, r *http.Request, s *submission.Submission) {

@@ -17,16 +17,16 @@ func (a *api) TransactSwap(w http.ResponseWriter, r *http.Request, params openap
 		a.refuse(w, r, refusal.New(refusal.NotAvailable, "this relay does not swap: withdraw with POST /transact or POST /withdraw, or use a relay that does"))
 		return
 	}
-	s, err := a.submit(w, r, decodeSwap, params.IdempotencyKey, true)
+	prefer := a.parsePrefer(params.Prefer)
+	s, left, err := a.submit(w, r, decodeSwap, params.IdempotencyKey, true, prefer.wait)
 	if err != nil {
 		a.fail(w, r, err)
 		return
 	}
-	prefer := a.parsePrefer(params.Prefer)
 	if prefer.applied != "" {
 		w.Header().Set("Preference-Applied", prefer.applied)
 	}
-	a.answerSwap(w, r, a.awaitOutcome(r, s, prefer.wait))
+	a.answerSwap(w, r, a.awaitOutcome(r, s, left))
 }
 
 // answerSwap answers 200 once the first leg is confirmed, unless the swap was

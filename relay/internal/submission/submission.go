@@ -40,6 +40,9 @@ type Request struct {
 	Client [32]byte
 	// WithdrawalOnly refuses a public amount ≥ 0 with withdrawal_required.
 	WithdrawalOnly bool
+	// Wait is how long the request may wait to be accepted while the chain is unavailable for a
+	// moment; 0 does not wait.
+	Wait time.Duration
 	// Swap holds the terms of a swap, which is a withdrawal too; nil otherwise.
 	Swap *SwapRequest
 }

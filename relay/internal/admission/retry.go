@@ -1,0 +1,127 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+const (
+	// maxWaiting is the number of requests that may wait for the chain. Each holds a connection,
+	// and all of them call the chain when it is back. Further requests are refused at once.
+	maxWaiting = 256
+	// retryDelay, doubled up to retryMaxDelay, is the pause between tries.
+	retryDelay    = 250 * time.Millisecond
+	retryMaxDelay = 2 * time.Second
+	// retryJitter is the largest part by which a pause is longer, so that requests that failed
+	// together do not call the chain together.
+	retryJitter = 0.5
+)
+
+// chainWaits are the requests that wait for a chain that is unavailable for a moment.
+type chainWaits struct {
+	now    func() time.Time
+	random func() float64 // from 0 to below 1
+
+	mu      sync.Mutex
+	waiting int
+
+	closing chan struct{}
+	closed  sync.Once
+}
+
+// retry calls try until the chain answers, or until wait has passed. It returns try's last error,
+// or the context's when the client left during a pause. Other errors than a chain that is
+// unavailable for a moment are returned at once.
+func (w *chainWaits) retry(ctx context.Context, wait time.Duration, try func() error) error {
+	if wait <= 0 {
+		return try()
+	}
+	deadline := w.now().Add(wait)
+	err := try()
+	after, momentary := retryAfter(err)
+	if !momentary || !w.enter() {
+		return err
+	}
+	defer w.leave()
+	for delay := retryDelay; momentary; delay = min(2*delay, retryMaxDelay) {
+		left := deadline.Sub(w.now())
+		if left <= 0 || after >= left { // the endpoint asks for a longer pause than the client has
+			return err
+		}
+		pause := time.Duration(float64(max(delay, after)) * (1 + retryJitter*w.random()))
+		if !w.pause(ctx, min(pause, left)) {
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
+			return err
+		}
+		err = try()
+		after, momentary = retryAfter(err)
+	}
+	return err
+}
+
+// retryAfter reports whether the same request may be accepted in a moment, because the chain did
+// not answer. The duration is the pause that its endpoints need; 0 when they name none.
+func retryAfter(err error) (time.Duration, bool) {
+	refused, ok := refusal.As(err)
+	if !ok || refused.Code != refusal.ChainUnavailable {
+		return 0, false
+	}
+	var wrongCall *onchain.RPCError
+	var unavailable *onchain.Unavailable
+	switch {
+	case errors.As(err, &wrongCall), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return 0, false
+	case errors.As(err, &unavailable):
+		return unavailable.RetryAfter, onchain.Transient(unavailable)
+	default:
+		return 0, true
+	}
+}
+
+// pause returns false when the client left or the relay stops before the pause is over.
+func (w *chainWaits) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-w.closing:
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// enter returns false when as many requests wait as may.
+func (w *chainWaits) enter() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting >= maxWaiting {
+		return false
+	}
+	w.waiting++
+	return true
+}
+
+func (w *chainWaits) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting--
+}
+
+// Waiting returns how many requests wait for the chain.
+func (a *Admission) Waiting() int {
+	a.waits.mu.Lock()
+	defer a.waits.mu.Unlock()
+	return a.waits.waiting
+}
+
+// Close ends all waits for the chain, including later ones: another relay accepts these requests.
+func (a *Admission) Close() { a.waits.closed.Do(func() { close(a.waits.closing) }) }

@@ -1,0 +1,109 @@
+package app
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+	"testing"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/internal/config"
+)
+
+// rateLimiter is a proxy in front of the only endpoint of a relay. It answers as many calls as
+// left says with 429, and passes every other call on.
+type rateLimiter struct {
+	left atomic.Int64
+	next atomic.Pointer[httputil.ReverseProxy]
+}
+
+func (l *rateLimiter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if l.left.Add(-1) >= 0 {
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
+	}
+	l.next.Load().ServeHTTP(w, r)
+}
+
+// refuse makes the endpoint answer the next n calls with 429.
+func (l *rateLimiter) refuse(n int64) { l.left.Store(n) }
+
+// forever is more calls than a test makes.
+const forever = 1 << 40
+
+// rateLimitedFixture starts a relay whose only endpoint can limit its rate, and returns the body
+// of a withdrawal that the relay can pay.
+func rateLimitedFixture(t *testing.T) (*fixture, *rateLimiter, func() map[string]any) {
+	t.Helper()
+	f, vk := newForger(t)
+	l := new(rateLimiter)
+	server := httptest.NewServer(l)
+	t.Cleanup(server.Close)
+	s := newFixture(t, fixtureOptions{vk: vk, changeConfig: func(c *config.Serve) {
+		target, err := url.Parse(c.RPC.URL.Reveal())
+		must(t, err)
+		l.next.Store(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL = target }})
+		c.RPC.URL = config.NewSecret(server.URL)
+	}})
+	s.waitHealthy()
+	f.depositNotes(s)
+	return s, l, func() map[string]any {
+		to := newKey(t).PublicKey()
+		in := f.inputs(s, -sol, to)
+		return submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
+	}
+}
+
+// Six refusals in a row open the breaker of the only endpoint for longer than a read waits. A
+// client that waits is not answered 503 for that, and its proof is verified once.
+func TestASendOutlastsSixRateLimits(t *testing.T) {
+	t.Parallel()
+	s, l, withdrawal := rateLimitedFixture(t)
+	body := withdrawal()
+	l.refuse(6)
+	a := s.call(http.MethodPost, "/transact", body)
+	if a.status != http.StatusOK {
+		t.Fatalf("the withdrawal is answered %d %v, want 200", a.status, a.body)
+	}
+	verified := contract.MetricStages
+	verified.Name += "_count"
+	if n, _ := s.metric(verified, `stage="verify"`); n != 1 {
+		t.Errorf("%v proofs were verified, want 1", n)
+	}
+}
+
+// A client that does not wait is answered at once, and so is a request that no wait helps.
+func TestWhoDoesNotWaitForTheChain(t *testing.T) {
+	t.Parallel()
+	s, l, withdrawal := rateLimitedFixture(t)
+	body, invalid := withdrawal(), withdrawal()
+	invalid["recipient"] = solana.SystemProgramID.String()
+	l.refuse(forever)
+	wantRefused(t, s.call(http.MethodPost, "/transact", body, "Prefer", "respond-async"), 503, "chain_unavailable")
+	wantRefused(t, s.call(http.MethodPost, "/transact", body, "Prefer", "wait=0"), 503, "chain_unavailable")
+	wantRefused(t, s.call(http.MethodPost, "/withdraw", body), 503, "chain_unavailable")
+	if a := s.call(http.MethodPost, "/transact", invalid); a.status != http.StatusBadRequest {
+		t.Errorf("an invalid withdrawal is answered %d %v, want 400", a.status, a.body)
+	}
+	wantRefused(t, s.call(http.MethodPost, "/transact", body, "Prefer", "wait=2"), 503, "chain_unavailable")
+}
+
+// A shutdown has 20 s for its clients, and this one would wait for 30 s.
+func TestAShutdownEndsTheWaitForTheChain(t *testing.T) {
+	t.Parallel()
+	s, l, withdrawal := rateLimitedFixture(t)
+	body := withdrawal()
+	l.refuse(forever)
+	answered := make(chan *answer, 1)
+	go func() { answered <- s.call(http.MethodPost, "/transact", body, "Prefer", "wait=60") }()
+	eventually(t, "the gauge of waiting clients is 1", func() bool {
+		n, _ := s.metric(contract.MetricWaiting, "")
+		return n == 1
+	})
+	s.stop()
+	wantRefused(t, <-answered, 503, "chain_unavailable")
+}
