@@ -3,7 +3,7 @@
 // real relay processes, a real Postgres and the local chain, all on one machine.
 //
 // Run it by make bench, which also compares the cryptography (hack/bench/compare) and
-// measures the operator (BenchmarkOperator). Every round measures every set-up in turn, so
+// measures the reading of blocks (BenchmarkBlock) and the operator (BenchmarkOperator). Every round measures every set-up in turn, so
 // that a machine that becomes slower affects all of them. The command prints the medians of
 // the rounds with their spread, and compares each set-up with the first.
 package main
@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -33,17 +34,19 @@ const (
 	partRootHistory part = "ring"
 	partSwaps       part = "swaps"
 	partMemory      part = "memory"
+	// partBlock does not need running relays: see BenchmarkBlock in relay/rpc.
+	partBlock part = "block"
 	// partOperator does not measure the relay: see BenchmarkOperator in controllers/cmd/operator.
 	partOperator part = "operator"
 )
 
 func allParts() []part {
-	return []part{partCrypto, partLatency, partCarry, partAccept, partRootHistory, partSwaps, partMemory, partOperator}
+	return []part{partCrypto, partLatency, partCarry, partAccept, partRootHistory, partSwaps, partMemory, partBlock, partOperator}
 }
 
 // relayParts returns the parts that need running relays.
 func relayParts() []part {
-	return slices.DeleteFunc(allParts(), func(p part) bool { return p == partCrypto || p == partOperator })
+	return slices.DeleteFunc(allParts(), func(p part) bool { return p == partCrypto || p == partBlock || p == partOperator })
 }
 
 type settings struct {
@@ -77,7 +80,7 @@ func main() {
 func parse(args []string) (*settings, error) {
 	s := &settings{parts: allParts(), processes: []int{1, 4}, rows: []int{1000, 100_000}, sizes: full()}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.Func("only", "`parts` to measure, separated by commas: crypto, latency, carry, accept, ring, swaps, memory, operator, or relay for all but the first and the last", s.only)
+	flags.Func("only", "`parts` to measure, separated by commas: crypto, latency, carry, accept, ring, swaps, memory, block, operator, or relay for those that need running relays", s.only)
 	flags.IntVar(&s.rounds, "rounds", 3, "how often each set-up is measured; the median counts")
 	flags.DurationVar(&s.window, "window", 8*time.Second, "how long one measurement takes, after its warm-up")
 	flags.Func("processes", "`numbers` of relay processes, separated by commas (default 1,4)", numbers(&s.processes))
@@ -104,7 +107,7 @@ func (s *settings) only(text string) error {
 		case slices.Contains(allParts(), p):
 			s.parts = append(s.parts, p)
 		default:
-			return fmt.Errorf("part %q is unknown: want some of crypto, latency, carry, accept, ring, swaps, memory, operator, relay", name)
+			return fmt.Errorf("part %q is unknown: want some of crypto, latency, carry, accept, ring, swaps, memory, block, operator, relay", name)
 		}
 	}
 	return nil
@@ -135,6 +138,14 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		s.parts = slices.DeleteFunc(s.parts, func(p part) bool { return p == partCrypto })
+		fmt.Println()
+	}
+	if slices.Contains(s.parts, partBlock) {
+		fmt.Println("Reading a block of 50 M compute units, aims: 15 ms, 20 MB")
+		if err := program(ctx, "measure the reading of blocks", "go", "test", "-run", "^$", "-bench", "^BenchmarkBlock$", "-count", strconv.Itoa(s.rounds), "./relay/rpc"); err != nil {
+			return err
+		}
+		s.parts = slices.DeleteFunc(s.parts, func(p part) bool { return p == partBlock })
 		fmt.Println()
 	}
 	operator := slices.Contains(s.parts, partOperator)

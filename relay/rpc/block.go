@@ -70,6 +70,7 @@ type blockReader struct {
 	account, base58            []byte // the account's bytes, and their base58 text
 
 	raw, quoted []byte
+	meta        jsontext.Value
 }
 
 func (r *blockReader) decode(d *jsontext.Decoder) error {
@@ -110,24 +111,15 @@ func (r *blockReader) transactions(d *jsontext.Decoder) error {
 
 // transaction reads one transaction, and adds it to the block if it names the account.
 func (r *blockReader) transaction(d *jsontext.Decoder) error {
-	r.raw = r.raw[:0]
-	var meta jsontext.Value
-	named, hasMeta, hasLoaded := false, false, false
+	r.raw, r.meta = r.raw[:0], r.meta[:0]
 	err := members(d, func(name string) error {
 		switch name {
 		case "transaction":
-			err := r.bytes(d)
-			named = named || bytes.Contains(r.raw, r.account)
-			return err
+			return r.bytes(d)
 		case "meta":
 			v, err := d.ReadValue()
-			// An address from a lookup table is only in the meta. An address elsewhere in it,
-			// such as in a log line, only costs a needless decoding.
-			hasMeta, named = v.Kind() == '{', named || bytes.Contains(v, r.base58)
-			hasLoaded = bytes.Contains(v, []byte(`"loadedAddresses"`))
-			if named || !hasLoaded || len(r.raw) == 0 {
-				meta = v.Clone()
-			}
+			// Agave writes the meta before the bytes that tell whether it is needed.
+			r.meta = append(r.meta[:0], v...)
 			return err
 		default:
 			return d.SkipValue()
@@ -136,10 +128,11 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 	switch {
 	case err != nil:
 		return err
-	case len(r.raw) == 0 || !hasMeta:
+	case len(r.raw) == 0 || r.meta.Kind() != '{':
 		return errors.New("base64 bytes or meta are missing")
-	case !named && (hasLoaded || versionOf(r.raw) != 0): // only version 0 may load addresses
-		if versionOf(r.raw) > knownVersion {
+	}
+	if version := versionOf(r.raw); !r.mayName(version) {
+		if version > knownVersion {
 			r.UnknownVersions++
 		}
 		return nil
@@ -149,12 +142,21 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 		return fmt.Errorf("it may name account %s: %w", r.base58, err)
 	}
 	var m wireMeta
-	if err := json.Unmarshal(meta, &m, lenient()); err != nil {
+	if err := json.Unmarshal(r.meta, &m, lenient()); err != nil {
 		return errors.New("meta is malformed")
 	}
 	resolved, err := tx.resolve(&m)
 	r.Transactions = append(r.Transactions, resolved.BlockTransaction)
 	return err
+}
+
+// mayName reports whether the transaction may name the account: its own keys are in its bytes, and
+// the meta has the addresses that it loads from lookup tables. The account elsewhere in the meta,
+// such as in a log line, only costs a needless decoding. Only version 0 may load addresses that a
+// meta lacks.
+func (r *blockReader) mayName(version int) bool {
+	return bytes.Contains(r.raw, r.account) || bytes.Contains(r.meta, r.base58) ||
+		(version == 0 && !bytes.Contains(r.meta, []byte(`"loadedAddresses"`)))
 }
 
 // bytes reads a transaction's bytes from a list of the encoded text and its encoding.
@@ -166,7 +168,11 @@ func (r *blockReader) bytes(d *jsontext.Decoder) error {
 	if err != nil {
 		return err
 	}
-	if r.quoted, err = jsontext.AppendUnquote(r.quoted[:0], v); err != nil {
+	text, err := r.unquote(v)
+	if err != nil {
+		return errors.New("bytes are not base64")
+	}
+	if r.raw, err = base64.StdEncoding.AppendDecode(r.raw[:0], text); err != nil {
 		return errors.New("bytes are not base64")
 	}
 	if v, err = d.ReadValue(); err != nil {
@@ -175,11 +181,18 @@ func (r *blockReader) bytes(d *jsontext.Decoder) error {
 	if string(v) != `"base64"` {
 		return errors.New("bytes are not base64")
 	}
-	if r.raw, err = base64.StdEncoding.AppendDecode(r.raw[:0], r.quoted); err != nil {
-		return errors.New("bytes are not base64")
-	}
 	_, err = d.ReadToken()
 	return err
+}
+
+// unquote returns the text of a JSON string, until the next call. Without an escape it is a part
+// of the string.
+func (r *blockReader) unquote(v jsontext.Value) (text []byte, err error) {
+	if v.Kind() == '"' && bytes.IndexByte(v, '\\') < 0 {
+		return v[1 : len(v)-1], nil
+	}
+	r.quoted, err = jsontext.AppendUnquote(r.quoted[:0], v)
+	return r.quoted, err
 }
 
 // members reads an object. It calls member for each name, to read its value.

@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
@@ -143,6 +142,9 @@ func TestInvalidBlockIsRefused(t *testing.T) {
 	}
 	tests := map[string]string{
 		"a transaction without meta":            withMeta(tx, `null`),
+		"a later transaction without meta":      withMeta(tx, noMeta) + `,{"transaction":` + encoded(tx) + `}`,
+		"a later transaction without bytes":     withMeta(tx, noMeta) + `,{"meta":` + noMeta + `}`,
+		"a truncated transaction that loads it": withMeta(make([]byte, 40), `{"err":null,"loadedAddresses":{"writable":["`+treeKey.String()+`"],"readonly":[]}}`),
 		"a truncated transaction":               withMeta(tx[:len(tx)-1], `{"err":null}`),
 		"a transaction in another encoding":     `{"transaction":["2","base58"],"meta":{"err":null}}`,
 		"a transaction that is not base64":      `{"transaction":["?","base64"],"meta":{"err":null}}`,
@@ -271,6 +273,17 @@ func TestBlockFindsLoadedAddressInMetaBeforeTransaction(t *testing.T) {
 	}
 }
 
+// JSON allows a node to escape any character of the bytes.
+func TestBlockReadsEscapedBytes(t *testing.T) {
+	t.Parallel()
+	tx := v1Transaction(t, treeKey)
+	escaped := strings.Replace(withMeta(tx, noMeta), encoded(tx)[1:3], `"\u00`+fmt.Sprintf("%02x", encoded(tx)[2]), 1)
+	b, _, err := readBlock(t, escaped)
+	if err != nil || len(b.Transactions) != 1 {
+		t.Fatalf("block %+v, error %v: want one transaction", b, err)
+	}
+}
+
 // A pool's transaction that cannot be decoded may insert leaves, so the block must be refused.
 func TestBlockFailsOnUnknownVersionOfPoolTransaction(t *testing.T) {
 	t.Parallel()
@@ -352,50 +365,4 @@ func unhex(t *testing.T, text string) []byte {
 		t.Fatal(err)
 	}
 	return b
-}
-
-// mainnetBlock returns a block like a full one of 50 million compute units: a thousand votes, and five
-// hundred transactions with inner instructions, logs and token balances. Five of them name the
-// tree.
-func mainnetBlock(b *testing.B) []byte {
-	b.Helper()
-	strangers := make([]solana.PublicKey, 20)
-	for i := range strangers {
-		strangers[i] = solana.PublicKey{byte(i + 100), 1, 2, 3}
-	}
-	quoted := func(key solana.PublicKey) string { return `"` + key.String() + `"` }
-	balances := strings.Repeat("1234567890,", 20) + "1"
-	token := fmt.Sprintf(`{"accountIndex":3,"mint":%s,"owner":%s,"programId":%s,"uiTokenAmount":{"amount":"123456789","decimals":6,"uiAmount":123.456789,"uiAmountString":"123.456789"}}`,
-		quoted(strangers[1]), quoted(strangers[2]), quoted(solana.TokenProgramID))
-	tokens := "[" + strings.Repeat(token+",", 5) + token + "]"
-	inner := `{"programIdIndex":2,"accounts":[0,1,2],"data":"3Bxs4h24hBtQy9rw","stackHeight":2}`
-	log := `"Program ` + solana.TokenProgramID.String() + ` consumed 4645 of 1234567 compute units"`
-	meta := fmt.Sprintf(`{"err":null,"status":{"Ok":null},"fee":5000,"preBalances":[%[1]s],"postBalances":[%[1]s],"innerInstructions":[{"index":0,"instructions":[%[2]s]}],
-		"logMessages":[%[3]s],"preTokenBalances":%[4]s,"postTokenBalances":%[4]s,"rewards":null,"loadedAddresses":{"writable":[],"readonly":[]},"computeUnitsConsumed":90000}`,
-		balances, strings.Repeat(inner+",", 7)+inner, strings.Repeat(log+",", 29)+log, tokens)
-	vote := withMeta(v1Transaction(b, strangers[:3]...), `{"err":null,"status":{"Ok":null},"fee":5000,"preBalances":[1,2,3],"postBalances":[1,2,3],"innerInstructions":[],"logMessages":["Program Vote111111111111111111111111111111111111111 invoke [1]","Program Vote111111111111111111111111111111111111111 success"],"preTokenBalances":[],"postTokenBalances":[],"rewards":null,"loadedAddresses":{"writable":[],"readonly":[]},"computeUnitsConsumed":2100}`)
-	var all []string
-	for i := range 1500 {
-		switch {
-		case i%300 == 0:
-			all = append(all, withMeta(v1Transaction(b, append(strangers[:8:8], treeKey)...), meta))
-		case i%3 == 0:
-			all = append(all, withMeta(v1Transaction(b, strangers...), meta))
-		default:
-			all = append(all, vote)
-		}
-	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","result":{"blockHeight":5,"blockTime":1,"blockhash":%q,"parentSlot":6,"previousBlockhash":%q,"transactions":[%s]},"id":1}`, hashA, hashA, strings.Join(all, ","))
-}
-
-func BenchmarkBlock(b *testing.B) {
-	raw := mainnetBlock(b)
-	b.SetBytes(int64(len(raw)))
-	b.ReportAllocs()
-	for b.Loop() {
-		r := &blockReader{account: treeKey[:], base58: []byte(treeKey.String())}
-		if a, err := readAnswer(bytes.NewReader(raw), r.decode); err != nil || a.resultErr != nil || len(r.Transactions) != 5 {
-			b.Fatalf("%d transactions, errors %v and %v: want 5", len(r.Transactions), err, a.resultErr)
-		}
-	}
 }
