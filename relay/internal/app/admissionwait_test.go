@@ -99,11 +99,18 @@ func TestAShutdownEndsTheWaitForTheChain(t *testing.T) {
 	body := withdrawal()
 	l.refuse(forever)
 	answered := make(chan *answer, 1)
-	go func() { answered <- s.call(http.MethodPost, "/transact", body, "Prefer", "wait=60") }()
+	go func() {
+		defer close(answered) // a call without an answer ends this goroutine
+		answered <- s.call(http.MethodPost, "/transact", body, "Prefer", "wait=60")
+	}()
 	eventually(t, "the gauge of waiting clients is 1", func() bool {
 		n, _ := s.metric(contract.MetricWaiting, "")
 		return n == 1
 	})
 	s.stop()
-	wantRefused(t, <-answered, 503, "chain_unavailable")
+	a := <-answered
+	if a == nil {
+		t.Fatal("the client got no answer")
+	}
+	wantRefused(t, a, 503, "chain_unavailable")
 }

@@ -98,6 +98,18 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to outbound.State) {
 	e.breakerChange.raise()
 }
 
+// withNextPermit adds to an error of several endpoints when one of them may be asked again. The
+// error is copied: other calls may have been given the same one.
+func withNextPermit(err error, candidates []*endpoint) error {
+	var u *onchain.Unavailable
+	if !errors.As(err, &u) {
+		return err
+	}
+	c := *u
+	c.RetryAfter = nextPermit(candidates)
+	return &c
+}
+
 // nextPermit returns the time until one of the endpoints may be asked; 0 when one may be asked now
 // or is being probed. A pause that an endpoint asked for is part of its breaker's time.
 func nextPermit(candidates []*endpoint) time.Duration {

@@ -90,12 +90,7 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 		}
 		round++
 		if !results.transient() || round == rounds || (calls >= minCalls && !results.behind()) {
-			err := results.err()
-			var u *onchain.Unavailable
-			if errors.As(err, &u) {
-				u.RetryAfter = nextPermit(candidates)
-			}
-			return none, err
+			return none, withNextPermit(results.err(), candidates)
 		}
 		if !sleep(ctx, backoff(round, e.rand())) {
 			return none, rpc.Ended(ctx, q.method)
