@@ -186,6 +186,12 @@ relaypool_rpc_endpoint_lag_slots{,pod="b",endpoint="x"} 300x430`,
 			faulty: `relaypool_rpc_contradictions_total{,pod="a",endpoint="x"} 0+1x430`, fires: only("EndpointContradicts{endpoint=x}"),
 			justBelow: `relaypool_rpc_contradictions_total{,pod="a",endpoint="x"} 0+0.6x430`,
 		},
+		"FinalityStalled": {
+			faulty: `relaypool_finalized_slot_timestamp_seconds{,pod="a"} -61+60x430
+relaypool_rpc_endpoint_up{,pod="a",endpoint="x"} 1x430`, fires: only("FinalityStalled"),
+			justBelow: `relaypool_finalized_slot_timestamp_seconds{,pod="a"} -60+60x430
+relaypool_rpc_endpoint_up{,pod="a",endpoint="x"} 1x430`,
+		},
 		"UnknownTransactionVersion": {
 			faulty: `relaypool_index_unknown_version_transactions{,pod="b"} 1x430`, fires: only("UnknownTransactionVersion"),
 			justBelow: `relaypool_index_unknown_version_transactions{,pod="b"} 0x430`,

@@ -47,6 +47,9 @@ var (
 	MetricRPCSocket         = Metric{"relaypool_rpc_websocket_connected", "1 while this process listens to the endpoint's notifications. One endpoint is enough; they only bring polls forward.", []string{"endpoint"}}
 	MetricRPCNotifications  = Metric{"relaypool_rpc_notifications_total", "Notifications received.", []string{"endpoint"}}
 
+	MetricFinalityAdvanced = Metric{"relaypool_finalized_slot_timestamp_seconds", "When the chain's finalized slot was last seen to advance. While no endpoint answers it stays.", nil}
+	MetricConsensus        = Metric{"relaypool_consensus", "1 for the consensus rules of the chain, tower_bft or alpenglow; no sample while they are unknown.", []string{"rules"}}
+
 	MetricSlotDuration = Metric{"relaypool_slot_duration_seconds", "How long a slot of the chain takes: measured on the slots that two endpoints, or the only one, agree on; before, by the endpoints' performance samples or nominal.", nil}
 	MetricRent         = Metric{"relaypool_rent_lamports_per_byte", "The network's rate of rent, which two endpoints report; no sample before the first reading.", nil}
 
@@ -99,7 +102,7 @@ func Metrics() []Metric {
 		MetricSubmissions, MetricSubmissionsFinalized, MetricStages, MetricAttempts, MetricLeases, MetricLeaseLapses, MetricPolls, MetricPollSize, MetricInFlight, MetricTracked, MetricQueuePaused,
 		MetricBacklog, MetricBacklogAge, MetricHeld, MetricOpen,
 		MetricRPCCalls, MetricRPCDuration, MetricRPCUp, MetricRPCLag, MetricRPCLatency, MetricRPCBreaker, MetricRPCSkipped, MetricRPCContradictions, MetricRPCSocket, MetricRPCNotifications,
-		MetricSlotDuration, MetricRent, MetricPayerBalance, MetricPayerBalanceTime, MetricPayerInFlight, MetricPayerReserved, MetricPayerMinimum, MetricPayerUsable,
+		MetricFinalityAdvanced, MetricConsensus, MetricSlotDuration, MetricRent, MetricPayerBalance, MetricPayerBalanceTime, MetricPayerInFlight, MetricPayerReserved, MetricPayerMinimum, MetricPayerUsable,
 		MetricSpent, MetricSpentToday, MetricReturned, MetricReceived, MetricCap, MetricCapLeft,
 		MetricLedgerEntries, MetricLedgerUnknown, MetricLedgerGaps, MetricLedgerReconciled, MetricLedgerDifference,
 		MetricSwaps, MetricSwapOldestFunded, MetricSwapsOverdue, MetricSwapsEnded, MetricSwapWaits,

@@ -226,3 +226,13 @@ type Tokens struct {
 	Mint, Account *Account
 	Slot          uint64
 }
+
+// Consensus is the rules by which blocks become final.
+type Consensus string
+
+// The consensus rules. Under Alpenglow a confirmed block is final.
+const (
+	ConsensusUnknown Consensus = ""
+	TowerBFT         Consensus = "tower_bft"
+	Alpenglow        Consensus = "alpenglow"
+)

@@ -6,8 +6,10 @@ const (
 	// NominalSlot is the network's time for a slot since October 2026 (SIMD-0525), which
 	// counts until the chain's own is measured.
 	NominalSlot = 200 * time.Millisecond
-	// ShortestSlot and LongestSlot bound what is believed. A local chain may be fast.
-	ShortestSlot, LongestSlot = time.Millisecond, 5 * time.Second
+	// ShortestSlot is the shortest time for a slot that is believed: a local chain may be fast.
+	ShortestSlot = time.Millisecond
+	// LongestSlot is the longest time for a slot that is believed.
+	LongestSlot = 5 * time.Second
 	// BlockhashBlocks is the number of blocks after its own in which a blockhash is valid
 	// (Agave).
 	BlockhashBlocks = 150

@@ -276,6 +276,10 @@ func chainAlerts() []alert {
 			"the RPC endpoint {{ $labels.endpoint }} and others contradict each other",
 		},
 		{
+			"FinalityStalled", "time() - max(" + contract.MetricFinalityAdvanced.Name + "{}) > 60 and on () max(" + contract.MetricRPCUp.Name + "{}) == 1", minute, severityCritical,
+			"the chain's finalized slot stands still: accepted work waits, as in a migration of Solana's consensus",
+		},
+		{
 			// Nothing is missing yet: the root of all leaves is compared with the chain's.
 			"UnknownTransactionVersion", "max(" + contract.MetricIndexUnknown.Name + "{}) > 0", 0, severityWarning,
 			"blocks hold transactions of a version that the relay cannot decode",

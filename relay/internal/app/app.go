@@ -70,6 +70,7 @@ type App struct {
 	maintenance    *store.Maintenance
 	endpoints      *chain.Endpoints
 	rent           *chain.RentRate
+	finality       *chain.Finality
 	pool           *shieldpool.Pool
 	// lookupTable is the relay's own lookup table; nil for none.
 	lookupTable *shieldpool.LookupTable

@@ -8,6 +8,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // endpointEvents records events of the endpoints as metrics.
@@ -107,6 +108,15 @@ func (a *App) registerPayerGauges() {
 	a.metrics.RegisterVecFunc(contract.MetricPayerBalanceTime, each(func(b feepayer.Balance) (float64, bool) { return telemetry.Timestamp(b.At), known(b) }))
 	a.metrics.RegisterVecFunc(contract.MetricPayerInFlight, each(func(b feepayer.Balance) (float64, bool) { return float64(b.InFlight), true }))
 	a.metrics.RegisterVecFunc(contract.MetricPayerReserved, each(func(b feepayer.Balance) (float64, bool) { return float64(b.Reserved), true }))
+	a.metrics.RegisterGaugeFunc(contract.MetricFinalityAdvanced, func() (float64, bool) {
+		at := a.finality.Report().AdvancedAt
+		return float64(at.UnixMilli()) / 1000, !at.IsZero()
+	})
+	a.metrics.RegisterVecFunc(contract.MetricConsensus, func(sample telemetry.Sample) {
+		if c := a.finality.Report().Consensus; c != onchain.ConsensusUnknown {
+			sample(1, string(c))
+		}
+	})
 	a.metrics.RegisterGaugeFunc(contract.MetricSlotDuration, func() (float64, bool) { return a.endpoints.SlotDuration().Seconds(), true })
 	a.metrics.RegisterGaugeFunc(contract.MetricRent, func() (float64, bool) { r := a.rent.Rate(); return float64(r), r > 0 })
 	a.metrics.RegisterGaugeFunc(contract.MetricPayerMinimum, func() (float64, bool) { return float64(a.options.Config.FeePayerMinBalance), true })

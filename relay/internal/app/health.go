@@ -20,7 +20,7 @@ const healthTimeout = 2 * time.Second
 // faults set it degraded, because they pass by themselves or have their cause elsewhere.
 func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 	checks := map[string]func(context.Context) error{
-		"database": a.checkDatabase, "chain": a.checkChain, "rpc": a.checkEndpoints, "pool": a.checkPool,
+		"database": a.checkDatabase, "chain": a.checkChain, "finality": a.checkFinality, "rpc": a.checkEndpoints, "pool": a.checkPool,
 		"fee_payers": a.checkPayers, "spending": a.checkSpending, "ledger": a.checkLedger,
 		"commitments": a.checkIndex, "queue": a.checkQueue,
 		"swaps": a.checkSwaps, "router": a.checkRouter,

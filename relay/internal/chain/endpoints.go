@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -168,6 +169,9 @@ type Endpoints struct {
 	background     context.Context
 	stop           context.CancelFunc
 	backgroundWork inFlight
+
+	// slotRefusedAt is when the last answer of an impossible slot was refused, in nanoseconds.
+	slotRefusedAt atomic.Int64
 
 	mu      sync.Mutex
 	genesis solana.Hash // zero until it is known

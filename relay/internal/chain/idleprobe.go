@@ -12,6 +12,11 @@ import (
 // pollInterval is the average time between two checks of an endpoint by Run.
 const pollInterval = 500 * time.Millisecond
 
+// refusedProbe is the time without calls after which an endpoint is probed while answers are
+// refused for their slot. After an outage or a migration of the consensus the chain is far
+// ahead of what is known, until two endpoints are seen to agree on that.
+const refusedProbe = time.Second
+
 // Run probes endpoints that get no calls, until the context ends. It asks an
 // endpoint for its slot when it was not called for a while, or its breaker waits for a probe.
 // So its health rests on recent answers, and it recovers without a caller's request. Without
@@ -35,7 +40,11 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 		return
 	}
 	_, answered := e.slots.Lag(ep.index)
-	if ep.breaker.State() == outbound.Closed && (e.now().Sub(answered) < e.probe || ep.identity().unreported) {
+	interval := e.probe
+	if e.now().Sub(time.Unix(0, e.slotRefusedAt.Load())) < e.probe {
+		interval = min(interval, refusedProbe)
+	}
+	if ep.breaker.State() == outbound.Closed && (e.now().Sub(answered) < interval || ep.identity().unreported) {
 		return
 	}
 	permit, ok := ep.breaker.Try()

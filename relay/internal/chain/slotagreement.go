@@ -327,6 +327,7 @@ func (e *Endpoints) checkSlot(ep *endpoint, method string, slot, best uint64, un
 		return nil
 	}
 	e.recordContradiction(ep, nil)
+	e.slotRefusedAt.Store(now.UnixNano())
 	return &onchain.Unavailable{
 		Method: method, Endpoint: ep.name, Kind: onchain.KindContradiction,
 		Detail: fmt.Sprintf("its answer is of slot %d, and no other endpoint comes near: the chain is at %d", slot, e.slots.Best(now)),

@@ -49,22 +49,12 @@ func (e *Endpoints) sampleSlots(ctx context.Context) {
 		if _, measured := e.slots.slotDuration(); measured {
 			return
 		}
-		var samples []time.Duration
-		for _, ep := range e.withRole(RoleRead) {
-			permit, ok := ep.breaker.Try()
-			if !ok {
-				continue
-			}
-			took, err := attempt(ctx, e, ep, permit, query[time.Duration]{
-				method: "getRecentPerformanceSamples", urgency: outbound.Background,
-				do: func(ctx context.Context, source askedEndpoint) (time.Duration, error) {
-					return source.SlotDuration(ctx)
-				},
-			}, 2)
-			if err == nil {
-				samples = append(samples, took)
-			}
-		}
+		samples := askEach(ctx, e, query[time.Duration]{
+			method: "getRecentPerformanceSamples", urgency: outbound.Background,
+			do: func(ctx context.Context, source askedEndpoint) (time.Duration, error) {
+				return source.SlotDuration(ctx)
+			},
+		})
 		slices.Sort(samples)
 		e.mu.Lock()
 		e.slotSamples = samples

@@ -110,7 +110,11 @@ func (o *Options) check() error {
 		o.Observer == nil || o.Log == nil || o.Now == nil || o.Worker == uuid.Nil {
 		return errors.New("the transaction manager needs all of its options")
 	}
-	if t := o.Timing; t.Lease <= 0 || t.Poll <= 0 || t.Sweep <= 0 || t.Backoff <= 0 || t.BackoffCap < t.Backoff || t.Hold <= 0 {
+	return o.Timing.check()
+}
+
+func (t Timing) check() error {
+	if t.Lease <= 0 || t.Poll <= 0 || t.Sweep <= 0 || t.Backoff <= 0 || t.BackoffCap < t.Backoff || t.Hold <= 0 {
 		return errors.New("the transaction manager needs intervals above zero, and a BackoffCap of at least Backoff")
 	}
 	return nil

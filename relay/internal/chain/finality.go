@@ -1,0 +1,156 @@
+package chain
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
+)
+
+const (
+	// finalityInterval is how often the finalized slot is read.
+	finalityInterval = 5 * time.Second
+	// finalityStalledAfter is how long the finalized slot has to stand still to count as
+	// stalled: on a healthy chain it advances with each slot.
+	finalityStalledAfter = 20 * time.Second
+	// consensusEvery is the number of readings between two questions for the consensus rules.
+	consensusEvery = 12
+)
+
+// FinalityReport is what is known of the chain's finality.
+type FinalityReport struct {
+	// Slot is the newest finalized slot, and AdvancedAt when it was first seen; zero before
+	// the first reading.
+	Slot       uint64
+	AdvancedAt time.Time
+	// Stalled reports that endpoints answer and the finalized slot stands still. Moving
+	// reports that slots go on meanwhile, as in a migration of the consensus: then no
+	// transaction lands, nothing becomes confirmed, and nothing is declared dead.
+	Stalled, Moving bool
+	Consensus       onchain.Consensus
+}
+
+// Finality follows the finalized slot and the consensus rules of the chain. Of several
+// endpoints two have to report a slot or the rules.
+type Finality struct {
+	endpoints *Endpoints
+	now       func() time.Time
+	log       *slog.Logger
+
+	mu        sync.Mutex
+	last      FinalityReport
+	processed uint64 // the newest processed slot at AdvancedAt
+}
+
+// NewFinality makes one that reads from the endpoints.
+func NewFinality(e *Endpoints, now func() time.Time, log *slog.Logger) *Finality {
+	return &Finality{endpoints: e, now: now, log: log}
+}
+
+// Report returns the last reading.
+func (f *Finality) Report() FinalityReport {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.last
+}
+
+// Run reads until the context ends.
+func (f *Finality) Run(ctx context.Context) {
+	for n := 0; ; n++ {
+		f.Read(ctx)
+		if n%consensusEvery == 0 {
+			f.ReadConsensus(ctx)
+		}
+		if !sleep(ctx, finalityInterval) {
+			return
+		}
+	}
+}
+
+// Read reads the slots once. Without an answer the last reading stays.
+func (f *Finality) Read(ctx context.Context) {
+	slot, answered := f.slot(ctx, onchain.Finalized)
+	processed, moving := f.slot(ctx, onchain.Processed)
+	if !answered || !moving {
+		return
+	}
+	now := f.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.last.Stalled
+	switch {
+	case f.last.AdvancedAt.IsZero() || slot > f.last.Slot:
+		f.last.Slot, f.last.AdvancedAt, f.processed, f.last.Stalled = slot, now, processed, false
+	case now.Sub(f.last.AdvancedAt) >= finalityStalledAfter:
+		f.last.Stalled, f.last.Moving = true, processed > f.processed
+	}
+	switch {
+	case f.last.Stalled && !was:
+		f.log.WarnContext(ctx, "finality stands still; nothing is declared dead until it goes on", "slot", f.last.Slot, "slots_go_on", f.last.Moving)
+	case was && !f.last.Stalled:
+		f.log.InfoContext(ctx, "finality goes on", "slot", slot)
+	}
+}
+
+// slot returns the newest slot of the commitment that two endpoints have reached, or the
+// only one that answers.
+func (f *Finality) slot(ctx context.Context, c onchain.Commitment) (slot uint64, answered bool) {
+	slots := askEach(ctx, f.endpoints, query[uint64]{
+		method: "getSlot", urgency: outbound.Background,
+		// Not checked against the confirmed slots, which processed ones leave behind when
+		// nothing becomes confirmed.
+		do: func(ctx context.Context, source askedEndpoint) (uint64, error) { return source.Slot(ctx, c) },
+	})
+	if len(slots) == 0 {
+		return 0, false
+	}
+	slices.Sort(slots)
+	return slots[max(len(slots)-2, 0)], true
+}
+
+// ReadConsensus reads the consensus rules once. The change to Alpenglow has no way back.
+func (f *Finality) ReadConsensus(ctx context.Context) {
+	if f.Report().Consensus == onchain.Alpenglow {
+		return
+	}
+	counts, known := map[onchain.Consensus]int{}, 0
+	for _, c := range askEach(ctx, f.endpoints, query[onchain.Consensus]{
+		method: "getAgGenesisCert", urgency: outbound.Background,
+		do: func(ctx context.Context, source askedEndpoint) (onchain.Consensus, error) {
+			return source.Consensus(ctx)
+		},
+	}) {
+		if c != onchain.ConsensusUnknown {
+			counts[c]++
+			known++
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case counts[onchain.Alpenglow] > 0 && counts[onchain.Alpenglow] >= min(known, 2):
+		f.last.Consensus = onchain.Alpenglow
+		f.log.InfoContext(ctx, "chain runs under Alpenglow: confirmed is final")
+	case counts[onchain.TowerBFT] > 0:
+		f.last.Consensus = onchain.TowerBFT
+	}
+}
+
+// askEach asks every read endpoint whose breaker allows it, one after another, and returns
+// the answers.
+func askEach[T any](ctx context.Context, e *Endpoints, q query[T]) (out []T) {
+	for _, ep := range e.withRole(RoleRead) {
+		permit, ok := ep.breaker.Try()
+		if !ok {
+			continue
+		}
+		if v, err := attempt(ctx, e, ep, permit, q, 2); err == nil {
+			out = append(out, v)
+		}
+	}
+	return out
+}
