@@ -28,6 +28,21 @@ const (
 	CommitmentFinalized Commitment = "Finalized"
 )
 
+// TransactionFormat says in which format relays send transactions.
+//
+// +kubebuilder:validation:Enum=Legacy;Auto;Version1
+type TransactionFormat string
+
+// The formats.
+const (
+	// FormatLegacy: legacy transactions, or version 0 with a lookup table.
+	FormatLegacy TransactionFormat = "Legacy"
+	// FormatAuto: version 1 where an older format does not fit, and for swaps.
+	FormatAuto TransactionFormat = "Auto"
+	// FormatVersion1: version 1 for all transactions.
+	FormatVersion1 TransactionFormat = "Version1"
+)
+
 // Solana says how the chain is reached.
 type Solana struct {
 	// Cluster is the genesis hash that the chain must have, in base58, or
@@ -65,6 +80,13 @@ type Solana struct {
 	// +kubebuilder:validation:Pattern=`^[1-9A-HJ-NP-Za-km-z]{32,44}$`
 	// +kubebuilder:validation:MaxLength=44
 	LookupTable string `json:"lookupTable,omitempty"`
+	// TransactionFormat is the format of transactions: Legacy, which is version 0 with
+	// a lookup table; Auto, which takes version 1 for longer notes and for swaps; or
+	// Version1 for all. Version 1 waits until the network has activated it.
+	// Default: Legacy.
+	// +optional
+	// +kubebuilder:default=Legacy
+	TransactionFormat TransactionFormat `json:"transactionFormat,omitempty"`
 }
 
 // The rules of URLs are on the types, because the API server's message for a rule on a

@@ -127,7 +127,7 @@ func checkLeaf(t *testing.T, f field, description string) {
 // PascalCase, like Kubernetes' own.
 func TestNamesContainUnitAndKind(t *testing.T) {
 	t.Parallel()
-	value := regexp.MustCompile(`^[A-Z][A-Za-z]*$`)
+	value := regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
 	for _, f := range ownFields(t) {
 		if slices.Contains(foreignSchemas, f.path) {
 			continue

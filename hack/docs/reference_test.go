@@ -96,6 +96,7 @@ var settingsOf = map[string][]string{
 	"spec.solana.endpoints[].url":                   {contract.EnvRPCURL},
 	"spec.solana.endpoints[].urlSecretRef":          {contract.EnvRPCURLFile},
 	"spec.solana.lookupTable":                       {contract.EnvLookupTable},
+	"spec.solana.transactionFormat":                 {contract.EnvTransactionFormat},
 	"spec.solana.priorityFee.capMicroLamports":      {contract.EnvPriorityCap},
 	"spec.solana.priorityFee.floorMicroLamports":    {contract.EnvPriorityFloor},
 	"spec.solana.priorityFee.percentile":            {contract.EnvPriorityPercentile},

@@ -397,7 +397,7 @@ func TestRequestsAreValid(t *testing.T) {
 					t.Errorf("a withdrawal of %d leaves its recipient too little", in.Gross())
 				}
 			}
-			bound, err := pool.NoteBound(shieldpool.KindWithdrawal, nil)
+			bound, err := pool.NoteBound(shieldpool.KindWithdrawal, shieldpool.Legacy, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -182,7 +182,7 @@ func TestSwapsAreValid(t *testing.T) {
 		}
 	}))
 	profile, pool := shieldpool.Development(), market(t).Pool
-	bound, err := pool.NoteBound(shieldpool.KindSwap, nil)
+	bound, err := pool.NoteBound(shieldpool.KindSwap, shieldpool.Legacy, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

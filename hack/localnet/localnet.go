@@ -174,7 +174,7 @@ func New(opts Options) (*Chain, error) {
 		Rent:           opts.Rent,
 		Clock:          opts.Clock,
 		Programs:       append(validatorPrograms(), program, market.Program()),
-		Accounts:       merged(nativeMint(), marketAccounts(c.exchange.market, opts.Market), opts.Accounts),
+		Accounts:       merged(nativeMint(), activeFeatures(), marketAccounts(c.exchange.market, opts.Market), opts.Accounts),
 		Faucet:         c.faucet.key.PublicKey(),
 		FaucetLamports: faucetLamports,
 	})

@@ -32,6 +32,7 @@ const (
 	EnvPriorityCap             = "RELAYPOOL_PRIORITY_FEE_CAP"
 	EnvPriorityPercentile      = "RELAYPOOL_PRIORITY_FEE_PERCENTILE"
 	EnvLookupTable             = "RELAYPOOL_LOOKUP_TABLE"
+	EnvTransactionFormat       = "RELAYPOOL_TRANSACTION_FORMAT"
 	EnvRouterURL               = "RELAYPOOL_ROUTER_URL"
 	EnvRouterURLFile           = "RELAYPOOL_ROUTER_URL_FILE"
 	EnvRouterAPIKeyFile        = "RELAYPOOL_ROUTER_API_KEY_FILE"
@@ -84,6 +85,7 @@ func EnvironmentVariables() []string {
 		EnvPriorityCap,
 		EnvPriorityPercentile,
 		EnvLookupTable,
+		EnvTransactionFormat,
 		EnvRouterURL,
 		EnvRouterURLFile,
 		EnvRouterAPIKeyFile,

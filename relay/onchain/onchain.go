@@ -143,7 +143,10 @@ type Payment struct {
 type Simulation struct {
 	Err           *shieldpool.TransactionError
 	UnitsConsumed uint64
-	Slot          uint64
+	// LoadedData is the account data that the transaction loads, in bytes: 64 and its data for
+	// each account that exists. 0 when the endpoint does not report it.
+	LoadedData uint64
+	Slot       uint64
 	// Unverified reports that no second endpoint reports the same failure, although several
 	// are configured.
 	Unverified bool

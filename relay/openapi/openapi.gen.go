@@ -464,8 +464,15 @@ type Limits struct {
 	// EncryptedNotesMax Notes per submission.
 	EncryptedNotesMax int `json:"encrypted_notes_max"`
 
-	// NoteEnvelopeMaxBytes Bytes of the note envelope that fit the transaction, by kind of submission.
+	// NoteEnvelopeMaxBytes Bytes of the note envelope, by kind of submission, that fit a transaction
+	// in any case: of the format before version 1.
 	NoteEnvelopeMaxBytes NoteEnvelopeLimits `json:"note_envelope_max_bytes"`
+
+	// NoteEnvelopeMaxBytesByFormat The same for each format of transaction that the relay sends now: `legacy`
+	// or `v0`, and `v1` once the network has activated version 1, if the relay
+	// uses it. Notes may be as long as the largest of them. Those of one length
+	// look alike: whoever needs no more stays within `note_envelope_max_bytes`.
+	NoteEnvelopeMaxBytesByFormat map[string]NoteEnvelopeLimits `json:"note_envelope_max_bytes_by_format"`
 
 	// ProofBytes Exactly, decoded.
 	ProofBytes int `json:"proof_bytes"`
@@ -936,8 +943,8 @@ type SwapsInfoOutput string
 // TransactRequest defines model for TransactRequest.
 type TransactRequest struct {
 	// EncryptedNotes Notes for the receivers, opaque to the relay. Their envelope on the
-	// chain, 6 bytes and each note with 2 more, must fit
-	// `limits.note_envelope_max_bytes` of `GET /`.
+	// chain, 6 bytes and each note with 2 more, must fit the largest bound of
+	// `limits.note_envelope_max_bytes_by_format` of `GET /`.
 	EncryptedNotes *[][]byte `json:"encrypted_notes,omitempty"`
 
 	// ProofBytes The Groth16 proof over BN254, exactly 256 bytes: A (G1) 64, B (G2) 128,
@@ -960,8 +967,8 @@ type TransactRequest struct {
 // TransactSwapRequest defines model for TransactSwapRequest.
 type TransactSwapRequest struct {
 	// EncryptedNotes Notes for the receivers, opaque to the relay. Their envelope on the
-	// chain, 6 bytes and each note with 2 more, must fit
-	// `limits.note_envelope_max_bytes` of `GET /`.
+	// chain, 6 bytes and each note with 2 more, must fit the largest bound of
+	// `limits.note_envelope_max_bytes_by_format` of `GET /`.
 	EncryptedNotes *[][]byte `json:"encrypted_notes,omitempty"`
 
 	// MinOutputAmount The least output that the swap may give, in the output mint's smallest

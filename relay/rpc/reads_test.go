@@ -128,10 +128,10 @@ func TestRequestsAndResults(t *testing.T) {
 		},
 		"simulation of a success": {
 			do:         func(ctx context.Context, c *Client) (any, error) { return c.Simulate(ctx, []byte{1}, false, 0) },
-			answer:     `{"context":{"slot":9},"value":{"err":null,"logs":[],"unitsConsumed":150000}}`,
+			answer:     `{"context":{"slot":9},"value":{"err":null,"loadedAccountsDataSize":713000,"logs":[],"unitsConsumed":150000}}`,
 			wantMethod: "simulateTransaction",
 			wantParams: `["AQ==",{"commitment":"confirmed","encoding":"base64","replaceRecentBlockhash":false,"sigVerify":false}]`,
-			want:       onchain.Simulation{UnitsConsumed: 150000, Slot: 9},
+			want:       onchain.Simulation{UnitsConsumed: 150000, LoadedData: 713000, Slot: 9},
 		},
 		"simulation that fails before it runs": {
 			do:         func(ctx context.Context, c *Client) (any, error) { return c.Simulate(ctx, []byte{1}, false, 0) },

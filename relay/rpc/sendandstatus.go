@@ -44,6 +44,7 @@ func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool
 	type value struct {
 		Err           json.RawMessage `json:"err"`
 		UnitsConsumed *uint64         `json:"unitsConsumed"`
+		LoadedData    uint64          `json:"loadedAccountsDataSize"`
 	}
 	result, err := read[atSlot[value]](ctx, c, method, base64.StdEncoding.EncodeToString(raw), config{
 		"encoding": "base64", "sigVerify": false, "replaceRecentBlockhash": replaceBlockhash, "commitment": onchain.Confirmed,
@@ -54,7 +55,7 @@ func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool
 	if err != nil {
 		return onchain.Simulation{}, err
 	}
-	out := onchain.Simulation{Slot: result.Slot}
+	out := onchain.Simulation{Slot: result.Slot, LoadedData: result.Value.LoadedData}
 	if out.Err, err = shieldpool.ParseTransactionError(result.Value.Err); err != nil {
 		return onchain.Simulation{}, onchain.Malformed(method, "%v", err)
 	}

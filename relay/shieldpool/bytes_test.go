@@ -183,31 +183,36 @@ func TestSizesAndNoteBounds(t *testing.T) {
 	tests := map[string]struct {
 		pool        *Pool
 		kind        Kind
+		format      Format
 		table       *LookupTable
 		size, bound int
 	}{
-		"withdrawal, legacy":               {pool, KindWithdrawal, nil, 975, 257},
-		"swap, legacy":                     {pool, KindSwap, nil, 1047, 185},
-		"transfer, the payer as recipient": {pool, KindTransfer, nil, 943, 289},
-		"withdrawal, lookup table":         {pool, KindWithdrawal, table, 887, 345},
-		"swap, lookup table":               {pool, KindSwap, table, 959, 273},
+		"withdrawal, legacy":               {pool, KindWithdrawal, Legacy, nil, 975, 257},
+		"swap, legacy":                     {pool, KindSwap, Legacy, nil, 1047, 185},
+		"transfer, the payer as recipient": {pool, KindTransfer, Legacy, nil, 943, 289},
+		"withdrawal, lookup table":         {pool, KindWithdrawal, V0, table, 887, 345},
+		"swap, lookup table":               {pool, KindSwap, V0, table, 959, 273},
+		"withdrawal, v1":                   {pool, KindWithdrawal, V1, nil, 943, 3153},
+		"swap, v1":                         {pool, KindSwap, V1, nil, 1015, 3081},
+		"transfer, v1":                     {pool, KindTransfer, V1, nil, 911, 3185},
+		"v1 takes no lookup table":         {pool, KindWithdrawal, V1, table, 943, 3153},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			size, err := tt.pool.size(tt.kind, tt.table)
+			size, err := tt.pool.size(tt.kind, tt.format, tt.table)
 			if err != nil || size != tt.size {
 				t.Errorf("size is %d, want %d (%v)", size, tt.size, err)
 			}
-			if bound, err := tt.pool.NoteBound(tt.kind, tt.table); err != nil || bound != tt.bound {
+			if bound, err := tt.pool.NoteBound(tt.kind, tt.format, tt.table); err != nil || bound != tt.bound {
 				t.Errorf("note bound is %d, want %d (%v)", bound, tt.bound, err)
 			}
 		})
 	}
-	if _, err := longer.NoteBound(KindWithdrawal, nil); err == nil {
+	if _, err := longer.NoteBound(KindWithdrawal, Legacy, nil); err == nil {
 		t.Error("an account list with a role without an address has a note bound")
 	}
-	if _, err := pool.NoteBound("moon", nil); err == nil {
+	if _, err := pool.NoteBound("moon", Legacy, nil); err == nil {
 		t.Error("an unknown kind has a note bound")
 	}
 }

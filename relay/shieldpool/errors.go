@@ -26,7 +26,8 @@ const (
 	ClassFeePayerEmpty Class = "fee_payer_empty"
 	// ClassRecipientRent: the recipient would be left below rent exemption.
 	ClassRecipientRent Class = "recipient_rent"
-	// ClassRaiseCompute: the compute limit was too low; raise it and retry.
+	// ClassRaiseCompute: the compute limit, or the limit of loaded account data, was too low;
+	// raise it and retry.
 	ClassRaiseCompute Class = "raise_compute"
 	// ClassAlreadyProcessed: this signature is on the chain; look it up.
 	ClassAlreadyProcessed Class = "already_processed"

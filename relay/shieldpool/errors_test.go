@@ -67,7 +67,7 @@ func TestClasses(t *testing.T) {
 		ClassAlreadyProcessed: {{Kind: "AlreadyProcessed"}},
 		ClassBlockhash:        {{Kind: "BlockhashNotFound"}},
 		ClassNotInitialised:   {named("UninitializedAccount")},
-		ClassRaiseCompute:     {named("ComputationalBudgetExceeded"), named("ProgramFailedToComplete")},
+		ClassRaiseCompute:     {named("ComputationalBudgetExceeded"), named("ProgramFailedToComplete"), {Kind: MaxLoadedDataExceeded}},
 		ClassBug: {named("InvalidSeeds"), named("MissingRequiredSignature"), {Kind: "SomethingNew"},
 			{Kind: "InstructionError", Instruction: 0, Detail: "Custom", Custom: 1}},
 	}
@@ -87,7 +87,7 @@ func TestClasses(t *testing.T) {
 
 func TestPriorityFeeRoundsUp(t *testing.T) {
 	t.Parallel()
-	for c, want := range map[Compute]uint64{{400_000, 10_000}: 4000, {1, 1}: 1, {0, 5}: 0, {200_000, 3}: 1, {1_400_000, 1 << 40}: 1539316278887} {
+	for c, want := range map[Compute]uint64{{Limit: 400_000, Price: 10_000}: 4000, {Limit: 1, Price: 1}: 1, {Price: 5}: 0, {Limit: 200_000, Price: 3}: 1, {Limit: 1_400_000, Price: 1 << 40}: 1539316278887} {
 		if got := c.PriorityFee(); got != want {
 			t.Errorf("%+v costs %d, want %d", c, got, want)
 		}

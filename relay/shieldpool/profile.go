@@ -49,6 +49,9 @@ type Profile struct {
 	// AllowOffCurveRecipient allows recipients without a private key, such as multisig
 	// vaults.
 	AllowOffCurveRecipient bool
+	// RefusesV1 rules out transactions of V1, for a program that cannot run in one, for example
+	// because it counts the instructions before its own.
+	RefusesV1 bool
 	// SignInMessages are the texts that a wallet may sign to store a viewing key.
 	SignInMessages []string
 	// Errors names the program's custom codes; Classes decides how the relay reacts to

@@ -29,6 +29,7 @@ func MarshalProfile(p *Profile) ([]byte, error) {
 		"fees", yamlMapping("base", yamlInteger(p.Fees.Base), "numerator", yamlInteger(p.Fees.Numerator), "denominator", yamlInteger(p.Fees.Denominator), "minDeposit", yamlInteger(p.Fees.MinDeposit)),
 		"extData", yamlText(string(p.ExtData)), "recipientMinimum", yamlInteger(p.RecipientMinimum), "swapTimeout", yamlInteger(p.SwapTimeout),
 		"rootHistory", yamlInteger(p.RootHistory), "allowOffCurveRecipient", yamlBoolean(p.AllowOffCurveRecipient),
+		"refusesV1", yamlBoolean(p.RefusesV1),
 	)
 	messages := yamlList()
 	for _, m := range p.SignInMessages {

@@ -134,6 +134,7 @@ func (r *yamlReader) fields(p *Profile) map[string]yamlField {
 		"swapTimeout":            number(r, &p.SwapTimeout, 1, maxUint64),
 		"rootHistory":            number(r, &p.RootHistory, MinRootHistory, MaxRootHistory),
 		"allowOffCurveRecipient": r.boolean(&p.AllowOffCurveRecipient),
+		"refusesV1":              r.boolean(&p.RefusesV1),
 		"signInMessages": func(path string, n *yaml.Node) {
 			p.SignInMessages = nil
 			r.list(path, n, 1, maxMessages, func(path string, n *yaml.Node) {

@@ -38,8 +38,8 @@ func TestOmittedKeysKeepTheBaseValues(t *testing.T) {
 		}},
 		"a fee":                   {"base: development\nfees: {base: 18446744073709551615}", func(p *shieldpool.Profile) { p.Fees.Base = 1<<64 - 1 }},
 		"a message of many lines": {"base: development\nsignInMessages:\n- |-\n  one\n\n  two", func(p *shieldpool.Profile) { p.SignInMessages = []string{"one\n\ntwo"} }},
-		"switches and numbers": {"base: development\nallowOffCurveRecipient: true\nextData: opaque\nswapTimeout: 5\nrecipientMinimum: 0", func(p *shieldpool.Profile) {
-			p.AllowOffCurveRecipient, p.ExtData, p.SwapTimeout, p.RecipientMinimum = true, shieldpool.ExtDataOpaque, 5, 0
+		"switches and numbers": {"base: development\nallowOffCurveRecipient: true\nrefusesV1: true\nextData: opaque\nswapTimeout: 5\nrecipientMinimum: 0", func(p *shieldpool.Profile) {
+			p.AllowOffCurveRecipient, p.RefusesV1, p.ExtData, p.SwapTimeout, p.RecipientMinimum = true, true, shieldpool.ExtDataOpaque, 5, 0
 		}},
 	}
 	for name, test := range tests {

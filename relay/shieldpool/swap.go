@@ -137,9 +137,13 @@ func (s *Swap) EndedBy(program solana.PublicKey, accounts []solana.PublicKey, da
 	return ending
 }
 
-// Versioned makes an unsigned v0 transaction of the instructions, after the two
-// compute-budget instructions. Addresses in a table are referenced through it.
+// Versioned makes an unsigned transaction of the instructions: V1 when compute has that format,
+// which takes no tables; otherwise v0, after the two compute-budget instructions, with the
+// addresses in a table referenced through it.
 func Versioned(payer solana.PublicKey, compute Compute, blockhash solana.Hash, tables []LookupTable, instructions ...solana.Instruction) (*solana.Transaction, error) {
+	if compute.Format == V1 {
+		return compute.v1(payer, blockhash, instructions...)
+	}
 	lookup := map[solana.PublicKey]solana.PublicKeySlice{}
 	for _, t := range tables {
 		lookup[t.Address] = t.Addresses

@@ -5,20 +5,20 @@ import (
 	"fmt"
 
 	"github.com/gagliardetto/solana-go"
-
-	"github.com/relaypool/relaypool/relay/refusal"
 )
-
-// MaxTransactionSize is the largest serialised transaction that the network accepts, in
-// bytes (Solana: IPv6 MTU less headers).
-const MaxTransactionSize = 1232
 
 // Compute is the compute-budget part of a transaction. All transactions of one kind have
 // the same shape, so that fees do not fingerprint clients.
 type Compute struct {
+	// Format is where the transaction has its compute budget: in two instructions, or in V1 in
+	// its header. The zero value stands for the formats before V1.
+	Format Format
 	// Limit is in compute units, Price in micro-lamports a unit.
 	Limit uint32
 	Price uint64
+	// LoadedData is the most account data that the transaction may load, in bytes. Only V1 sets
+	// it; the network's default for the other formats is its maximum.
+	LoadedData uint32
 }
 
 // instructions are SetComputeUnitLimit (2) and SetComputeUnitPrice (3).
@@ -31,7 +31,8 @@ func (c Compute) instructions() []solana.Instruction {
 	}
 }
 
-// PriorityFee returns what the price adds to a transaction's fee, in lamports, rounded up.
+// PriorityFee returns what the price adds to a transaction's fee, in lamports, rounded up. The
+// network computes it from the two instructions; V1 names it as a total.
 func (c Compute) PriorityFee() uint64 {
 	const microLamports = 1_000_000
 	units := uint64(c.Limit)
@@ -51,12 +52,15 @@ func (p *Pool) Constant() solana.PublicKeySlice {
 	return solana.PublicKeySlice{p.Address, p.MerkleTree, p.Treasury, solana.SystemProgramID}
 }
 
-// Transaction builds the call's unsigned transaction: a legacy one, or v0 when there is a
-// lookup table.
+// Transaction builds the call's unsigned transaction: V1 when compute has that format, which
+// takes no lookup table; otherwise a legacy one, or v0 when there is a lookup table.
 func (p *Pool) Transaction(payer solana.PublicKey, c *Call, compute Compute, blockhash solana.Hash, table *LookupTable) (*solana.Transaction, error) {
 	ix, err := p.Instruction(payer, c)
 	if err != nil {
 		return nil, err
+	}
+	if compute.Format == V1 {
+		return compute.v1(payer, blockhash, ix)
 	}
 	opts := []solana.TransactionOption{solana.TransactionPayer(payer)}
 	if table != nil {
@@ -90,57 +94,4 @@ func (c *Call) Kind() Kind {
 	default:
 		return KindTransfer
 	}
-}
-
-// NoteBound returns the number of bytes of note envelope that fit a transaction of the
-// kind: the transaction's limit less its size without notes, measured with the profile's
-// account list. table is nil for legacy transactions.
-func (p *Pool) NoteBound(k Kind, table *LookupTable) (int, error) {
-	size, err := p.size(k, table)
-	return MaxTransactionSize - size, err
-}
-
-// size returns the size of a signed transaction of the kind without notes, in bytes.
-func (p *Pool) size(k Kind, table *LookupTable) (int, error) {
-	key := func(b byte) solana.PublicKey { return solana.PublicKey{0: 0xfe, 31: b} }
-	payer, in := key(1), &PublicInputs{Nullifiers: [2][32]byte{{31: 1}, {31: 2}}}
-	c := &Call{Proof: make([]byte, ProofLength), Inputs: in}
-	switch k {
-	case KindWithdrawal:
-		in.PublicAmount, c.Recipient = -1, key(2)
-	case KindSwap:
-		in.PublicAmount, c.Swap = -1, &SwapTerms{}
-	case KindTransfer:
-	default:
-		return 0, fmt.Errorf("kind %q is not known: expected transfer, withdrawal or swap", k)
-	}
-	tx, err := p.Transaction(payer, c, Compute{}, solana.Hash{}, table)
-	if err != nil {
-		return 0, err
-	}
-	tx.Signatures = make([]solana.Signature, tx.Message.Header.NumRequiredSignatures)
-	raw, err := tx.MarshalBinary()
-	if err != nil {
-		return 0, fmt.Errorf("encode transaction: %w", err)
-	}
-	return len(raw), nil
-}
-
-// CheckNotes refuses more than two notes (too_many_notes), an empty one
-// (invalid_request), and notes whose envelope does not fit bound bytes
-// (notes_too_large).
-func CheckNotes(notes [][]byte, bound int) error {
-	if len(notes) > MaxNotes {
-		return refusal.New(refusal.TooManyNotes, "encrypted_notes has %d entries, expected at most %d", len(notes), MaxNotes)
-	}
-	for i, n := range notes {
-		if len(n) == 0 {
-			return refusal.New(refusal.InvalidRequest, "encrypted_notes[%d] is empty: expected at least one byte; leave the entry out instead", i)
-		}
-	}
-	if size := NoteEnvelopeSize(notes); size > bound {
-		return refusal.New(refusal.NotesTooLarge,
-			"encrypted_notes take %d bytes in the transaction (6 and 2 a note included), expected at most %d: shorten the notes", size, bound)
-	}
-	return nil
 }

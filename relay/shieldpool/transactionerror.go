@@ -94,6 +94,10 @@ func (e *TransactionError) Error() string {
 	}
 }
 
+// MaxLoadedDataExceeded is the error of a transaction that loads more account data than its
+// limit allows. It costs the fee, and no instruction runs.
+const MaxLoadedDataExceeded = "MaxLoadedAccountsDataSizeExceeded"
+
 // systemResultWithNegativeLamports is the system program's Custom(1), which the
 // pool's instruction passes through when the payer cannot fund an account.
 const systemResultWithNegativeLamports = 1
@@ -120,7 +124,7 @@ var outerClasses = map[string]Class{
 	"InvalidAddressLookupTableData":         ClassOperator,
 	"InvalidAddressLookupTableIndex":        ClassOperator,
 	"InvalidProgramForExecution":            ClassOperator,
-	"MaxLoadedAccountsDataSizeExceeded":     ClassBug,
+	MaxLoadedDataExceeded:                   ClassRaiseCompute,
 	"InvalidLoadedAccountsDataSizeLimit":    ClassBug,
 	"SignatureFailure":                      ClassBug,
 	"SanitizeFailure":                       ClassBug,
@@ -174,6 +178,6 @@ func (p *Profile) classOfInstruction(e *TransactionError, pool int) Class {
 	return p.ClassOf(e.Custom)
 }
 
-// PoolInstruction is the index of the pool's instruction in the relay's transactions: it
-// follows the two compute-budget instructions.
+// PoolInstruction is the index of the pool's instruction in the relay's transactions of the
+// formats before V1: it follows the two compute-budget instructions. See Format.PoolInstruction.
 const PoolInstruction = 2

@@ -54,6 +54,7 @@ func serveEnvironment(in Input) []*corev1ac.EnvVarApplyConfiguration {
 	e.pool(&spec.Pool)
 	e.payers(in.Payers, &spec.FeePayers)
 	e.setUnlessEmpty(contract.EnvLookupTable, spec.Solana.LookupTable)
+	e.setUnlessEmpty(contract.EnvTransactionFormat, transactionFormat(spec.Solana.TransactionFormat))
 	e.swap(spec.Swap)
 	e.set(contract.EnvCompliancePublicKey, spec.ViewingKeys.CompliancePublicKey)
 	if len(spec.ViewingKeys.Messages) > 0 {
@@ -63,6 +64,14 @@ func serveEnvironment(in Input) []*corev1ac.EnvVarApplyConfiguration {
 	e.clients(&spec.API)
 	e.memory(resources(spec.Template.Resources))
 	return e
+}
+
+// transactionFormat returns the relay's name of a format.
+func transactionFormat(f v1alpha1.TransactionFormat) string {
+	if f == v1alpha1.FormatVersion1 {
+		return "v1"
+	}
+	return lower(f)
 }
 
 // shared adds the variables of every relay command that uses database and chain.

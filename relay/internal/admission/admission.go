@@ -5,7 +5,6 @@ package admission
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -39,7 +38,7 @@ type Options struct {
 // Admission checks requests and accepts them.
 type Admission struct {
 	Options
-	bounds map[shieldpool.Kind]int
+	bounds shieldpool.NoteBounds
 	queue  queueLength
 	waits  chainWaits
 }
@@ -50,19 +49,25 @@ func New(o Options) (*Admission, error) {
 		o.Key == nil || o.ProofA == nil || o.Observer == nil || o.Submissions == nil || o.Ready == nil || o.Now == nil || o.NewID == nil {
 		return nil, errors.New("admission needs all of its options")
 	}
-	a := &Admission{Options: o, bounds: map[shieldpool.Kind]int{}, waits: chainWaits{now: o.Now, random: rand.Float64, closing: make(chan struct{})}}
-	for _, k := range []shieldpool.Kind{shieldpool.KindTransfer, shieldpool.KindWithdrawal, shieldpool.KindSwap} {
-		bound, err := o.Pool.NoteBound(k, o.Submissions.Table)
-		if err != nil {
-			return nil, fmt.Errorf("compute the note bound of a %s: %w", k, err)
-		}
-		a.bounds[k] = bound
+	a := &Admission{Options: o, waits: chainWaits{now: o.Now, random: rand.Float64, closing: make(chan struct{})}}
+	var err error
+	if a.bounds, err = o.Pool.NoteBounds(o.Submissions.Table); err != nil {
+		return nil, err
 	}
 	return a, nil
 }
 
-// NoteBounds returns how many bytes of encrypted notes fit into each kind of transaction.
-func (a *Admission) NoteBounds() map[shieldpool.Kind]int { return a.bounds }
+// NoteBounds returns how many bytes of encrypted notes fit into each kind of transaction of the
+// formats before V1, which the network always takes.
+func (a *Admission) NoteBounds() map[shieldpool.Kind]int {
+	return a.bounds[shieldpool.OlderFormat(a.Submissions.Table)]
+}
+
+// NoteBoundsByFormat returns how many bytes of encrypted notes fit into each kind of transaction
+// of the formats that the relay sends now.
+func (a *Admission) NoteBoundsByFormat() shieldpool.NoteBounds {
+	return a.bounds.Of(a.Submissions.SendFormats())
+}
 
 // Submit accepts a request, or returns the submission that it repeats. Bad input and
 // temporary conditions are refusals. The bytes are checked first, then the proof, then the

@@ -39,7 +39,7 @@ func (a *Admission) decode(r submission.Request) (*shieldpool.Call, error) {
 	if !a.Pool.Profile.BindsDestination(in, call.Destination) {
 		return nil, extDataMismatch(call.Kind())
 	}
-	return call, shieldpool.CheckNotes(call.Notes, a.bounds[call.Kind()])
+	return call, shieldpool.CheckNotes(call.Notes, a.NoteBoundsByFormat().Largest(call.Kind()))
 }
 
 func (a *Admission) checkAmount(in *shieldpool.PublicInputs, withdrawalOnly bool) error {

@@ -74,6 +74,7 @@ type App struct {
 	pool           *shieldpool.Pool
 	// lookupTable is the relay's own lookup table; nil for none.
 	lookupTable *shieldpool.LookupTable
+	formats     *transactionFormats
 	// router is nil when the relay accepts no swaps. swaps plans the swaps of all
 	// relays.
 	router          *router.Client
@@ -180,7 +181,7 @@ func (a *App) openServers(ctx context.Context) error {
 		Admission: a.admission, Submissions: a.reader, Commitments: a.store.Commitments(a.pool.Address), Tree: a.poolReader, ViewingKeys: keys, Health: a,
 		Info: httpapi.Info{
 			Version: a.options.Version, Build: a.options.Build, Profile: c.Profile,
-			NoteBounds: a.admission.NoteBounds(), ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),
+			NoteBounds: a.admission.NoteBounds(), NoteBoundsByFormat: a.admission.NoteBoundsByFormat, ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),
 		},
 		Log: a.log, Observer: a.metrics, Now: time.Now, NewID: uuid.NewString, CallTimeout: callTimeout,
 		ListStall: listStall, ListTime: listTime,

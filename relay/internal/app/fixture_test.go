@@ -151,7 +151,7 @@ func (s *fixture) configure(change ...func(*config.Serve)) *config.Config {
 	public, _, err := viewingkey.GenerateComplianceKey(randomness)
 	must(t, err)
 	c := config.Serve{
-		Listen: "127.0.0.1:0", OperationsListen: "127.0.0.1:0", Profile: "development", ProofA: "auto",
+		Listen: "127.0.0.1:0", OperationsListen: "127.0.0.1:0", Profile: "development", ProofA: "auto", TransactionFormat: config.FormatLegacy,
 		Database:     config.Database{URLFile: write("database-url", []byte(s.options.databaseURL)), MaxConnections: 10},
 		VerifyingKey: write("vk.json", s.options.vk), FeePayerKeyFile: keys, FeePayerMinBalance: sol / 100, Retention: 24 * time.Hour,
 		PriorityFeeCap: 1000, PriorityFeePercentile: 50, CompliancePublicKey: hex.EncodeToString(public[:]),

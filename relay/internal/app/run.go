@@ -63,6 +63,7 @@ func (a *App) Run(ctx context.Context) error {
 	services.Go(func() { a.endpoints.Run(background) })
 	services.Go(func() { a.rent.Run(background) })
 	services.Go(func() { a.finality.Run(background) })
+	services.Go(func() { a.formats.run(background) })
 	services.Go(func() { a.payers.Run(background) })
 	services.Go(func() { a.reader.Run(background, a.store, a.submissions.Manager.ClaimSoon) })
 	gateOpened := make(chan error, 1)

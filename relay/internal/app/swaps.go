@@ -20,7 +20,7 @@ const swapConcurrencyWithoutRouter = 16
 func (a *App) openSwaps(context.Context) error {
 	c := a.options.Config
 	o := swap.Options{
-		Chain: a.endpoints, Router: noRouter{}, Pool: a.pool, RouterProgram: noProgram, Table: a.lookupTable, Payers: a.payers,
+		Chain: a.endpoints, Router: noRouter{}, Pool: a.pool, RouterProgram: noProgram, Table: a.lookupTable, Formats: a.formats.now, Payers: a.payers,
 		SlippageBps: max(1, c.SwapSlippageBps), Observer: a.metrics, Log: a.log, Now: time.Now, SlotDuration: a.endpoints.SlotDuration,
 	}
 	if c.Swaps != nil {

@@ -65,7 +65,9 @@ func (a *App) openChain(context.Context) error {
 		target: poolcheck.Target{Profile: c.Profile, Genesis: c.Genesis, Key: poolcheck.KeyOf(c.Key)},
 	}
 	a.lookupTable = newLookupTable(c.LookupTable, a.pool)
+	a.formats = newTransactionFormats(c, a.lookupTable, chain.NewFeatureGate(chain.TransactionV1Gate, a.endpoints, a.log))
 	a.chainGate = newChainGate(a.endpoints, c.Genesis, c.Key.Hash(), func(ctx context.Context) error {
+		a.formats.read(ctx)
 		return readLookupTable(ctx, a.endpoints, a.lookupTable, a.pool)
 	})
 	a.commitmentIndex, err = a.newCommitmentIndex(a.pool)
@@ -112,7 +114,7 @@ func (a *App) openSubmissions(context.Context) error {
 	a.submissions, err = submission.New(submission.Options{
 		Store: a.store, Chain: a.endpoints, State: a.poolReader, Pool: a.pool, Payers: a.payers, Spending: a.caps,
 		Leaves: a.commitmentIndex, ProofA: proofAPolicy, Observer: a.metrics, Log: a.log, Now: time.Now,
-		Rent: a.rent.Rate, SlotDuration: a.endpoints.SlotDuration, Table: a.lookupTable, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.options.Timing,
+		Rent: a.rent.Rate, SlotDuration: a.endpoints.SlotDuration, Table: a.lookupTable, Formats: a.formats.now, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.options.Timing,
 		Price: txmgr.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
 	})
 	if err != nil {

@@ -45,9 +45,11 @@ type Serve struct {
 	PriorityFeePercentile int      `default:"50" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
 
 	Router          `embed:"" prefix:"router-"`
-	SwapSlippageBps int    `default:"50" env:"RELAYPOOL_SWAP_SLIPPAGE_BPS" placeholder:"BPS" group:"Swaps" help:"By how many hundredths of a percent, 1 to 10000, the price may get worse between a quote and its execution. The user's minimum holds in any case: with too small a value, executions fail that would have met it."`
-	SwapConcurrency int    `default:"64" env:"RELAYPOOL_SWAP_CONCURRENCY" placeholder:"NUMBER" group:"Swaps" help:"Most swaps that this process executes or refunds at once."`
-	LookupTable     string `env:"RELAYPOOL_LOOKUP_TABLE" placeholder:"BASE58" group:"Chain" help:"The relay's own address lookup table for the pool's accounts, which leaves more room for notes in transactions. Empty for no table and legacy transactions."`
+	SwapSlippageBps int `default:"50" env:"RELAYPOOL_SWAP_SLIPPAGE_BPS" placeholder:"BPS" group:"Swaps" help:"By how many hundredths of a percent, 1 to 10000, the price may get worse between a quote and its execution. The user's minimum holds in any case: with too small a value, executions fail that would have met it."`
+	SwapConcurrency int `default:"64" env:"RELAYPOOL_SWAP_CONCURRENCY" placeholder:"NUMBER" group:"Swaps" help:"Most swaps that this process executes or refunds at once."`
+	// TransactionFormat is one of the formats in transactionformat.go.
+	TransactionFormat string `default:"legacy" env:"RELAYPOOL_TRANSACTION_FORMAT" placeholder:"FORMAT" group:"Chain" help:"Format of transactions: legacy, which is version 0 with a lookup table; auto, which takes version 1 where it has to, for longer notes and for swaps; or v1 for all. Version 1 is used once two endpoints, or the only one, report that the network has activated it. Its transactions have up to 4096 bytes in place of 1232."`
+	LookupTable       string `env:"RELAYPOOL_LOOKUP_TABLE" placeholder:"BASE58" group:"Chain" help:"The relay's own address lookup table for the pool's accounts, which leaves more room for notes in transactions. Empty for no table and legacy transactions."`
 
 	CompliancePublicKey     string   `env:"RELAYPOOL_COMPLIANCE_PUBLIC_KEY" placeholder:"HEX" group:"Viewing keys" help:"Public key that viewing keys are sealed to: 64 hexadecimal digits, made by relay compliance keygen on the officer's own machine. Required, here or in a file."`
 	CompliancePublicKeyFile string   `env:"RELAYPOOL_COMPLIANCE_PUBLIC_KEY_FILE" placeholder:"FILE" group:"Viewing keys" help:"File of the compliance public key, instead of the key itself."`
@@ -144,6 +146,7 @@ func (s Serve) Load() (*Config, error) {
 	note(err)
 	c.APIKeys, err = s.apiKeys()
 	note(err)
+	problems = append(problems, s.checkTransactionFormat(c.Profile)...)
 	problems = append(problems, s.checkKeyFiles()...)
 	problems = append(problems, s.checkNumbers()...)
 	problems = append(problems, s.checkClients()...)

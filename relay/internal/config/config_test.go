@@ -261,6 +261,15 @@ func TestLoad(t *testing.T) {
 			want: program,
 			got:  func(c *config.Config) any { return c.LookupTable },
 		},
+		"transactions are legacy by default": {
+			want: config.FormatLegacy,
+			got:  func(c *config.Config) any { return c.TransactionFormat },
+		},
+		"version 1 may be taken where it is needed": {
+			args: []string{"--transaction-format=auto"},
+			want: config.FormatAuto,
+			got:  func(c *config.Config) any { return c.TransactionFormat },
+		},
 		"two servers may both take a free port": {
 			args: []string{"--listen=127.0.0.1:0", "--operations-listen=127.0.0.1:0"},
 			want: "127.0.0.1:0",
@@ -360,6 +369,8 @@ func TestProblemsAreListedWithoutValues(t *testing.T) {
 		"a slippage of zero":                                    {[]string{"--router-url=https://router.example", "--swap-slippage-bps=0"}, "--swap-slippage-bps", "expected 1 to 10000"},
 		"a negative slippage":                                   {[]string{"--router-url=https://router.example", "--swap-slippage-bps=-1"}, "--swap-slippage-bps", "expected 1 to 10000"},
 		"a swap concurrency of zero":                            {[]string{"--router-url=https://router.example", "--swap-concurrency=0"}, "--swap-concurrency", "expected 1 to 10000, received 0"},
+		"an unknown format of transactions":                     {[]string{"--transaction-format=" + canary}, "--transaction-format", "expected legacy, auto or v1"},
+		"version 1 for a program that refuses it":               {[]string{"--profile-file=" + file(t, "base: development\nrefusesV1: true"), "--transaction-format=auto"}, "--transaction-format", "the program refuses version 1: expected legacy"},
 		"an invalid lookup table":                               {[]string{"--lookup-table=" + canary}, "--lookup-table", "expected 32 bytes in base58, received 12 characters"},
 		"the zero address for a lookup table":                   {[]string{"--lookup-table=11111111111111111111111111111111"}, "--lookup-table", "expected 32 bytes in base58"},
 		"no compliance key":                                     {[]string{"--compliance-public-key="}, "--compliance-public-key", "make a pair with relay compliance keygen"},

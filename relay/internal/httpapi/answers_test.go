@@ -254,6 +254,10 @@ func TestAnswers(t *testing.T) {
 				"limits": map[string]any{
 					"proof_bytes": 256.0, "public_inputs_bytes": 264.0, "encrypted_notes_max": 2.0, "body_bytes": 16384.0,
 					"note_envelope_max_bytes": map[string]any{"transfer": 257.0, "withdrawal": 256.0, "swap": 185.0},
+					"note_envelope_max_bytes_by_format": map[string]any{
+						"legacy": map[string]any{"transfer": 257.0, "withdrawal": 256.0, "swap": 185.0},
+						"v1":     map[string]any{"transfer": 3185.0, "withdrawal": 3153.0, "swap": 3081.0},
+					},
 				},
 				"pool": map[string]any{
 					"program_id": "c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp", "profile": "development", "ext_data": "sha256-31",

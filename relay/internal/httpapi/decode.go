@@ -93,7 +93,7 @@ const (
 	maxSignatureLength = 128 // 64 bytes in hexadecimal, the longest of three encodings
 	maxAmountLength    = 20  // 2^64-1
 	// maxNoteLength is the length of a note as large as a whole transaction, in base64.
-	maxNoteLength = (shieldpool.MaxTransactionSize + 2) / 3 * 4
+	maxNoteLength = (shieldpool.MaxTransactionSizeV1 + 2) / 3 * 4
 )
 
 // field is a member whose value is text.

@@ -123,7 +123,13 @@ func options(d *domains, log io.Writer, o httpapi.Observer) httpapi.Options {
 		Admission: d, Submissions: d, Commitments: d, Tree: d, ViewingKeys: d, Health: d,
 		Info: httpapi.Info{
 			Version: "0.1.0", Build: "abc1234", Profile: shieldpool.Development(),
-			NoteBounds:    map[shieldpool.Kind]int{shieldpool.KindTransfer: 257, shieldpool.KindWithdrawal: 256, shieldpool.KindSwap: 185},
+			NoteBounds: map[shieldpool.Kind]int{shieldpool.KindTransfer: 257, shieldpool.KindWithdrawal: 256, shieldpool.KindSwap: 185},
+			NoteBoundsByFormat: func() shieldpool.NoteBounds {
+				return shieldpool.NoteBounds{
+					shieldpool.Legacy: {shieldpool.KindTransfer: 257, shieldpool.KindWithdrawal: 256, shieldpool.KindSwap: 185},
+					shieldpool.V1:     {shieldpool.KindTransfer: 3185, shieldpool.KindWithdrawal: 3153, shieldpool.KindSwap: 3081},
+				}
+			},
 			ComplianceKey: [32]byte{1, 2, 3},
 		},
 		Log:      slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),

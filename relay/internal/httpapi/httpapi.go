@@ -95,9 +95,11 @@ type Info struct {
 	Version, Build string
 	// Profile is the pool's program profile.
 	Profile *shieldpool.Profile
-	// NoteBounds are how many bytes of note envelope fit into each kind of transaction:
-	// a transfer, a withdrawal and a swap.
+	// NoteBounds are how many bytes of note envelope fit into each kind of transaction,
+	// whatever the network has activated: a transfer, a withdrawal and a swap.
 	NoteBounds map[shieldpool.Kind]int
+	// NoteBoundsByFormat returns the same for each format that the relay sends now.
+	NoteBoundsByFormat func() shieldpool.NoteBounds
 	// Swaps says how this relay swaps; nil when it does not.
 	Swaps *Swaps
 	// ComplianceKey is the X25519 public key that viewing keys are sealed to.
@@ -172,6 +174,7 @@ func (o *Options) validate() error {
 	need(o.ListStall <= 0, "ListStall")
 	need(o.ListTime <= 0, "ListTime")
 	need(o.Info.Profile == nil || len(o.Info.Profile.Mints) == 0, "Info.Profile with a mint")
+	need(o.Info.NoteBoundsByFormat == nil, "Info.NoteBoundsByFormat")
 	need(o.Info.ComplianceKey == [32]byte{}, "Info.ComplianceKey")
 	for _, k := range []shieldpool.Kind{shieldpool.KindTransfer, shieldpool.KindWithdrawal} {
 		need(o.Info.NoteBounds[k] <= 0, "Info.NoteBounds of a "+string(k))

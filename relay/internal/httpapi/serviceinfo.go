@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// serviceInfo makes the service information document, which does not change while the
-// relay runs.
+// serviceInfo makes the service information document. Only the limits by format change while
+// the relay runs.
 func serviceInfo(i Info) openapi.ServiceInfo {
 	mints := make([]openapi.MintInfo, len(i.Profile.Mints))
 	for n, m := range i.Profile.Mints {
@@ -36,16 +36,19 @@ func serviceInfo(i Info) openapi.ServiceInfo {
 		Limits: openapi.Limits{
 			ProofBytes: shieldpool.ProofLength, PublicInputsBytes: shieldpool.PublicInputsLength,
 			EncryptedNotesMax: shieldpool.MaxNotes, BodyBytes: MaxBody,
-			NoteEnvelopeMaxBytes: openapi.NoteEnvelopeLimits{
-				Transfer: i.NoteBounds[shieldpool.KindTransfer], Withdrawal: i.NoteBounds[shieldpool.KindWithdrawal],
-				Swap: max(0, i.NoteBounds[shieldpool.KindSwap]),
-			},
+			NoteEnvelopeMaxBytes: noteLimits(i.NoteBounds),
 		},
 		Pool: openapi.PoolInfo{
 			ProgramID: i.Profile.ProgramID.String(), Profile: i.Profile.Name,
 			Mints: mints, ExtData: openapi.PoolInfoExtData(i.Profile.ExtData),
 		},
 		Swaps: swapsInfo(i),
+	}
+}
+
+func noteLimits(bounds map[shieldpool.Kind]int) openapi.NoteEnvelopeLimits {
+	return openapi.NoteEnvelopeLimits{
+		Transfer: bounds[shieldpool.KindTransfer], Withdrawal: bounds[shieldpool.KindWithdrawal], Swap: max(0, bounds[shieldpool.KindSwap]),
 	}
 }
 
@@ -63,5 +66,10 @@ func swapsInfo(i Info) openapi.SwapsInfo {
 
 // GetServiceInfo describes this relay.
 func (a *api) GetServiceInfo(w http.ResponseWriter, r *http.Request) {
-	a.answer(w, r, http.StatusOK, a.info)
+	info := a.info
+	info.Limits.NoteEnvelopeMaxBytesByFormat = map[string]openapi.NoteEnvelopeLimits{}
+	for format, bounds := range a.Info.NoteBoundsByFormat() {
+		info.Limits.NoteEnvelopeMaxBytesByFormat[string(format)] = noteLimits(bounds)
+	}
+	a.answer(w, r, http.StatusOK, info)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/swap"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 const (
@@ -17,7 +18,7 @@ const (
 	// twice.
 	maxAccounts = 80
 	// maxData is the size of a whole transaction, which one instruction's data never fills.
-	maxData = 1232
+	maxData = shieldpool.MaxTransactionSizeV1
 	// maxTables is more lookup tables than a route needs; each takes 34 bytes of the
 	// transaction.
 	maxTables = 8

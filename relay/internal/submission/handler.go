@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Options configure a Handler. All fields but Table are needed.
+// Options configure a Handler. All fields but Table and Formats are needed.
 type Options struct {
 	Store    Store
 	Chain    txmgr.Chain
@@ -42,6 +42,8 @@ type Options struct {
 	Rent func() shieldpool.Rent
 	// Table is the relay's own lookup table; nil for legacy transactions.
 	Table *shieldpool.LookupTable
+	// Formats are the formats that transactions may have; nil for those before V1.
+	Formats shieldpool.Formats
 }
 
 // Handler advances submissions with a transaction manager, and writes their outcomes. It
@@ -55,6 +57,7 @@ type Handler struct {
 	// executes no swaps.
 	SecondLegDue func()
 
+	bounds      shieldpool.NoteBounds
 	failedNotes failedNotes
 }
 
@@ -65,6 +68,9 @@ func New(o Options) (*Handler, error) {
 	}
 	h := &Handler{Options: o, TreeSlots: newTreeSlots(o.Store, o.Pool.Address, o.Log)}
 	var err error
+	if h.bounds, err = o.Pool.NoteBounds(o.Table); err != nil {
+		return nil, err
+	}
 	h.Manager, err = txmgr.New(txmgr.Options{
 		Store: o.Store, Chain: o.Chain, Payers: o.Payers, Spending: o.Spending, Outcomes: h, Class: h.class, Observer: o.Observer, Log: o.Log, Now: o.Now,
 		Readable: func(ctx context.Context) error {
@@ -99,10 +105,10 @@ func (h *Handler) RecipientMinimum() uint64 {
 	return max(h.Pool.Profile.RecipientMinimum, h.Rent().Minimum(0))
 }
 
-// class classifies a failure of a transaction of the purpose.
-func (h *Handler) class(p txmgr.Purpose, err *shieldpool.TransactionError) shieldpool.Class {
+// class classifies a failure of a transaction of the purpose and format.
+func (h *Handler) class(p txmgr.Purpose, f shieldpool.Format, err *shieldpool.TransactionError) shieldpool.Class {
 	if p == txmgr.PurposeTransact || err.Kind != "InstructionError" || err.Detail != "Custom" {
-		return h.Pool.Profile.ClassOfTransaction(err, shieldpool.PoolInstruction)
+		return h.Pool.Profile.ClassOfTransaction(err, f.PoolInstruction())
 	}
 	// The codes come from the router, the token program, or another program that the router
 	// calls. None shows anything about the payer or the pool.
@@ -192,13 +198,33 @@ func (p *progress) fail(f *txmgr.Failure) {
 
 // draft is the transaction of the client's call.
 func (h *Handler) draft(s *Submission) *txmgr.Draft {
-	d := &txmgr.Draft{Purpose: txmgr.PurposeTransact, Creates: s.Call.NewAccounts(), Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
+	d := &txmgr.Draft{Purpose: txmgr.PurposeTransact, Format: h.format(s.Call), Creates: s.Call.NewAccounts(), Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 		return h.Pool.Transaction(payer, s.Call, compute, hash, h.Table)
 	}}
 	if s.Kind == shieldpool.KindSwap {
 		d.SecondLeg = &shieldpool.NewAccounts{TokenAccounts: 1} // an execution that makes the recipient's token account
 	}
 	return d
+}
+
+// SendFormats returns the formats that transactions may have now, the usual one first.
+func (h *Handler) SendFormats() []shieldpool.Format {
+	if h.Formats == nil {
+		return []shieldpool.Format{shieldpool.OlderFormat(h.Table)}
+	}
+	return h.Formats()
+}
+
+// format returns the first format that the call's notes fit. An accepted call whose notes fit
+// none has V1: the relay that accepted it knew that the network takes V1, or had a lookup table.
+func (h *Handler) format(c *shieldpool.Call) shieldpool.Format {
+	size := shieldpool.NoteEnvelopeSize(c.Notes)
+	for _, f := range h.SendFormats() {
+		if size <= h.bounds[f][c.Kind()] {
+			return f
+		}
+	}
+	return shieldpool.V1
 }
 
 // finishStep acts on a step that ends this pass: a failure, a hold or a retry.

@@ -10,10 +10,8 @@ const (
 	// maxAccounts and maxData bound a router's instruction before it is checked: nothing
 	// larger fits a transaction.
 	maxAccounts = 128
-	maxData     = shieldpool.MaxTransactionSize
-	// maxLocks is how many accounts a transaction may lock (Solana), and maxTables how many
-	// lookup tables the relay reads for one transaction.
-	maxLocks  = 64
+	maxData     = shieldpool.MaxTransactionSizeV1
+	// maxTables is how many lookup tables the relay reads for one transaction.
 	maxTables = 8
 )
 

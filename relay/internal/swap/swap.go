@@ -62,7 +62,7 @@ type Observer interface {
 	RouteRejected(what string)
 }
 
-// Options configure a Planner. All but Table are required.
+// Options configure a Planner. All but Table and Formats are required.
 type Options struct {
 	Chain  Chain
 	Router Router
@@ -70,8 +70,10 @@ type Options struct {
 	// RouterProgram is the only program that a router's instruction may call.
 	RouterProgram solana.PublicKey
 	// Table is the relay's own lookup table; nil for none.
-	Table  *shieldpool.LookupTable
-	Payers Payers
+	Table *shieldpool.LookupTable
+	// Formats are the formats that transactions may have; nil for those before V1.
+	Formats shieldpool.Formats
+	Payers  Payers
 	// SlippageBps is how far the price may worsen between quote and execution, from 1 to
 	// 10000 hundredths of a percent. The planner asks for less when the user's minimum
 	// requires it.
@@ -90,6 +92,7 @@ type Planner struct {
 	pool         *shieldpool.Pool
 	program      solana.PublicKey
 	table        *shieldpool.LookupTable
+	formats  shieldpool.Formats
 	payers       Payers
 	slippage     int
 	observer     Observer
@@ -112,8 +115,11 @@ func New(o Options) (*Planner, error) {
 	case o.RouterProgram.Equals(o.Pool.Profile.ProgramID) || slices.Contains(forbiddenPrograms(), o.RouterProgram):
 		return nil, fmt.Errorf("router program %s is the pool's own or one of the network's: expected the program of the swap router", o.RouterProgram)
 	}
+	if o.Formats == nil {
+		o.Formats = func() []shieldpool.Format { return []shieldpool.Format{shieldpool.V0} }
+	}
 	return &Planner{
-		chain: o.Chain, router: o.Router, pool: o.Pool, program: o.RouterProgram, table: o.Table, payers: o.Payers,
+		chain: o.Chain, router: o.Router, pool: o.Pool, program: o.RouterProgram, table: o.Table, formats: o.Formats, payers: o.Payers,
 		slippage: o.SlippageBps, observer: o.Observer, log: o.Log, now: o.Now, slotDuration: o.SlotDuration, memory: newMemory(),
 	}, nil
 }

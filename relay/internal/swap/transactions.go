@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -15,8 +16,12 @@ import (
 // the router and no lookup table.
 func (s *Planner) refund(r *snapshot) *txmgr.Draft {
 	wrapped := r.wrapped != s.memory.get(r.submission.ID).otherForm
+	format := shieldpool.V0
+	if s.formats()[0] == shieldpool.V1 {
+		format = shieldpool.V1
+	}
 	return &txmgr.Draft{
-		Purpose: txmgr.PurposeRefund, EndsWork: true,
+		Purpose: txmgr.PurposeRefund, Format: format, EndsWork: true,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 			ix, err := r.swap.Close(payer, r.wallet, wrapped)
 			if err != nil {
@@ -30,7 +35,11 @@ func (s *Planner) refund(r *snapshot) *txmgr.Draft {
 // execution is what the transaction of an execution is built from.
 type execution struct {
 	*snapshot
-	ix     *Instructions
+	ix *Instructions
+	// format is V1 once the network takes it, even where it is not the usual one: a route then
+	// needs no lookup tables, which would have to be read, and fits whenever its addresses do.
+	format shieldpool.Format
+	// tables are the lookup tables of v0.
 	tables []shieldpool.LookupTable
 	guard  *routeGuard
 }
@@ -58,7 +67,7 @@ func (s *Planner) execute(ctx context.Context, r *snapshot) (*txmgr.Draft, error
 	}
 	kept, closed := e.accounts()
 	return &txmgr.Draft{
-		Purpose: txmgr.PurposeExecute, EndsWork: true, Creates: kept, Closes: closed,
+		Purpose: txmgr.PurposeExecute, Format: e.format, EndsWork: true, Creates: kept, Closes: closed,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 			return s.build(ctx, e, payer, compute, hash)
 		},
@@ -72,18 +81,23 @@ func (s *Planner) prepare(ctx context.Context, r *snapshot) (*execution, error) 
 	if err != nil {
 		return nil, s.classify(ctx, r, err)
 	}
-	e := &execution{snapshot: r, ix: ix}
+	e := &execution{snapshot: r, ix: ix, format: shieldpool.V0}
+	if slices.Contains(s.formats(), shieldpool.V1) {
+		e.format = shieldpool.V1
+	}
 	if e.guard, err = newGuard(r, s.program, s.payers.Keys()); err != nil {
 		return nil, err
 	}
 	if err := e.guard.check(ix); err != nil {
 		return nil, s.classify(ctx, r, err)
 	}
-	if err := s.readTables(ctx, e); err != nil {
-		return nil, s.classify(ctx, r, err)
+	if e.format == shieldpool.V0 {
+		if err := s.readTables(ctx, e); err != nil {
+			return nil, s.classify(ctx, r, err)
+		}
 	}
 	// Any payer will do here: the size is the same for every payer.
-	if _, err = e.assemble(solana.PublicKey{0: 0xfe}, shieldpool.Compute{}, solana.Hash{}); err != nil {
+	if _, err = e.assemble(solana.PublicKey{0: 0xfe}, shieldpool.Compute{Format: e.format}, solana.Hash{}); err != nil {
 		return nil, s.classify(ctx, r, err)
 	}
 	return e, nil
@@ -139,8 +153,18 @@ func (e *execution) assemble(payer solana.PublicKey, compute shieldpool.Compute,
 	}
 	all = append(all, prepare, execute)
 	var accounts []*solana.AccountMeta
+	addresses := map[solana.PublicKey]bool{payer: true}
 	for _, ix := range all {
-		accounts = append(accounts, ix.Accounts()...)
+		accounts, addresses[ix.ProgramID()] = append(accounts, ix.Accounts()...), true
+	}
+	if compute.Format != shieldpool.V1 { // these come with the compute budget
+		addresses[solana.ComputeBudget] = true
+	}
+	for _, a := range accounts {
+		addresses[a.PublicKey] = true
+	}
+	if len(addresses) > shieldpool.MaxAddresses {
+		return nil, errTooLarge
 	}
 	tx, err := shieldpool.Versioned(payer, compute, hash, worthwhileTables(e.tables, accounts), all...)
 	if err != nil {
@@ -153,7 +177,7 @@ func (e *execution) assemble(payer solana.PublicKey, compute shieldpool.Compute,
 	if tx.Message.Header.NumRequiredSignatures != 1 || !tx.Message.AccountKeys[0].Equals(payer) {
 		return nil, &rejectedByGuard{RejectedRoute{What: RejectedSigner}}
 	}
-	if len(raw) > shieldpool.MaxTransactionSize || len(tx.Message.AccountKeys)+tx.Message.NumLookups() > maxLocks {
+	if len(raw) > compute.Format.MaxSize() {
 		return nil, errTooLarge
 	}
 	return tx, nil

@@ -103,6 +103,9 @@ type Attempt struct {
 	CreatedAt time.Time
 }
 
+// Format is the format of the attempt's transaction.
+func (a *Attempt) Format() shieldpool.Format { return shieldpool.FormatOf(a.Raw) }
+
 // DeadAttempt is an attempt that can no longer succeed. Paid is what it cost, in lamports:
 // the fee if it failed on the chain, otherwise 0.
 type DeadAttempt struct {
@@ -113,6 +116,8 @@ type DeadAttempt struct {
 // Draft is a transaction before it has a payer.
 type Draft struct {
 	Purpose Purpose
+	// Format is the format in which the transaction is built.
+	Format shieldpool.Format
 	// Creates are the accounts whose rent the payer pays, permanently or until a swap is
 	// executed.
 	Creates shieldpool.NewAccounts

@@ -55,7 +55,7 @@ type transaction struct {
 	j     *Job
 	draft *Draft
 	payer Payer
-	// compute is the limit, if it is known, and the price of a unit.
+	// compute is the format, the limits, if they are known, and the price of a unit.
 	compute shieldpool.Compute
 	// rent is what the accounts cost that it creates, in lamports.
 	rent uint64
@@ -79,14 +79,15 @@ func shapeOf(k shieldpool.Kind, p Purpose) shieldpool.Kind {
 // prepare finds a payer that can pay the transaction, within the caps.
 func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, error) {
 	price := m.price.current(ctx, m.Chain, m.Writable)
-	t := &transaction{j: j, draft: d, compute: shieldpool.Compute{Limit: m.compute.limit(shapeOf(j.Kind, d.Purpose)), Price: price}, allowed: func(bool) {}}
+	t := &transaction{j: j, draft: d, allowed: func(bool) {}}
+	t.compute = shieldpool.Compute{Format: d.Format, Limit: m.compute.units.current(t.shape()), Price: price}
 	rent := m.Rent()
 	fee := shieldpool.SignatureFee + t.compute.PriorityFee()
 	t.rent = d.Creates.Rent(rent.Known())
 	// Once the first leg landed, the swap's lamports belong to the recipient, so no cap may
 	// stop the second leg. The caps therefore check the cost of both legs before the first.
 	if d.SecondLeg != nil {
-		second := shieldpool.Compute{Limit: m.compute.limit(shieldpool.Kind(PurposeExecute)), Price: price}
+		second := shieldpool.Compute{Limit: m.compute.units.current(shieldpool.Kind(PurposeExecute)), Price: price}
 		t.secondLeg = d.SecondLeg.Rent(rent.Known()) + shieldpool.SignatureFee + second.PriorityFee()
 	}
 	if !d.EndsWork {

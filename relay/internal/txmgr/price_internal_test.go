@@ -17,13 +17,13 @@ func TestAComputeLimitHasAMarginAndIsRoundedUp(t *testing.T) {
 		"the units exceed the maximum":         {1 << 40, 1_400_000},
 	}
 	for name, test := range tests {
-		limits := newComputeLimits()
-		if got := limits.limit("transfer"); got != maxComputeUnits {
+		limits := &newComputeLimits().units
+		if got := limits.current("transfer"); got != maxComputeUnits {
 			t.Errorf("before a simulation the limit is %d, want %d", got, maxComputeUnits)
 		}
 		limits.observe("withdrawal", 1_000_000)
-		if got := limits.observe("transfer", test.units); got != test.want || limitOf(test.units) != test.want {
-			t.Errorf("%s: %d units give the limits %d and %d, want %d", name, test.units, got, limitOf(test.units), test.want)
+		if got := limits.observe("transfer", test.units); got != test.want || unitsRule().limit(test.units) != test.want {
+			t.Errorf("%s: %d units give the limits %d and %d, want %d", name, test.units, got, unitsRule().limit(test.units), test.want)
 		}
 		if got := limits.observe("transfer", test.units/2); got != test.want {
 			t.Errorf("%s: after a smaller consumption the limit is %d, want it still %d", name, got, test.want)
@@ -33,18 +33,18 @@ func TestAComputeLimitHasAMarginAndIsRoundedUp(t *testing.T) {
 
 func TestAComputeLimitThatWasTooLowIsRaised(t *testing.T) {
 	t.Parallel()
-	limits := newComputeLimits()
+	limits := &newComputeLimits().units
 	limits.observe("transfer", 170_000)
 	for _, want := range []uint32{300_000, 400_000} {
 		limits.raise("transfer")
-		if got := limits.limit("transfer"); got != want {
+		if got := limits.current("transfer"); got != want {
 			t.Errorf("the raised limit is %d, want %d", got, want)
 		}
 	}
 	for range 20 {
 		limits.raise("transfer")
 	}
-	if got := limits.limit("transfer"); got != maxComputeUnits {
+	if got := limits.current("transfer"); got != maxComputeUnits {
 		t.Errorf("after many raises the limit is %d, want %d", got, maxComputeUnits)
 	}
 }

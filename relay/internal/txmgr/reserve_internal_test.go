@@ -179,7 +179,7 @@ type testRow struct{ Row }
 
 func (testRow) RequestID() uuid.UUID { return uuid.UUID{} }
 
-func transient(Purpose, *shieldpool.TransactionError) shieldpool.Class {
+func transient(Purpose, shieldpool.Format, *shieldpool.TransactionError) shieldpool.Class {
 	return shieldpool.ClassTransient
 }
 

@@ -45,7 +45,7 @@ func (m *Manager) applyFates(ctx context.Context, j *Job, result *onchain.Search
 		case onchain.Landed:
 			r.Landing = &Landing{Signature: a.Signature, Slot: st.Slot, Purpose: a.Purpose}
 		case onchain.FailedOnChain:
-			r.Failure = &Failure{Err: st.Err, Class: m.Class(a.Purpose, st.Err)}
+			r.Failure = &Failure{Err: st.Err, Class: m.Class(a.Purpose, a.Format(), st.Err)}
 			dead = append(dead, DeadAttempt{Signature: a.Signature, Paid: a.Fee})
 			m.Observer.Attempt("failed_on_chain")
 			m.reportFailure(j, a, r.Failure.Class, st.Err)
@@ -62,15 +62,17 @@ func fateOf(a *Attempt, st *onchain.Status, l *onchain.SearchResult) onchain.Fat
 	return l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, a.CreatedAt)
 }
 
-// reportFailure reports to the payers and the compute limits what a failure shows about
-// them.
-func (m *Manager) reportFailure(j *Job, a *Attempt, class shieldpool.Class, cause error) {
+// reportFailure reports to the payers and the learned limits what a failure shows about them.
+func (m *Manager) reportFailure(j *Job, a *Attempt, class shieldpool.Class, cause *shieldpool.TransactionError) {
 	switch class {
 	case shieldpool.ClassFeePayerEmpty:
 		m.Payers.MarkRefused(a.FeePayer, cause)
 	case shieldpool.ClassRaiseCompute:
-		if a.Purpose != PurposeExecute {
-			m.compute.raise(shapeOf(j.Kind, a.Purpose))
+		switch {
+		case cause.Kind == shieldpool.MaxLoadedDataExceeded:
+			m.compute.loadedData.raise(shapeOf(j.Kind, a.Purpose))
+		case a.Purpose != PurposeExecute:
+			m.compute.units.raise(shapeOf(j.Kind, a.Purpose))
 		}
 	default:
 	}

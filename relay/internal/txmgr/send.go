@@ -32,7 +32,7 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 	m.Log.InfoContext(ctx, "attempt rejected by preflight", "request_id", j.Row.RequestID(), "error", err)
 	class := shieldpool.ClassTransient
 	if refused.Err != nil {
-		class = m.Class(signed.Purpose, refused.Err)
+		class = m.Class(signed.Purpose, signed.Format(), refused.Err)
 		m.reportFailure(j, signed, class, refused.Err)
 	}
 	if !IsPermanent(class) {

@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Build builds the unsigned transaction of a payer.
+// Build builds the unsigned transaction of a payer, in the format of compute.
 type Build func(payer solana.PublicKey, compute shieldpool.Compute, blockhash solana.Hash) (*solana.Transaction, error)
 
 // Simulate runs the unsigned transaction on a node that has reached minContextSlot, with
@@ -31,11 +31,11 @@ func Simulate(ctx context.Context, chain interface {
 	return chain.Simulate(ctx, raw, true, minContextSlot)
 }
 
-// simulate sets the transaction's compute limit by a simulation. A transaction that fails
-// here is never signed.
+// simulate sets the transaction's limits by a simulation. A transaction that fails here is
+// never signed.
 func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot uint64) (*Failure, error) {
 	began := m.Now()
-	units, failure, err := m.simulateWith(ctx, t.draft, t.payer.PublicKey(), minContextSlot)
+	used, failure, err := m.simulateWith(ctx, t.draft, t.payer.PublicKey(), minContextSlot)
 	if err != nil {
 		return nil, err
 	}
@@ -46,10 +46,11 @@ func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot u
 		}
 		return failure, nil
 	}
-	t.compute.Limit = m.compute.observe(t.shape(), units)
+	t.compute.Limit = m.compute.units.observe(t.shape(), used.UnitsConsumed)
 	if t.draft.Purpose == PurposeExecute { // routes differ: an expensive one must not raise the limit of all
-		t.compute.Limit = limitOf(units + units/10)
+		t.compute.Limit = unitsRule().limit(used.UnitsConsumed + used.UnitsConsumed/10)
 	}
+	t.compute.LoadedData = m.compute.observeLoadedData(t.shape(), used.LoadedData)
 	return nil, nil
 }
 
@@ -68,20 +69,21 @@ func (m *Manager) SimulateDraft(ctx context.Context, d *Draft, minContextSlot ui
 	return failure, nil
 }
 
-func (m *Manager) simulateWith(ctx context.Context, d *Draft, payer solana.PublicKey, minContextSlot uint64) (units uint64, failure *Failure, err error) {
-	sim, err := Simulate(ctx, m.Chain, d.Build, payer, shieldpool.Compute{Limit: maxComputeUnits}, minContextSlot)
+func (m *Manager) simulateWith(ctx context.Context, d *Draft, payer solana.PublicKey, minContextSlot uint64) (sim onchain.Simulation, failure *Failure, err error) {
+	most := shieldpool.Compute{Format: d.Format, Limit: maxComputeUnits, LoadedData: maxLoadedData}
+	sim, err = Simulate(ctx, m.Chain, d.Build, payer, most, minContextSlot)
 	switch {
 	case err != nil:
-		return 0, nil, err
+		return sim, nil, err
 	case sim.Err == nil:
-		return sim.UnitsConsumed, nil, nil
+		return sim, nil, nil
 	case sim.Unverified:
-		return 0, nil, errUnverified("simulateTransaction")
+		return sim, nil, errUnverified("simulateTransaction")
 	}
-	failure = &Failure{Err: sim.Err, Class: m.Class(d.Purpose, sim.Err), Slot: sim.Slot}
+	failure = &Failure{Err: sim.Err, Class: m.Class(d.Purpose, d.Format, sim.Err), Slot: sim.Slot}
 	if failure.Class == shieldpool.ClassRaiseCompute {
-		// The simulation had the highest possible limit: the transaction can never succeed.
+		// The simulation had the highest possible limits: the transaction can never succeed.
 		failure.Class = shieldpool.ClassBadInput
 	}
-	return 0, failure, nil
+	return sim, failure, nil
 }

@@ -52,8 +52,9 @@ type Options struct {
 	Payers   FeePayers
 	Spending Spending
 	Outcomes Outcomes
-	// Class classifies the failure of a transaction of the purpose.
-	Class func(p Purpose, err *shieldpool.TransactionError) shieldpool.Class
+	// Class classifies the failure of a transaction of the purpose. The format determines
+	// which instruction an error's index means.
+	Class func(p Purpose, f shieldpool.Format, err *shieldpool.TransactionError) shieldpool.Class
 	// Readable returns nil when the chain state that the jobs need can be read. The refusal
 	// pool_not_initialised pauses the queue until the pool is initialised.
 	Readable func(ctx context.Context) error

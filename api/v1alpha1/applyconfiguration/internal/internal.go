@@ -520,6 +520,10 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.PriorityFee
       default: {}
+    - name: transactionFormat
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.TransactionFormat
+      default: Legacy
 - name: com.github.relaypool.relaypool.api.v1alpha1.SpendCaps
   map:
     fields:
@@ -593,6 +597,8 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: io.k8s.api.core.v1.Toleration
           elementRelationship: atomic
+- name: com.github.relaypool.relaypool.api.v1alpha1.TransactionFormat
+  scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.ViewingKeys
   map:
     fields:

@@ -29,6 +29,11 @@ type SolanaApplyConfiguration struct {
 	// Default: none, and legacy transactions.
 	// Example: 4wmSnQ6Sm1CzVGzsUmX6CKRwnzuG4NEsyRYJpYQwRk4W
 	LookupTable *string `json:"lookupTable,omitempty"`
+	// TransactionFormat is the format of transactions: Legacy, which is version 0 with
+	// a lookup table; Auto, which takes version 1 for longer notes and for swaps; or
+	// Version1 for all. Version 1 waits until the network has activated it.
+	// Default: Legacy.
+	TransactionFormat *apiv1alpha1.TransactionFormat `json:"transactionFormat,omitempty"`
 }
 
 // SolanaApplyConfiguration constructs a declarative configuration of the Solana type for use with
@@ -79,5 +84,13 @@ func (b *SolanaApplyConfiguration) WithPriorityFee(value *PriorityFeeApplyConfig
 // If called multiple times, the LookupTable field is set to the value of the last call.
 func (b *SolanaApplyConfiguration) WithLookupTable(value string) *SolanaApplyConfiguration {
 	b.LookupTable = &value
+	return b
+}
+
+// WithTransactionFormat sets the TransactionFormat field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TransactionFormat field is set to the value of the last call.
+func (b *SolanaApplyConfiguration) WithTransactionFormat(value apiv1alpha1.TransactionFormat) *SolanaApplyConfiguration {
+	b.TransactionFormat = &value
 	return b
 }

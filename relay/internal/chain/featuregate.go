@@ -1,0 +1,80 @@
+package chain
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/onchain"
+)
+
+const (
+	// gateInterval is how often a feature gate is read until it is active. Features become
+	// active with an epoch, once a day at most.
+	gateInterval = time.Minute
+	// gateLength is the length of a feature gate's account: a byte that is 1 once the feature
+	// is active, and the slot of its activation.
+	gateLength = 9
+)
+
+// TransactionV1Gate is the feature gate of transactions of version 1 (SIMD-0385).
+var TransactionV1Gate = solana.MustPublicKeyFromBase58("txv1aq4pp281K9um3tnPgkfX8UqtFT6wcVW3hNezGLL") //nolint:gochecknoglobals // a constant
+
+// featureProgram owns the accounts of feature gates.
+var featureProgram = solana.MustPublicKeyFromBase58("Feature111111111111111111111111111111111111") //nolint:gochecknoglobals // a constant
+
+// FeatureGate knows whether the network has activated a feature. Of several endpoints two have
+// to report it. A feature stays active.
+type FeatureGate struct {
+	key     solana.PublicKey
+	account func(ctx context.Context, key solana.PublicKey) (*onchain.Account, error)
+	log     *slog.Logger
+	active  atomic.Bool
+}
+
+// NewFeatureGate makes one that reads from the endpoints.
+func NewFeatureGate(key solana.PublicKey, e *Endpoints, log *slog.Logger) *FeatureGate {
+	return &FeatureGate{key: key, account: e.CorroboratedAccount, log: log}
+}
+
+// Active reports whether the feature was active when the gate was last read.
+func (g *FeatureGate) Active() bool { return g.active.Load() }
+
+// Run reads the gate until it is active or the context ends.
+func (g *FeatureGate) Run(ctx context.Context) {
+	for ctx.Err() == nil && !g.Active() {
+		if err := g.Read(ctx); err != nil && ctx.Err() == nil {
+			g.log.DebugContext(ctx, "feature gate not read", "gate", g.key, "error", err)
+		}
+		if g.Active() {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(gateInterval):
+		}
+	}
+}
+
+// Read reads the gate once. An account that is missing, not a feature gate's, or pending, is
+// that of an inactive feature.
+func (g *FeatureGate) Read(ctx context.Context) error {
+	if g.Active() {
+		return nil
+	}
+	a, err := g.account(ctx, g.key)
+	if err != nil {
+		return fmt.Errorf("read feature gate: %w", err)
+	}
+	if a == nil || !a.Owner.Equals(featureProgram) || len(a.Data) != gateLength || a.Data[0] != 1 {
+		return nil
+	}
+	if !g.active.Swap(true) {
+		g.log.InfoContext(ctx, "network feature active", "gate", g.key)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package shieldpool
+
+import (
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// Format is the format of a transaction's bytes.
+type Format string
+
+// The formats.
+const (
+	// Legacy has all of its addresses in full.
+	Legacy Format = "legacy"
+	// V0 may name addresses by lookup tables.
+	V0 Format = "v0"
+	// V1 is larger, has no lookup tables, and has the compute budget in its header instead of in
+	// instructions (SIMD-0385, SIMD-0296).
+	V1 Format = "v1"
+)
+
+const (
+	// MaxTransactionSize is the largest serialised transaction of the formats before V1 that the
+	// network accepts, in bytes (Solana: IPv6 MTU less headers). MaxTransactionSizeV1 is the
+	// largest of V1.
+	MaxTransactionSize   = 1232
+	MaxTransactionSizeV1 = solana.MaxTransactionSizeV1
+	// MaxAddresses is the largest number of addresses of a transaction, in every format: those
+	// of lookup tables count as well.
+	MaxAddresses = solana.MaxAddressesV1
+
+	// firstByteV1 starts every transaction of V1. A transaction of another format starts with
+	// the number of its signatures, which is below versionBit.
+	firstByteV1 = 0x81
+	versionBit  = 0x80
+)
+
+// Formats returns the formats that the relay's transactions may have now, the usual one first.
+type Formats func() []Format
+
+// OlderFormat is the format of transactions before V1: v0 with a lookup table, legacy without.
+func OlderFormat(table *LookupTable) Format {
+	if table != nil {
+		return V0
+	}
+	return Legacy
+}
+
+// MaxSize is the largest serialised transaction of the format, in bytes.
+func (f Format) MaxSize() int {
+	if f == V1 {
+		return MaxTransactionSizeV1
+	}
+	return MaxTransactionSize
+}
+
+// PoolInstruction is the index of the pool's instruction in the relay's transactions of the
+// format.
+func (f Format) PoolInstruction() int {
+	if f == V1 {
+		return 0
+	}
+	return PoolInstruction
+}
+
+// FormatOf returns the format of a serialised transaction.
+func FormatOf(raw []byte) Format {
+	if len(raw) == 0 {
+		return Legacy
+	}
+	if raw[0] == firstByteV1 {
+		return V1
+	}
+	if message := 1 + int(raw[0])*solana.SignatureLength; message < len(raw) && raw[message]&versionBit != 0 {
+		return V0
+	}
+	return Legacy
+}
+
+// config is the compute budget in the header of V1. Every transaction has all three values, so
+// that transactions of one kind have the same length.
+func (c Compute) config() solana.TransactionConfig {
+	return solana.TransactionConfig{}.WithPriorityFee(c.PriorityFee()).WithComputeUnitLimit(c.Limit).WithLoadedAccountsDataSizeLimit(c.LoadedData)
+}
+
+// v1 makes an unsigned transaction of V1.
+func (c Compute) v1(payer solana.PublicKey, blockhash solana.Hash, instructions ...solana.Instruction) (*solana.Transaction, error) {
+	tx, err := solana.NewTransaction(instructions, blockhash, solana.TransactionPayer(payer), solana.TransactionV1Config(c.config()))
+	if err != nil {
+		return nil, fmt.Errorf("lay out transaction: %w", err)
+	}
+	return tx, nil
+}

@@ -1,0 +1,99 @@
+package shieldpool
+
+import (
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/refusal"
+)
+
+// NoteBound returns the number of bytes of note envelope that fit a transaction of the
+// kind: the format's limit less the transaction's size without notes, measured with the
+// profile's account list. table is the lookup table of v0; nil for other formats.
+func (p *Pool) NoteBound(k Kind, f Format, table *LookupTable) (int, error) {
+	size, err := p.size(k, f, table)
+	return f.MaxSize() - size, err
+}
+
+// size returns the size of a signed transaction of the kind without notes, in bytes.
+func (p *Pool) size(k Kind, f Format, table *LookupTable) (int, error) {
+	key := func(b byte) solana.PublicKey { return solana.PublicKey{0: 0xfe, 31: b} }
+	payer, in := key(1), &PublicInputs{Nullifiers: [2][32]byte{{31: 1}, {31: 2}}}
+	c := &Call{Proof: make([]byte, ProofLength), Inputs: in}
+	switch k {
+	case KindWithdrawal:
+		in.PublicAmount, c.Recipient = -1, key(2)
+	case KindSwap:
+		in.PublicAmount, c.Swap = -1, &SwapTerms{}
+	case KindTransfer:
+	default:
+		return 0, fmt.Errorf("kind %q is not known: expected transfer, withdrawal or swap", k)
+	}
+	tx, err := p.Transaction(payer, c, Compute{Format: f}, solana.Hash{}, table)
+	if err != nil {
+		return 0, err
+	}
+	tx.Signatures = make([]solana.Signature, tx.Message.Header.NumRequiredSignatures)
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		return 0, fmt.Errorf("encode transaction: %w", err)
+	}
+	return len(raw), nil
+}
+
+// NoteBounds are the note bounds of the kinds of submission, by format.
+type NoteBounds map[Format]map[Kind]int
+
+// NoteBounds returns the bounds of V1, and of v0 when there is a lookup table, or else of legacy
+// transactions.
+func (p *Pool) NoteBounds(table *LookupTable) (NoteBounds, error) {
+	out := NoteBounds{}
+	for _, f := range []Format{OlderFormat(table), V1} {
+		out[f] = map[Kind]int{}
+		for _, k := range []Kind{KindTransfer, KindWithdrawal, KindSwap} {
+			bound, err := p.NoteBound(k, f, table)
+			if err != nil {
+				return nil, fmt.Errorf("compute the note bound of a %s: %w", k, err)
+			}
+			out[f][k] = bound
+		}
+	}
+	return out, nil
+}
+
+// Of returns the bounds of some formats.
+func (b NoteBounds) Of(formats []Format) NoteBounds {
+	out := NoteBounds{}
+	for _, f := range formats {
+		out[f] = b[f]
+	}
+	return out
+}
+
+// Largest returns the largest bound of the kind.
+func (b NoteBounds) Largest(k Kind) (most int) {
+	for _, kinds := range b {
+		most = max(most, kinds[k])
+	}
+	return most
+}
+
+// CheckNotes refuses more than two notes (too_many_notes), an empty one
+// (invalid_request), and notes whose envelope does not fit bound bytes
+// (notes_too_large).
+func CheckNotes(notes [][]byte, bound int) error {
+	if len(notes) > MaxNotes {
+		return refusal.New(refusal.TooManyNotes, "encrypted_notes has %d entries, expected at most %d", len(notes), MaxNotes)
+	}
+	for i, n := range notes {
+		if len(n) == 0 {
+			return refusal.New(refusal.InvalidRequest, "encrypted_notes[%d] is empty: expected at least one byte; leave the entry out instead", i)
+		}
+	}
+	if size := NoteEnvelopeSize(notes); size > bound {
+		return refusal.New(refusal.NotesTooLarge,
+			"encrypted_notes take %d bytes in the transaction (6 and 2 a note included), expected at most %d: shorten the notes", size, bound)
+	}
+	return nil
+}
