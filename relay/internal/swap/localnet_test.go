@@ -81,8 +81,8 @@ func must[T any](t *testing.T) func(T, error) T {
 }
 
 // newLocalSwap makes a chain, and a swap with the given minimum, in percent of the
-// market's price.
-func newLocalSwap(t *testing.T, minimum uint64) *localSwap {
+// market's price. formats are those that its transactions may have; none for v0.
+func newLocalSwap(t *testing.T, minimum uint64, formats ...shieldpool.Format) *localSwap {
 	t.Helper()
 	keys := trapdoor.New("swap", shieldpool.SignalCount)
 	l := &localSwap{t: t, payer: keyOf("payer"), wallet: keyOf("wallet").PublicKey()}
@@ -119,8 +119,12 @@ func newLocalSwap(t *testing.T, minimum uint64) *localSwap {
 		}
 	}
 	l.Finalize()
+	var allowed shieldpool.Formats
+	if len(formats) > 0 {
+		allowed = func() []shieldpool.Format { return formats }
+	}
 	l.planner = must[*swap.Planner](t)(swap.New(swap.Options{
-		Chain: l.rpc, Router: client, Pool: l.pool, RouterProgram: market.ProgramID, Payers: payerKeys{l.payer.PublicKey(), keyOf("other").PublicKey()},
+		Formats: allowed, Chain: l.rpc, Router: client, Pool: l.pool, RouterProgram: market.ProgramID, Payers: payerKeys{l.payer.PublicKey(), keyOf("other").PublicKey()},
 		SlippageBps: 50, Observer: &l.observer, Log: slog.New(slog.DiscardHandler), Now: clock, SlotDuration: nominalSlot,
 	}))
 	l.startSwap(keys, now, minimum)
@@ -193,7 +197,7 @@ func (l *localSwap) step() (swap.Order, error) {
 		return order, err
 	}
 	build := func(hash solana.Hash) (*solana.Transaction, error) {
-		return order.Draft.Build(l.payer.PublicKey(), shieldpool.Compute{Limit: 1_400_000}, hash)
+		return order.Draft.Build(l.payer.PublicKey(), shieldpool.Compute{Format: order.Draft.Format, Limit: 1_400_000, LoadedData: 64 << 20}, hash)
 	}
 	tx, err := build(solana.Hash{})
 	if err != nil {
@@ -349,22 +353,27 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 		"a router that limits requests":        {99, localrouter.Settings{Faults: []fault.Rule{{Status: 429, RetryAfter: 9 * time.Second}}}, swap.ReasonRouterUnavailable, nil},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			l := newLocalSwap(t, test.minimum)
-			if err := l.Router().Set(test.settings); err != nil {
-				t.Fatal(err)
+		for _, format := range []shieldpool.Format{shieldpool.V0, shieldpool.V1} {
+			if format == shieldpool.V1 && slices.Contains(test.rejected, swap.RejectedTable) {
+				continue // v1 reads no tables
 			}
-			_, ended, err := l.runToEnd()
-			var wait *txmgr.Deferral
-			if !errors.As(err, &wait) || wait.Reason != test.reason || ended != nil {
-				t.Fatalf("end is %+v, error %v, want a deferral for %s", ended, err, test.reason)
-			}
-			if diff := cmp.Diff(test.rejected, l.observer.rejected); diff != "" {
-				t.Errorf("rejections by the planner (-want +got)\n%s", diff)
-			}
-			l.checkRefund(0)
-		})
+			t.Run(name+", "+string(format), func(t *testing.T) {
+				t.Parallel()
+				l := newLocalSwap(t, test.minimum, format)
+				if err := l.Router().Set(test.settings); err != nil {
+					t.Fatal(err)
+				}
+				_, ended, err := l.runToEnd()
+				var wait *txmgr.Deferral
+				if !errors.As(err, &wait) || wait.Reason != test.reason || ended != nil {
+					t.Fatalf("end is %+v, error %v, want a deferral for %s", ended, err, test.reason)
+				}
+				if diff := cmp.Diff(test.rejected, l.observer.rejected); diff != "" {
+					t.Errorf("rejections by the planner (-want +got)\n%s", diff)
+				}
+				l.checkRefund(0)
+			})
+		}
 	}
 }
 

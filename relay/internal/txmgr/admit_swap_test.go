@@ -169,7 +169,7 @@ func (w *world) serve(r *relay) *swapAPI {
 	handler, err := httpapi.New(httpapi.Options{
 		Admission: r, Submissions: r, Commitments: unusedServices{}, Tree: w.state, ViewingKeys: unusedServices{}, Health: unusedServices{}, Observer: unusedServices{},
 		Info: httpapi.Info{
-			Version: "0.0.1", Profile: w.pool.Profile, NoteBounds: r.NoteBounds(), ComplianceKey: [32]byte{1},
+			Version: "0.0.1", Profile: w.pool.Profile, NoteBounds: r.NoteBounds(), NoteBoundsByFormat: r.NoteBoundsByFormat, ComplianceKey: [32]byte{1},
 			Swaps: &httpapi.Swaps{RouterProgram: solana.PublicKey{1, 2}},
 		},
 		Log: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
