@@ -38,6 +38,8 @@ type modelChain struct {
 
 // modelRules are the parameters that differ between models.
 type modelRules struct {
+	// format is the format of the relay's transactions.
+	format shieldpool.Format
 	// blockhashLife is how many blocks a blockhash is valid; rootHistory how many roots the program keeps.
 	blockhashLife uint64
 	rootHistory   int

@@ -67,10 +67,10 @@ func (p *modelProcess) draw(method, key string) *rand.Rand {
 	return rand.New(rand.NewPCG(h.Sum64(), 5))
 }
 
-// modelProgramError chooses a permanent error for a lie about a failed transaction.
-func modelProgramError(r *rand.Rand) *shieldpool.TransactionError {
+// randomError chooses a permanent error for a lie about a failed transaction.
+func (m *modelRules) randomError(r *rand.Rand) *shieldpool.TransactionError {
 	codes := []uint32{shieldpool.CodeProofInvalid, shieldpool.CodeRootNotFound, shieldpool.CodeDoubleSpend, shieldpool.CodeConservation}
-	return programError(codes[r.IntN(len(codes))])
+	return m.programError(codes[r.IntN(len(codes))])
 }
 
 // withLies returns the statuses that the manager gets when the lying endpoint may take part. With
@@ -92,7 +92,7 @@ func (p *modelProcess) withLies(method string, v modelView, sigs []solana.Signat
 			lie = &onchain.Status{Slot: v.finalized.slot, Confirmation: onchain.Finalized}
 		case aimFailed:
 			// The error depends on the signature alone, because signatures are polled in any order.
-			err := modelProgramError(p.draw(method, modelKey(sigs[i:i+1])))
+			err := p.w.chain.randomError(p.draw(method, modelKey(sigs[i:i+1])))
 			lie = &onchain.Status{Slot: v.finalized.slot, Confirmation: onchain.Finalized, Err: err}
 		case aimHidden:
 			lie = nil
@@ -140,7 +140,7 @@ func (p *modelProcess) simulationWithLies(key string, truth onchain.Simulation) 
 	}
 	lie := truth
 	if lie.Err = nil; r.IntN(2) == 0 {
-		lie.Err = modelProgramError(r)
+		lie.Err = p.w.chain.randomError(r)
 	}
 	switch alone := r.IntN(3) == 0; {
 	case lie.Err == nil: // successes are not compared: a transaction that will fail is sent, and costs a fee

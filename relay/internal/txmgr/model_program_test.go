@@ -19,6 +19,7 @@ const (
 
 // modelTx is a transaction as the chain reads it from its bytes.
 type modelTx struct {
+	format    shieldpool.Format
 	signature solana.Signature
 	payer     solana.PublicKey
 	blockhash solana.Hash
@@ -37,21 +38,22 @@ func parseModelTx(pool *shieldpool.Pool, raw []byte) (*modelTx, error) {
 		return nil, err
 	}
 	m := parsed.Message
-	if len(parsed.Signatures) != 1 || len(m.Instructions) != shieldpool.PoolInstruction+1 {
+	format := shieldpool.FormatOf(raw)
+	if len(parsed.Signatures) != 1 || len(m.Instructions) != format.PoolInstruction()+1 {
 		return nil, fmt.Errorf("transaction has %d signatures and %d instructions", len(parsed.Signatures), len(m.Instructions))
 	}
-	if len(raw) > shieldpool.MaxTransactionSize {
+	if len(raw) > format.MaxSize() {
 		return nil, errors.New("transaction is larger than the network carries")
 	}
-	tx := &modelTx{signature: parsed.Signatures[0], payer: m.AccountKeys[0], blockhash: m.RecentBlockhash}
+	tx := &modelTx{format: format, signature: parsed.Signatures[0], payer: m.AccountKeys[0], blockhash: m.RecentBlockhash}
 	if tx.signature != (solana.Signature{}) {
 		if err := parsed.VerifySignatures(); err != nil {
 			return nil, err
 		}
 	}
-	ix := m.Instructions[shieldpool.PoolInstruction]
+	ix := m.Instructions[format.PoolInstruction()]
 	if m.AccountKeys[ix.ProgramIDIndex] != pool.Profile.ProgramID {
-		return nil, errors.New("third instruction is not the pool's")
+		return nil, errors.New("the pool's instruction is not at its place")
 	}
 	if tx.call, err = pool.Profile.ParseData(ix.Data); err != nil {
 		return nil, err
@@ -60,10 +62,14 @@ func parseModelTx(pool *shieldpool.Pool, raw []byte) (*modelTx, error) {
 		at := slices.IndexFunc(pool.Profile.Accounts.Transact, func(r shieldpool.AccountRole) bool { return r.Role == shieldpool.RoleRecipient })
 		tx.call.Recipient = m.AccountKeys[ix.Accounts[at]]
 	}
-	compute := shieldpool.Compute{
-		Limit: binary.LittleEndian.Uint32(m.Instructions[0].Data[1:]), Price: binary.LittleEndian.Uint64(m.Instructions[1].Data[1:]),
+	if format == shieldpool.V1 {
+		tx.limit, tx.fee = uint64(*m.TransactionConfig.ComputeUnitLimit), modelFee+*m.TransactionConfig.PriorityFee
+	} else {
+		compute := shieldpool.Compute{
+			Limit: binary.LittleEndian.Uint32(m.Instructions[0].Data[1:]), Price: binary.LittleEndian.Uint64(m.Instructions[1].Data[1:]),
+		}
+		tx.limit, tx.fee = uint64(compute.Limit), modelFee+compute.PriorityFee()
 	}
-	tx.limit, tx.fee = uint64(compute.Limit), modelFee+compute.PriorityFee()
 	for i := range tx.call.Inputs.Nullifiers {
 		if tx.call.Inputs.HasNullifier(i) {
 			tx.rent += modelRent
@@ -97,7 +103,7 @@ func (c *modelChain) run(s *modelState, l *modelLanding) (*modelState, *shieldpo
 		return next, err
 	}
 	if failsOnChain(tx.call) && !tx.foreign {
-		return next, programError(shieldpool.CodeSwapNotReady) // a temporary error: the relay may sign anew
+		return next, c.programError(shieldpool.CodeSwapNotReady) // a temporary error: the relay may sign anew
 	}
 	if !tx.foreign {
 		next.lamports[tx.payer] -= tx.rent
@@ -124,25 +130,26 @@ func (c *modelChain) refuses(s *modelState, tx *modelTx) *shieldpool.Transaction
 	case tx.foreign && !spent:
 		return nil
 	case tx.foreign:
-		return programError(shieldpool.CodeDoubleSpend)
+		return c.programError(shieldpool.CodeDoubleSpend)
 	case tx.limit < tx.units():
-		return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "ComputationalBudgetExceeded"}
+		return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: c.format.PoolInstruction(), Detail: "ComputationalBudgetExceeded"}
 	case !known && (c.rootFirst || !spent):
-		return programError(shieldpool.CodeRootNotFound)
+		return c.programError(shieldpool.CodeRootNotFound)
 	case spent:
-		return programError(shieldpool.CodeDoubleSpend)
+		return c.programError(shieldpool.CodeDoubleSpend)
 	case hasNegatedA(tx.call):
-		return programError(shieldpool.CodeProofInvalid)
+		return c.programError(shieldpool.CodeProofInvalid)
 	case s.lamports[tx.payer] < tx.fee+tx.rent:
-		return programError(1) // the system program's error, which the pool's program passes through
+		return c.programError(1) // the system program's error, which the pool's program passes through
 	default:
 		return nil
 	}
 }
 
-// programError is an error of the pool's program, or of a program that it calls.
-func programError(code uint32) *shieldpool.TransactionError {
-	return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: shieldpool.PoolInstruction, Detail: "Custom", Custom: code}
+// programError is an error of the pool's program, or of a program that it calls, in a
+// transaction of the model's format.
+func (m *modelRules) programError(code uint32) *shieldpool.TransactionError {
+	return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: m.format.PoolInstruction(), Detail: "Custom", Custom: code}
 }
 
 // tree is the tree account as a node reads it.

@@ -110,6 +110,9 @@ func newModelWorld(t *testing.T, db *store.Store, seed uint64, rules modelRules,
 	_, err := db.Pool.Exec(t.Context(), `DELETE FROM submissions; DELETE FROM requests; DELETE FROM reservations; DELETE FROM attempts;
 		DELETE FROM workers; DELETE FROM idempotency_keys; DELETE FROM proof_signs; DELETE FROM spend_buckets`)
 	modelMust(t, err)
+	if rules.format = shieldpool.Legacy; seed%2 == 1 {
+		rules.format = shieldpool.V1
+	}
 	profile := shieldpool.Development()
 	profile.RootHistory = rules.rootHistory
 	w.pool, err = profile.Pool(profile.Mints[0])
@@ -163,6 +166,7 @@ func (w *modelWorld) newProcess(i, concurrency int) *modelProcess {
 	})
 	modelMust(w.t, err)
 	p.manager, p.concurrency = handler.Manager, concurrency
+	handler.Formats = func() []shieldpool.Format { return []shieldpool.Format{w.chain.format} }
 	p.admission = &admission.Admission{Options: admission.Options{
 		Store: modelStore{w.store, p}, Pool: w.pool, State: modelNode{p}, Payers: p, Spending: unlimited{}, ProofA: proofA, Observer: p, Submissions: handler, Ready: always, Now: w.now, NewID: w.newID,
 	}}
