@@ -22,9 +22,9 @@ const (
 
 const (
 	// MaxTransactionSize is the largest serialised transaction of the formats before V1 that the
-	// network accepts, in bytes (Solana: IPv6 MTU less headers). MaxTransactionSizeV1 is the
-	// largest of V1.
-	MaxTransactionSize   = 1232
+	// network accepts, in bytes (Solana: IPv6 MTU less headers).
+	MaxTransactionSize = 1232
+	// MaxTransactionSizeV1 is the largest serialised transaction of V1, in bytes.
 	MaxTransactionSizeV1 = solana.MaxTransactionSizeV1
 	// MaxAddresses is the largest number of addresses of a transaction, in every format: those
 	// of lookup tables count as well.
