@@ -81,6 +81,8 @@ func TestDefaults(t *testing.T) {
 			}},
 			Commitment:  v1alpha1.CommitmentConfirmed,
 			PriorityFee: v1alpha1.PriorityFee{Percentile: new(int32(50)), FloorMicroLamports: new(int64(0)), CapMicroLamports: new(int64(1_000_000))},
+
+			TransactionFormat: v1alpha1.FormatLegacy,
 		},
 		Database: v1alpha1.Database{URLSecretRef: v1alpha1.SecretKeyReference{Name: "shield-database", Key: "url"}, MaxConnections: 40},
 		FeePayers: v1alpha1.FeePayers{
