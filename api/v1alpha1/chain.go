@@ -80,10 +80,9 @@ type Solana struct {
 	// +kubebuilder:validation:Pattern=`^[1-9A-HJ-NP-Za-km-z]{32,44}$`
 	// +kubebuilder:validation:MaxLength=44
 	LookupTable string `json:"lookupTable,omitempty"`
-	// TransactionFormat is the format of transactions: Legacy, which is version 0 with
-	// a lookup table; Auto, which takes version 1 for longer notes and for swaps; or
-	// Version1 for all. Version 1 waits until the network has activated it.
-	// Default: Legacy.
+	// TransactionFormat is Legacy, which is version 0 with a lookup table; Auto, which
+	// takes version 1 for longer notes and for swaps; or Version1 for all. Version 1
+	// waits until the network has activated it. Default: Legacy.
 	// +optional
 	// +kubebuilder:default=Legacy
 	TransactionFormat TransactionFormat `json:"transactionFormat,omitempty"`

@@ -29,10 +29,9 @@ type SolanaApplyConfiguration struct {
 	// Default: none, and legacy transactions.
 	// Example: 4wmSnQ6Sm1CzVGzsUmX6CKRwnzuG4NEsyRYJpYQwRk4W
 	LookupTable *string `json:"lookupTable,omitempty"`
-	// TransactionFormat is the format of transactions: Legacy, which is version 0 with
-	// a lookup table; Auto, which takes version 1 for longer notes and for swaps; or
-	// Version1 for all. Version 1 waits until the network has activated it.
-	// Default: Legacy.
+	// TransactionFormat is Legacy, which is version 0 with a lookup table; Auto, which
+	// takes version 1 for longer notes and for swaps; or Version1 for all. Version 1
+	// waits until the network has activated it. Default: Legacy.
 	TransactionFormat *apiv1alpha1.TransactionFormat `json:"transactionFormat,omitempty"`
 }
 
