@@ -92,7 +92,7 @@ type Planner struct {
 	pool         *shieldpool.Pool
 	program      solana.PublicKey
 	table        *shieldpool.LookupTable
-	formats  shieldpool.Formats
+	formats      shieldpool.Formats
 	payers       Payers
 	slippage     int
 	observer     Observer
