@@ -3,10 +3,7 @@ package admission
 import (
 	"context"
 
-	"github.com/gagliardetto/solana-go"
-
 	"github.com/relaypool/relaypool/relay/internal/submission"
-	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -30,16 +27,5 @@ func (a *Admission) checkNotes(ctx context.Context, c *shieldpool.Call) error {
 			return submission.NullifierSpent(i)
 		}
 	}
-	if c.Swap != nil && seen.RecipientExists && !seen.RecipientOwner.Equals(solana.SystemProgramID) {
-		return refusal.New(refusal.InvalidRecipient,
-			"the recipient's account belongs to a program other than the system program, so it is no wallet and a refund might be lost in it: expected a wallet's own address")
-	}
-	if c.Kind() != shieldpool.KindWithdrawal {
-		return nil // a swap's refund also pays the recipient the rent of the swap state, which is above the minimum
-	}
-	net, _ := a.Pool.Profile.Fees.Net(c.Inputs.Gross())
-	if least := a.Submissions.RecipientMinimum(); net < least && seen.RecipientLamports < least-net {
-		return submission.RecipientBelowRent(least)
-	}
-	return nil
+	return a.checkRecipientAccount(c, &seen)
 }

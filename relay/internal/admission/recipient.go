@@ -1,0 +1,67 @@
+package admission
+
+import (
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// checkRecipientAccount checks on the chain whether the recipient can be paid: a refund needs a
+// wallet, and a withdrawal must leave the account with the minimum for rent.
+func (a *Admission) checkRecipientAccount(c *shieldpool.Call, seen *onchain.Inspection) error {
+	if c.Swap != nil && seen.RecipientExists && !seen.RecipientOwner.Equals(solana.SystemProgramID) {
+		return refusal.New(refusal.InvalidRecipient,
+			"the recipient's account belongs to a program other than the system program, so it is no wallet and a refund might be lost in it: expected a wallet's own address")
+	}
+	if c.Kind() != shieldpool.KindWithdrawal {
+		return nil // a swap's refund also pays the recipient the rent of the swap state, which is above the minimum
+	}
+	net, _ := a.Pool.Profile.Fees.Net(c.Inputs.Gross())
+	if least := a.Submissions.RecipientMinimum(); net < least && seen.RecipientLamports < least-net {
+		return submission.RecipientBelowRent(least)
+	}
+	return nil
+}
+
+func (a *Admission) parseRecipient(text string, in *shieldpool.PublicInputs) (solana.PublicKey, error) {
+	if text == "" {
+		return solana.PublicKey{}, refusal.New(refusal.RecipientRequired, "recipient is missing: a withdrawal (publicAmount below zero) needs the base58 address of the wallet to pay")
+	}
+	key, err := solana.PublicKeyFromBase58(text)
+	if err != nil {
+		return key, refusal.New(refusal.InvalidRecipient, "recipient is not an address: expected 32 bytes in base58, received %d characters that are not", len(text))
+	}
+	return key, a.checkRecipient(key, in)
+}
+
+func (a *Admission) checkRecipient(key solana.PublicKey, in *shieldpool.PublicInputs) error {
+	for _, payer := range a.Payers.Keys() {
+		if err := a.Pool.CheckRecipient(payer, key, in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recipientOf makes the token account's owner the recipient, under the same rules as for a
+// recipient that the request names.
+func (a *Admission) recipientOf(account *shieldpool.TokenAccount, c *shieldpool.Call) error {
+	owns, err := ownsATA(account.Owner, c.Swap)
+	switch {
+	case err != nil:
+		return err
+	case !owns:
+		return invalidSwap("recipient_ata is not the associated token account of its owner for output_mint: expected the address that the owner, the SPL Token program and output_mint derive")
+	}
+	if err := a.checkRecipient(account.Owner, c.Inputs); err != nil {
+		return err
+	}
+	if err := a.refuseSwapAccounts(account.Owner, c.Swap, c.Inputs); err != nil {
+		return err
+	}
+	c.Recipient = account.Owner
+	return nil
+}
