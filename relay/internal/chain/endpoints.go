@@ -300,32 +300,6 @@ func (e *Endpoints) newEndpoint(i int, c Endpoint, transport *http.Client) (*end
 	return ep, nil
 }
 
-func (ep *endpoint) has(role Role) bool { return slices.Contains(ep.roles, role) }
-
-// withRole returns the endpoints that have one of the roles and serve the relay's chain.
-func (e *Endpoints) withRole(roles ...Role) (out []*endpoint) {
-	for _, ep := range e.all {
-		if slices.ContainsFunc(roles, ep.has) && !ep.isForeign() {
-			out = append(out, ep)
-		}
-	}
-	return out
-}
-
-func (ep *endpoint) hasOnly(role Role) bool {
-	return !slices.ContainsFunc(ep.roles, func(r Role) bool { return r != role })
-}
-
-// configuredWith returns the endpoints with the role, whatever chain they serve.
-func (e *Endpoints) configuredWith(role Role) (out []*endpoint) {
-	for _, ep := range e.all {
-		if ep.has(role) {
-			out = append(out, ep)
-		}
-	}
-	return out
-}
-
 // Corroborated reports whether two endpoints, or the only one configured, confirm that the
 // chain has reached a slot.
 func (e *Endpoints) Corroborated(slot uint64) bool { return e.slots.Corroborated(slot, e.now()) }

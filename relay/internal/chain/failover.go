@@ -1,7 +1,6 @@
 package chain
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -113,39 +112,6 @@ func askWithIndex[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by
 func backoff(round int, random float64) time.Duration {
 	d := min(retryDelay<<(round-1), retryMaxDelay)
 	return time.Duration(float64(d) * (1 + retryJitter*(2*random-1)))
-}
-
-// candidates returns the endpoints that can answer, the best first: ordered by role, by
-// remaining budget, by lag, by the cost of the method there, and by the configured order.
-func (e *Endpoints) candidates(roles []Role, method string, urgency outbound.Urgency) []*endpoint {
-	now := e.now()
-	type candidate struct {
-		*endpoint
-		role, budget, lag, rank int
-	}
-	var ranked []candidate
-	for _, ep := range e.all {
-		role := slices.IndexFunc(roles, ep.has)
-		if role < 0 || ep.isForeign() {
-			continue
-		}
-		p := candidate{endpoint: ep, role: role, rank: ep.meter.Rank(method, now)}
-		if !ep.budget.HasRoom(urgency) {
-			p.budget = 1
-		}
-		if lag, at := e.slots.Lag(ep.index); lag > e.maxLag && now.Sub(at) < 2*e.probe {
-			p.lag = 1
-		}
-		ranked = append(ranked, p)
-	}
-	slices.SortStableFunc(ranked, func(a, b candidate) int {
-		return cmp.Or(a.role-b.role, a.budget-b.budget, a.lag-b.lag, a.rank-b.rank)
-	})
-	out := make([]*endpoint, len(ranked))
-	for i, p := range ranked {
-		out[i] = p.endpoint
-	}
-	return out
 }
 
 // attempt asks one endpoint, and updates its health from the answer. remaining counts the
