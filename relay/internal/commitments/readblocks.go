@@ -154,16 +154,6 @@ func (f *Follower) blocks(ctx context.Context, slots []uint64) ([]IndexedCommitm
 	return slices.Concat(found...), nil
 }
 
-// countUnknown counts the block's transactions of unknown versions, and logs the first such block.
-func (f *Follower) countUnknown(ctx context.Context, b *onchain.Block) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if b.UnknownVersions > 0 && f.status.UnknownVersions == 0 {
-		f.Log.WarnContext(ctx, "block holds transactions of an unknown version; update the relay", "slot", b.Slot, "transactions", b.UnknownVersions)
-	}
-	f.status.UnknownVersions += b.UnknownVersions
-}
-
 // leaves returns a block's leaves in execution order. Failed transactions appended none,
 // and other pools of the program have their own trees.
 func (f *Follower) leaves(slot uint64, b *onchain.Block) (out []IndexedCommitment) {
