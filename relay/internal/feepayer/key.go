@@ -5,9 +5,7 @@ package feepayer
 
 import (
 	"crypto/ed25519"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -35,16 +33,6 @@ func newKey(private ed25519.PrivateKey) *Key {
 	}
 }
 
-// Generate makes a key from 32 bytes of random, which must be
-// cryptographically secure, such as crypto/rand.Reader.
-func Generate(random io.Reader) (*Key, error) {
-	private, err := keyfile.Generate(random)
-	if err != nil {
-		return nil, err
-	}
-	return newKey(private), nil
-}
-
 // Parse decodes a key as Solana's tools write it: a JSON array of 64 numbers, or base58 of
 // 64 bytes. The private half comes first, then the public half, which must belong to it.
 // Errors hold lengths, never content.
@@ -67,25 +55,6 @@ func ReadFile(path string) (*Key, error) {
 		return nil, fmt.Errorf("read fee payer key %s: %w", path, err)
 	}
 	return key, nil
-}
-
-// WriteFile writes the key as a JSON array of 64 numbers, readable by its owner
-// alone. It never overwrites: an existing file is an error, because it may be
-// the only copy of a key that holds money.
-func (k *Key) WriteFile(path string) error {
-	content := keyfile.Format(k.private())
-	defer clear(content)
-	f, err := os.OpenFile(filepath.Clean(path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("create key file, which must not exist yet: %w", err)
-	}
-	_, err = f.Write(content)
-	// Without Sync, a key that is funded before it is on disk can be lost with its money.
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		_ = os.Remove(f.Name()) // the incomplete file created above: the next try must not find it
-		return fmt.Errorf("write key file: %w", err)
-	}
-	return nil
 }
 
 // PublicKey returns the fee payer's address.
