@@ -8,10 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
-
-	"github.com/go-chi/chi/v5"
 
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -117,34 +114,4 @@ func expected(parameter string) string {
 	default:
 		return "one text value"
 	}
-}
-
-func (a *api) routeNotFound(w http.ResponseWriter, r *http.Request) {
-	a.refuse(w, r, refusal.New(refusal.RouteNotFound, "this path is not a route of the relay: GET / lists the routes"))
-}
-
-// methodNotAllowed answers with the methods of the path. The router also calls it for
-// a method that the router does not know, on any path.
-func (a *api) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
-	path := r.URL.Path
-	if r.URL.RawPath != "" {
-		path = r.URL.RawPath
-	}
-	routes := chi.RouteContext(r.Context()).Routes
-	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		if routes.Match(chi.NewRouteContext(), method, path) {
-			allowed = append(allowed, method)
-			if method == http.MethodGet {
-				allowed = append(allowed, http.MethodHead)
-			}
-		}
-	}
-	if len(allowed) == 0 {
-		a.routeNotFound(w, r)
-		return
-	}
-	list := strings.Join(allowed, ", ")
-	w.Header().Set("Allow", list)
-	a.refuse(w, r, refusal.New(refusal.MethodNotAllowed, "this route does not have that method: expected %s", list))
 }

@@ -1,37 +1,15 @@
 package httpapi
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
-	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
-
-// readBody reads a JSON body of bounded size.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if err := checkMediaType(r.Header); err != nil {
-		return nil, err
-	}
-	// The reader stops at the limit, so the length of a longer body is not known.
-	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return nil, refusal.New(refusal.BodyTooLarge, "the body is larger than %d bytes, the most that this relay reads: send less", MaxBody)
-	case err != nil:
-		// The cause is left out: a network error contains the client's address.
-		return nil, refusal.New(refusal.InvalidRequest, "the body broke off after %d bytes: send the whole of it", len(raw))
-	}
-	return raw, nil
-}
 
 // decodeSubmission reads the body of POST /transact and POST /withdraw.
 func decodeSubmission(raw []byte) (submission.Request, error) {
@@ -62,26 +40,6 @@ func (o object) submission() (req submission.Request, err error) {
 	}
 	req.Notes, err = o.notes()
 	return req, err
-}
-
-// decodeRegistration reads the body of POST /viewing-key/register.
-func decodeRegistration(raw []byte) (viewingkey.Registration, error) {
-	var reg viewingkey.Registration
-	o, err := parseObject(raw)
-	if err != nil {
-		return reg, err
-	}
-	if reg.UserPubkey, err = o.text(field{"user_pubkey", "the wallet's address in base58", maxAddressLength, refusal.InvalidRequest}); err != nil {
-		return reg, err
-	}
-	if reg.ViewingKeyHex, err = o.text(field{"viewing_key", "64 hexadecimal digits", maxHex32Length, refusal.InvalidViewingKey}); err != nil {
-		return reg, err
-	}
-	if reg.Signature, err = o.text(field{"signature", "the wallet's signature in base64, base58 or hexadecimal", maxSignatureLength, refusal.InvalidSignature}); err != nil {
-		return reg, err
-	}
-	reg.Identifier, err = o.optionalText(field{"identifier", "64 hexadecimal digits", maxHex32Length, refusal.InvalidIdentifier})
-	return reg, err
 }
 
 // The longest texts in requests, in bytes, as in relay/openapi.yaml. A longer
@@ -184,20 +142,6 @@ func stringOf(raw json.RawMessage, f field) (*string, error) {
 
 const base64Text = "bytes in standard base64"
 
-// bytes decodes a member of at most size bytes. Fewer bytes are refused later, when
-// they are parsed.
-func (o object) bytes(name string, size int, tooLong refusal.Code) ([]byte, error) {
-	s, err := o.text(field{name, base64Text, MaxBody, tooLong})
-	if err != nil {
-		return nil, err
-	}
-	if longest := base64.StdEncoding.EncodedLen(size); len(s) > longest {
-		decoded := base64.StdEncoding.DecodedLen(len(s)) - len(s) + len(strings.TrimRight(s, "="))
-		return nil, refusal.New(tooLong, "%s decodes to %d bytes, expected exactly %d: its text has %d characters, expected %d", name, decoded, size, len(s), longest)
-	}
-	return decodeBase64(name, s)
-}
-
 // notes returns nil when the member is missing or null. The total size is checked
 // later, against what fits a transaction.
 func (o object) notes() ([][]byte, error) {
@@ -225,31 +169,4 @@ func (o object) notes() ([][]byte, error) {
 		}
 	}
 	return notes, nil
-}
-
-// decodeBase64 accepts the standard alphabet with padding and without line breaks. A
-// lenient decoder would accept several texts for the same bytes.
-func decodeBase64(name, s string) ([]byte, error) {
-	refuse := func(format string, args ...any) error {
-		return refusal.New(refusal.InvalidEncoding, "%s is not standard base64: %s", name, fmt.Sprintf(format, args...))
-	}
-	for i, c := range []byte(s) {
-		switch {
-		case c >= 'A' && c <= 'Z', c >= 'a' && c <= 'z', c >= '0' && c <= '9', c == '+', c == '/', c == '=':
-		case c == '-', c == '_':
-			return nil, refuse("byte %d is of the URL alphabet; expected + and / instead of - and _", i)
-		case c == '\r', c == '\n':
-			return nil, refuse("byte %d is a line break; expected none", i)
-		default:
-			return nil, refuse("byte %d is outside the alphabet; expected A-Z, a-z, 0-9, + and /, padded with =", i)
-		}
-	}
-	if len(s)%4 != 0 {
-		return nil, refuse("it has %d characters; expected a multiple of four, padded with =", len(s))
-	}
-	b, err := base64.StdEncoding.Strict().DecodeString(s)
-	if err != nil {
-		return nil, refuse("its padding is wrong; expected = only at the end, and unused bits zero")
-	}
-	return b, nil
 }
