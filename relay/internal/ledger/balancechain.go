@@ -27,11 +27,6 @@ type accumulator struct {
 	problemSlot uint64
 }
 
-const (
-	problemMissing = "no endpoint knows a transaction that the history lists"
-	problemGap     = "the balance before the slot differs from the balance after the previous slot"
-)
-
 // start starts from a cursor, nil for none.
 func (b *accumulator) start(cursor *Cursor) {
 	if cursor != nil {
@@ -50,23 +45,8 @@ func (b *accumulator) add(s slot) {
 	}
 	first := b.cursor == nil
 	opening, closing, consistent := chainBalances(found, b.cursor)
-	complete := len(found) == len(s.payments)
-	switch {
-	case complete && consistent:
-		b.gapless = true
-	case !b.acceptGap && !complete:
-		b.problem, b.problemSlot = problemMissing, s.number
+	if !b.checkGap(s, len(found), consistent) {
 		return
-	case !b.acceptGap:
-		b.problem, b.problemSlot = problemGap, s.number
-		return
-	case first, len(found) == 0:
-		// The ledger starts after the missing history; otherwise the next slot shows what
-		// is missing.
-		b.lastSlot, b.gapless = s.number, false
-		return
-	default:
-		b.gapless = false
 	}
 	if first {
 		b.cursor = &Cursor{Payer: b.payer, Opening: opening, BalanceAfter: opening}
@@ -76,9 +56,7 @@ func (b *accumulator) add(s slot) {
 		expected -= b.addEntry(p)
 	}
 	if missing := int64(closing) - expected; missing != 0 { //nolint:gosec // as above
-		b.gaps = append(b.gaps, gap{s.number, missing})
-		b.cursor.Gaps++
-		b.cursor.Missing += missing
+		b.addGap(s.number, missing)
 	}
 	b.cursor.Signature, b.cursor.Slot, b.cursor.BalanceAfter = s.signatures[len(s.signatures)-1], s.number, closing
 	b.lastSlot = s.number

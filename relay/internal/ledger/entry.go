@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
-	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -96,62 +95,4 @@ type Attempt struct {
 	Purpose txmgr.Purpose
 	// Moved is what a sweep takes from its fee payer beyond the fee, in lamports.
 	Moved uint64
-}
-
-func (a *Attempt) isSweep() bool { return a != nil && Kind(a.Kind) == KindSweep }
-
-// newEntry classifies a payment. attempt is nil when the database has none. ok is false when
-// the payer's balance did not change: anybody may name its address.
-func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now time.Time) (e Entry, ok bool) {
-	e = Entry{Signature: p.Signature, Payer: payer, Slot: p.Slot, At: p.At, BalanceAfter: p.After}
-	if e.At.IsZero() {
-		e.At = now
-	}
-	if p.FeePayer == payer {
-		e.Fee = min(p.SignatureFees, p.Fee)
-		e.PriorityFee = p.Fee - e.Fee
-	}
-	lost := int64(p.Before) - int64(p.After) //nolint:gosec // any sum of lamports fits 63 bits
-	lost -= int64(e.Fee + e.PriorityFee)     //nolint:gosec // as above
-	switch {
-	case p.FeePayer != payer && lost == 0:
-		return e, false
-	case p.FeePayer != payer && lost < 0 && attempt.isSweep():
-		e.Kind, e.Moved = KindSweep, lost
-	case p.FeePayer != payer && lost < 0:
-		e.Kind, e.Received = KindReceived, uint64(-lost)
-	case p.FeePayer != payer || attempt == nil:
-		e.Kind, e.Other = KindUnknown, lost
-	case p.Failed:
-		e.Kind, e.Other = KindFailed, lost
-	case attempt.isSweep():
-		e.Kind, e.Moved = KindSweep, int64(attempt.Moved) //nolint:gosec // any sum of lamports fits 63 bits
-		e.Other = lost - e.Moved
-	default:
-		e.Kind = Kind(attempt.Kind)
-		e.Amounts = e.attributeLoss(lost, p.Created, attempt.Purpose)
-	}
-	if attempt != nil && !attempt.isSweep() {
-		e.Submission = &attempt.Submission
-	}
-	return e, true
-}
-
-// attributeLoss attributes the payer's loss beyond fees. created is what it paid for new
-// accounts. An execution closes the swap state and accounts that it created: their rent comes
-// back, and lamports of others that they had count as received, not as rent. A refund returns
-// nothing: all lamports of a swap go to the recipient's wallet.
-func (a Amounts) attributeLoss(lost int64, created uint64, p txmgr.Purpose) Amounts {
-	least := int64(0)
-	if p == txmgr.PurposeExecute {
-		least = -int64(shieldpool.HighestRent.Minimum(shieldpool.SwapStateLength)) //nolint:gosec // all lamports there are fit 63 bits
-	}
-	a.Rent = min(max(lost, least), int64(created)) //nolint:gosec // as above
-	a.Returned = uint64(max(-a.Rent, 0))
-	if remainder := lost - a.Rent; p == txmgr.PurposeExecute && remainder < 0 {
-		a.Received = uint64(-remainder)
-	} else {
-		a.Other = remainder
-	}
-	return a
 }

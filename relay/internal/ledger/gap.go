@@ -13,6 +13,43 @@ type gap struct {
 	missing int64
 }
 
+const (
+	problemMissing = "no endpoint knows a transaction that the history lists"
+	problemGap     = "the balance before the slot differs from the balance after the previous slot"
+)
+
+// checkGap reports whether a slot is added, of which found payments are known. When history is
+// missing, it sets problem, or skips the slot once gaps are accepted.
+func (b *accumulator) checkGap(s slot, found int, consistent bool) (add bool) {
+	complete := found == len(s.payments)
+	switch {
+	case complete && consistent:
+		b.gapless = true
+		return true
+	case !b.acceptGap && !complete:
+		b.problem, b.problemSlot = problemMissing, s.number
+		return false
+	case !b.acceptGap:
+		b.problem, b.problemSlot = problemGap, s.number
+		return false
+	case b.cursor == nil, found == 0:
+		// The ledger starts after the missing history; otherwise the next slot shows what
+		// is missing.
+		b.lastSlot, b.gapless = s.number, false
+		return false
+	default:
+		b.gapless = false
+		return true
+	}
+}
+
+// addGap records a gap in the cursor's accounting.
+func (b *accumulator) addGap(slot uint64, missing int64) {
+	b.gaps = append(b.gaps, gap{slot, missing})
+	b.cursor.Gaps++
+	b.cursor.Missing += missing
+}
+
 // gapTimedOut reports whether a gap has lasted long enough to skip it.
 func (h *payerHistory) gapTimedOut(now time.Time, timeout time.Duration) bool {
 	return !h.gapSince.IsZero() && now.Sub(h.gapSince) >= timeout
@@ -28,5 +65,13 @@ func (r *Reconciler) reportProblems(ctx context.Context, h *payerHistory, b *acc
 	if b.problem == "" && b.gapless && !h.gapSince.IsZero() {
 		h.gapSince = time.Time{}
 		r.Log.InfoContext(ctx, "fee payer accounting recomputed", "payer", h.payer)
+	}
+}
+
+// reportGaps counts and logs the gaps that a step has skipped.
+func (r *Reconciler) reportGaps(ctx context.Context, b *accumulator) {
+	for _, g := range b.gaps {
+		r.Observer.GapSkipped()
+		r.Log.ErrorContext(ctx, "gap in a fee payer's history skipped: no endpoint has the transactions; an archive endpoint might", "payer", b.payer, "slot", g.slot, "lamports_gained", g.missing)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gagliardetto/solana-go"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 )
@@ -201,106 +200,4 @@ func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (
 	}
 	r.reportStep(ctx, cursor, &b)
 	return len(signatures), readErr
-}
-
-// listHistory walks from the newest transaction back to the cursor, over several passes
-// if necessary, and reports whether it has reached the cursor.
-func (r *Reconciler) listHistory(ctx context.Context, h *payerHistory, cursor *Cursor) (reached bool, err error) {
-	if h.listed {
-		return true, nil
-	}
-	if !h.walking {
-		*h = payerHistory{payer: h.payer, gapSince: h.gapSince, walking: true, startedAt: r.Now()}
-	}
-	var until solana.Signature
-	if cursor != nil {
-		until = cursor.Signature
-	}
-	for range pagesPerPass {
-		page, err := r.Chain.SignaturesFor(ctx, h.payer, onchain.Finalized, h.pageBefore, until, pageSize)
-		if err != nil {
-			return false, err
-		}
-		if h.addPage(page, cursor) {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// slot is a slot's transactions. A payment is nil when no endpoint knows it.
-type slot struct {
-	signatures []solana.Signature
-	payments   []*onchain.Payment
-	number     uint64
-}
-
-// readPayments fetches the payments of slots. It returns the slots before the first
-// slot with a failed call.
-func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, slots []slot) ([]slot, error) {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(r.Parallel)
-	for i := range slots {
-		slots[i].payments = make([]*onchain.Payment, len(slots[i].signatures))
-	}
-	failed := len(slots)
-	var mu sync.Mutex
-	for i := range slots {
-		for j, signature := range slots[i].signatures {
-			group.Go(func() error {
-				p, err := r.Chain.Payment(ctx, signature, payer)
-				if err != nil && !errors.Is(err, onchain.ErrUnavailable) && ctx.Err() == nil {
-					// The endpoints answer, but cannot decode this transaction. Anybody
-					// may name a payer's address in a transaction of a version that no
-					// endpoint supports.
-					r.Log.DebugContext(ctx, "reading a transaction of a fee payer's history failed", "payer", payer, "slot", slots[i].number, "error", err)
-					p, err = nil, nil
-				}
-				if err != nil {
-					mu.Lock()
-					failed = min(failed, i)
-					mu.Unlock()
-				}
-				slots[i].payments[j] = p
-				return err
-			})
-		}
-	}
-	err := group.Wait()
-	return slots[:failed], err
-}
-
-func signaturesOf(slots []slot) []solana.Signature {
-	var out []solana.Signature
-	for _, s := range slots {
-		out = append(out, s.signatures...)
-	}
-	return out
-}
-
-// reportStep counts and logs the entries that a step has added.
-func (r *Reconciler) reportStep(ctx context.Context, from *Cursor, b *accumulator) {
-	if from == nil {
-		r.Log.InfoContext(ctx, "fee payer accounting initialised", "payer", b.payer, "opening", b.cursor.Opening, "slot", b.cursor.Slot)
-	}
-	for _, g := range b.gaps {
-		r.Observer.GapSkipped()
-		r.Log.ErrorContext(ctx, "gap in a fee payer's history skipped: no endpoint has the transactions; an archive endpoint might", "payer", b.payer, "slot", g.slot, "lamports_gained", g.missing)
-	}
-	for i := range b.entries {
-		e := &b.entries[i]
-		r.Observer.EntryAdded(e.Kind, e.Amounts)
-		switch {
-		case e.Kind == KindUnknown:
-			r.Log.ErrorContext(ctx, "transaction signed by a fee payer is not in the database; somebody else has the key, or rows were lost",
-				"payer", e.Payer, "signature", e.Signature, "slot", e.Slot, "lamports", e.Spent())
-		case e.Other != 0:
-			r.Log.ErrorContext(ctx, "transaction cost more than fee and rent",
-				"payer", e.Payer, "signature", e.Signature, "slot", e.Slot, "lamports", e.Other)
-		case e.Kind == KindSweep:
-			r.Log.InfoContext(ctx, "lamports moved between keys of the operator", "payer", e.Payer, "lamports", e.Moved)
-		case e.Kind == KindReceived:
-			r.Log.InfoContext(ctx, "lamports received", "payer", e.Payer, "lamports", e.Received)
-		}
-	}
 }

@@ -4,11 +4,7 @@ package ledger
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
-	"io"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -88,17 +84,6 @@ type PayerLine struct {
 	CheckedAt time.Time `json:"checked_at,omitzero"`
 }
 
-// agrees reports whether every lamport of the payer is accounted for.
-func (p *PayerLine) agrees() bool {
-	return p.Gaps == 0 && p.Unexplained == 0 && p.Unknown == 0 && p.Other == 0 && (p.Difference == nil || *p.Difference == 0)
-}
-
-// Agrees reports whether every lamport is accounted for: no gap, no unknown transaction,
-// nothing unexplained, and no difference to a balance that was read from the chain.
-func (s *Statement) Agrees() bool {
-	return !slices.ContainsFunc(s.Payers, func(p PayerLine) bool { return !p.agrees() })
-}
-
 // Statement makes the statement. chain are the present balances on the chain, in lamports;
 // nil when they were not read.
 func (l *Snapshot) Statement(chain map[solana.PublicKey]uint64) Statement {
@@ -154,110 +139,4 @@ func (l *Snapshot) payers() []PayerLine {
 		lines[i] = line
 	}
 	return lines
-}
-
-// WriteJSON writes the statement as one JSON document.
-func (s *Statement) WriteJSON(w io.Writer) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(s)
-}
-
-// WriteTable writes the statement as text.
-func (s *Statement) WriteTable(w io.Writer) error {
-	const alignRight = tabwriter.AlignRight
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', alignRight)
-	fmt.Fprintln(table, "day (UTC)\ttransactions\tfee\tpriority fee\trent\tother\treceived\tspent\tspent, SOL\t")
-	var total DayLine
-	row := func(d DayLine) {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t\n",
-			d.Day, d.Transactions, d.Fee, d.PriorityFee, d.Rent, d.Other, d.Received, d.Amounts.Spent(), sol(d.Amounts.Spent()))
-	}
-	for _, d := range s.Days {
-		row(d)
-		total.Transactions += d.Transactions
-		total.Amounts = total.Amounts.plus(d.Amounts)
-	}
-	total.Day = "all"
-	row(total)
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(w, "\nAmounts are lamports, except the last column. The same days by kind of transaction; rent is net of the rent that was returned:")
-	fmt.Fprintln(w)
-	fmt.Fprintln(table, "kind\ttransactions\tfee\tpriority fee\trent\treturned\tother\tmoved\treceived\tspent\t")
-	for _, k := range s.byKind() {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n",
-			k.Kind, k.Transactions, k.Fee, k.PriorityFee, k.Rent, k.Returned, k.Other, k.Moved, k.Received, k.Amounts.Spent())
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(w, "\nSince the start of the ledger:")
-	fmt.Fprintln(w)
-	fmt.Fprintln(table, "fee payer\topening\tspent\tmoved\treceived\tgaps\tclosing\tchain now\tdifference\tunknown\tunexplained\t")
-	for i := range s.Payers {
-		p := &s.Payers[i]
-		chain, difference := "-", "-"
-		if p.Chain != nil {
-			chain, difference = fmt.Sprint(*p.Chain), fmt.Sprint(*p.Difference)
-		}
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%d\t%d\t\n",
-			p.Payer, p.Opening, p.Spent, p.Moved, p.Received, p.Missing, p.Closing, chain, difference, p.Unknown, p.Unexplained+p.Other)
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(w, "\n"+s.verdict())
-	return err
-}
-
-// byKind sums up all days and payers by kind, in the order of Kinds, without kinds that
-// have no transactions.
-func (s *Statement) byKind() (out []KindLine) {
-	for _, kind := range Kinds() {
-		sum := KindLine{Kind: kind}
-		for _, k := range s.Kinds {
-			if k.Kind == kind {
-				sum.Transactions += k.Transactions
-				sum.Amounts = sum.Amounts.plus(k.Amounts)
-			}
-		}
-		if sum.Transactions > 0 {
-			out = append(out, sum)
-		}
-	}
-	return out
-}
-
-// verdict explains the figures, and what to do.
-func (s *Statement) verdict() string {
-	var gaps, unknown, pending bool
-	for i := range s.Payers {
-		p := &s.Payers[i]
-		gaps = gaps || p.Gaps > 0 || p.Unexplained != 0
-		unknown = unknown || p.Unknown > 0 || p.Other != 0
-		pending = pending || p.Difference != nil && *p.Difference != 0
-	}
-	switch {
-	case len(s.Payers) == 0:
-		return "The ledger is empty: it starts when relay serve finds the first finalized transaction of a fee payer."
-	case unknown:
-		return "Does not agree: a fee payer paid for transactions that the relay did not make. See the relay's log for the signatures; if none of your people sent them, somebody else has the key: replace it."
-	case gaps:
-		return "Does not agree: history is missing. An endpoint with the role archive might have had it."
-	case pending:
-		return "Agrees up to the last transaction that was read; the difference comes from transactions that are not final or not read yet. Run it again in a minute."
-	default:
-		return "Agrees: every lamport is accounted for."
-	}
-}
-
-// sol formats lamports as SOL.
-func sol(lamports int64) string {
-	sign := ""
-	if lamports < 0 {
-		sign, lamports = "-", -lamports
-	}
-	return fmt.Sprintf("%s%d.%09d", sign, lamports/int64(solana.LAMPORTS_PER_SOL), lamports%int64(solana.LAMPORTS_PER_SOL))
 }

@@ -1,0 +1,34 @@
+package ledger
+
+import (
+	"context"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/onchain"
+)
+
+// listHistory walks from the newest transaction back to the cursor, over several passes
+// if necessary, and reports whether it has reached the cursor.
+func (r *Reconciler) listHistory(ctx context.Context, h *payerHistory, cursor *Cursor) (reached bool, err error) {
+	if h.listed {
+		return true, nil
+	}
+	if !h.walking {
+		*h = payerHistory{payer: h.payer, gapSince: h.gapSince, walking: true, startedAt: r.Now()}
+	}
+	var until solana.Signature
+	if cursor != nil {
+		until = cursor.Signature
+	}
+	for range pagesPerPass {
+		page, err := r.Chain.SignaturesFor(ctx, h.payer, onchain.Finalized, h.pageBefore, until, pageSize)
+		if err != nil {
+			return false, err
+		}
+		if h.addPage(page, cursor) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,62 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/gagliardetto/solana-go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/relaypool/relaypool/relay/onchain"
+)
+
+// slot is a slot's transactions. A payment is nil when no endpoint knows it.
+type slot struct {
+	signatures []solana.Signature
+	payments   []*onchain.Payment
+	number     uint64
+}
+
+// readPayments fetches the payments of slots. It returns the slots before the first
+// slot with a failed call.
+func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, slots []slot) ([]slot, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(r.Parallel)
+	for i := range slots {
+		slots[i].payments = make([]*onchain.Payment, len(slots[i].signatures))
+	}
+	failed := len(slots)
+	var mu sync.Mutex
+	for i := range slots {
+		for j, signature := range slots[i].signatures {
+			group.Go(func() error {
+				p, err := r.Chain.Payment(ctx, signature, payer)
+				if err != nil && !errors.Is(err, onchain.ErrUnavailable) && ctx.Err() == nil {
+					// The endpoints answer, but cannot decode this transaction. Anybody
+					// may name a payer's address in a transaction of a version that no
+					// endpoint supports.
+					r.Log.DebugContext(ctx, "reading a transaction of a fee payer's history failed", "payer", payer, "slot", slots[i].number, "error", err)
+					p, err = nil, nil
+				}
+				if err != nil {
+					mu.Lock()
+					failed = min(failed, i)
+					mu.Unlock()
+				}
+				slots[i].payments[j] = p
+				return err
+			})
+		}
+	}
+	err := group.Wait()
+	return slots[:failed], err
+}
+
+func signaturesOf(slots []slot) []solana.Signature {
+	var out []solana.Signature
+	for _, s := range slots {
+		out = append(out, s.signatures...)
+	}
+	return out
+}
