@@ -3,14 +3,11 @@ package spendcap
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
-
-	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 const (
@@ -142,19 +139,6 @@ func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, a *all
 
 func (s *spendCap) appliesTo(transfer bool) bool {
 	return s.limit > 0 && (transfer || !s.transfersOnly)
-}
-
-func (s *spendCap) refusal(lamports uint64) error {
-	spent := s.window.spent + s.allowed
-	over := spent + lamports - s.limit
-	wait, ok := s.window.timeUntilFree(over)
-	if !ok {
-		wait = maxRetry
-	}
-	return refusal.New(refusal.SpendCapReached,
-		"%s: send the same request again later; the operator can raise the cap", s.description).
-		Retry(min(max(wait, minRetry), maxRetry)).
-		Because(fmt.Errorf("the cap %s is %d lamports: %d are spent and %d were requested", s.name, s.limit, spent, lamports))
 }
 
 // Usage is how much of a cap is used.
