@@ -20,12 +20,6 @@ const (
 		WHERE v.pool = $1 AND v.nullifier = ANY($2::bytea[])`
 )
 
-// keyedSubmission is the submission of an idempotency key.
-type keyedSubmission struct {
-	ID          uuid.UUID
-	ContentHash []byte
-}
-
 // reservation is a reserved nullifier. ID is nil when its submission landed so long ago
 // that it was deleted.
 type reservation struct {
@@ -91,15 +85,6 @@ func (s *Store) readKeyAndReservations(ctx context.Context, sub *submission.Subm
 		return nil, nil, unavailable(fmt.Errorf("find an earlier submission: %w", err))
 	}
 	return key, reserved, nil
-}
-
-// findByKey returns the key's submission, if the content is the same.
-func (s *Store) findByKey(ctx context.Context, key keyedSubmission, hash [32]byte) (*submission.Submission, error) {
-	if !bytes.Equal(key.ContentHash, hash[:]) {
-		return nil, refusal.New(refusal.IdempotencyKeyReused,
-			"this Idempotency-Key was used within 24 hours for other public inputs or another destination: send a new key with new content")
-	}
-	return s.getIfStored(ctx, key.ID)
 }
 
 // getIfStored reads a submission, or returns nil if it was deleted since it was found.

@@ -1,9 +1,15 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/refusal"
 )
 
 // idempotencyWindow is how long an Idempotency-Key is kept.
@@ -21,4 +27,19 @@ func (s *Store) forgetKey(ctx context.Context, keyHash []byte) error {
 		return unavailable(fmt.Errorf("delete an old idempotency key: %w", err))
 	}
 	return nil
+}
+
+// keyedSubmission is the submission of an idempotency key.
+type keyedSubmission struct {
+	ID          uuid.UUID
+	ContentHash []byte
+}
+
+// findByKey returns the key's submission, if the content is the same.
+func (s *Store) findByKey(ctx context.Context, key keyedSubmission, hash [32]byte) (*submission.Submission, error) {
+	if !bytes.Equal(key.ContentHash, hash[:]) {
+		return nil, refusal.New(refusal.IdempotencyKeyReused,
+			"this Idempotency-Key was used within 24 hours for other public inputs or another destination: send a new key with new content")
+	}
+	return s.getIfStored(ctx, key.ID)
 }
