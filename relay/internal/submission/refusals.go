@@ -31,19 +31,6 @@ func (h *Handler) programRefusal(txErr *shieldpool.TransactionError) *refusal.Re
 		With("program_code", fmt.Sprintf("0x%x", txErr.Custom)).With("program_error", name).Because(txErr)
 }
 
-// StaleRoot returns the refusal for a stale root. Clients search its message for the word
-// RootNotFound, and read current_root.
-func StaleRoot(root, current [32]byte) *refusal.Refusal {
-	return refusal.New(refusal.RootNotFound,
-		"RootNotFound (stale Merkle root): proof root %.8x not in root history (current root %.8x)", root[:], current[:]).
-		With("current_root", fmt.Sprintf("%x", current))
-}
-
-// NullifierSpent refuses a call whose i-th nullifier is spent on the chain.
-func NullifierSpent(i int) *refusal.Refusal {
-	return refusal.New(refusal.NullifierSpent, "nullifier %d is already spent on the chain: its note is gone; choose another note", i).With("nullifier_index", i)
-}
-
 // RecipientBelowRent refuses a withdrawal that leaves its recipient with less than least
 // lamports.
 func RecipientBelowRent(least uint64) *refusal.Refusal {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -64,3 +65,8 @@ func (h *Handler) isOwnTransaction(j *txmgr.Job, creation *onchain.Creation) boo
 
 // errSpentNotFinal reports that another transaction spent the notes, but is not finalized.
 var errSpentNotFinal = errors.New("the notes are spent by another transaction that is not yet final")
+
+// NullifierSpent refuses a call whose i-th nullifier is spent on the chain.
+func NullifierSpent(i int) *refusal.Refusal {
+	return refusal.New(refusal.NullifierSpent, "nullifier %d is already spent on the chain: its note is gone; choose another note", i).With("nullifier_index", i)
+}
