@@ -1,20 +1,10 @@
 package sweep
 
-import (
-	"bytes"
-	"cmp"
-	"slices"
+import "github.com/gagliardetto/solana-go"
 
-	"github.com/gagliardetto/solana-go"
-
-	"github.com/relaypool/relaypool/relay/shieldpool"
-)
-
-const (
-	// maxTransfers is the most transfers in one transaction: 1232 bytes would fit some
-	// more.
-	maxTransfers = 16
-)
+// maxTransfers is the most transfers in one transaction: 1232 bytes would fit some
+// more.
+const maxTransfers = 16
 
 // balance is what an account holds, in lamports.
 type balance struct {
@@ -28,114 +18,4 @@ type move struct {
 	from      solana.PublicKey
 	transfers []Transfer
 	price     uint64
-}
-
-// fundPlan plans the moves that bring each new payer to the target, while each old
-// payer keeps at least o.Keep. When there is not enough for all, the poorest are raised
-// first, to equal balances. When these would be below minBalance, with which a payer is
-// unusable, nothing is moved and short says what is missing. Without moves and short
-// there is nothing to do.
-func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, short *Short) {
-	minBalance := min(max(o.Keep, shieldpool.RentExempt), o.Target)
-	sources := slices.Clone(from)
-	var available uint64
-	for i := range sources {
-		sources[i].lamports = subtract(sources[i].lamports, max(o.Keep, shieldpool.RentExempt)+feeOf(price))
-		available += sources[i].lamports
-	}
-	slices.SortStableFunc(sources, func(a, b balance) int {
-		return cmp.Or(cmp.Compare(b.lamports, a.lamports), bytes.Compare(a.key[:], b.key[:]))
-	})
-	level := waterLevel(to, available, o.Target)
-	poorest := slices.MinFunc(to, func(a, b balance) int { return cmp.Compare(a.lamports, b.lamports) }).lamports
-	if poorest < minBalance && level < minBalance {
-		return nil, shortage(to, sources, available, minBalance)
-	}
-	needs := slices.Clone(to)
-	for i := range needs {
-		needs[i].lamports = subtract(level, needs[i].lamports)
-		if level < o.Target && needs[i].lamports < shieldpool.RentExempt {
-			needs[i].lamports = 0 // old payers' balances change while they work: tiny moves would never end
-		}
-	}
-	for _, s := range sources {
-		if m := fillNeeds(s, needs, to); len(m.transfers) > 0 {
-			m.price = price
-			moves = append(moves, m)
-		}
-	}
-	if len(moves) == 0 && poorest < minBalance {
-		return nil, shortage(to, sources, sources[0].lamports, minBalance) // no old payer alone can create a new payer's account
-	}
-	return moves, nil
-}
-
-// shortage says how much is missing for every new payer to have minBalance.
-func shortage(to, sources []balance, available, minBalance uint64) *Short {
-	var need uint64
-	for _, t := range to {
-		need += subtract(minBalance, t.lamports)
-	}
-	return &Short{Need: need, Have: available, To: sources[0].key, What: "above what the old payers keep, to make every new payer usable"}
-}
-
-// fillNeeds plans the transfers of one source to the accounts in need, and lowers the
-// needs by them. It plans no transfer that would leave an account below the rent-exempt
-// minimum: such a transfer could land before the rest comes from another source, and
-// would fail.
-func fillNeeds(s balance, needs, to []balance) move {
-	m := move{from: s.key}
-	for i := range needs {
-		part := min(needs[i].lamports, s.lamports)
-		if part == 0 || to[i].lamports+part < shieldpool.RentExempt || len(m.transfers) == maxTransfers {
-			continue
-		}
-		m.transfers = append(m.transfers, Transfer{To: needs[i].key, Lamports: part})
-		needs[i].lamports -= part
-		s.lamports -= part
-	}
-	return m
-}
-
-// waterLevel is the highest balance, up to target, to which the available lamports raise
-// every account that holds less.
-func waterLevel(to []balance, available, target uint64) uint64 {
-	sorted := slices.Clone(to)
-	slices.SortFunc(sorted, func(a, b balance) int { return cmp.Compare(a.lamports, b.lamports) })
-	var sum uint64
-	for i, h := range sorted {
-		sum += h.lamports
-		n := uint64(i + 1)
-		level := (sum + available) / n // of the i+1 poorest accounts, raised together
-		if i+1 == len(sorted) || level <= sorted[i+1].lamports {
-			return min(level, target)
-		}
-	}
-	return target
-}
-
-// allPlan plans the moves that empty the payers, to the last lamport. A payer that
-// cannot afford the priority fee pays none. left is the sum that cannot be moved: the
-// network refuses a payer that the fee alone would leave below the rent-exempt minimum.
-func allPlan(from []balance, to solana.PublicKey, price uint64) (moves []move, left uint64) {
-	for _, h := range from {
-		p := price
-		if h.lamports < shieldpool.RentExempt+feeOf(p) {
-			p = 0
-		}
-		if part := subtract(h.lamports, feeOf(p)); part >= shieldpool.RentExempt {
-			moves = append(moves, move{h.key, []Transfer{{to, part}}, p})
-		} else {
-			left += h.lamports
-		}
-	}
-	return moves, left
-}
-
-// subtract is a - b, or 0 when b is larger.
-func subtract(a, b uint64) uint64 {
-	if b > a {
-		return 0
-	}
-	return a - b
 }

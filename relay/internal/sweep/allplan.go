@@ -1,0 +1,33 @@
+package sweep
+
+import (
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// allPlan plans the moves that empty the payers, to the last lamport. A payer that
+// cannot afford the priority fee pays none. left is the sum that cannot be moved: the
+// network refuses a payer that the fee alone would leave below the rent-exempt minimum.
+func allPlan(from []balance, to solana.PublicKey, price uint64) (moves []move, left uint64) {
+	for _, h := range from {
+		p := price
+		if h.lamports < shieldpool.RentExempt+feeOf(p) {
+			p = 0
+		}
+		if part := subtract(h.lamports, feeOf(p)); part >= shieldpool.RentExempt {
+			moves = append(moves, move{h.key, []Transfer{{to, part}}, p})
+		} else {
+			left += h.lamports
+		}
+	}
+	return moves, left
+}
+
+// subtract is a - b, or 0 when b is larger.
+func subtract(a, b uint64) uint64 {
+	if b > a {
+		return 0
+	}
+	return a - b
+}
