@@ -1,3 +1,5 @@
+// Package telemetry makes structured logs and the metrics that relay/contract names.
+// They contain no content of a request.
 package telemetry
 
 import (
