@@ -9,6 +9,9 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
+// statusBatch is the largest number of signatures in one call (Solana).
+const statusBatch = 256
+
 // finalityEvery is the number of polls between status requests for jobs that are
 // confirmed and wait only to be finalized.
 const finalityEvery = 4

@@ -9,9 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// statusBatch is the largest number of signatures in one call (Solana).
-const statusBatch = 256
-
 // tracker tracks the jobs that this process has leased and that may be on the chain. One
 // loop asks for the statuses of all signatures at once, at most once a slot, and rebroadcasts
 // attempts that are not on the chain.

@@ -23,28 +23,6 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Timing is the manager's intervals and timeouts.
-type Timing struct {
-	// Lease is how long a process without a heartbeat keeps its jobs.
-	Lease time.Duration
-	// Poll is the interval at which signatures are polled.
-	Poll time.Duration
-	// Sweep is the interval at which due rows are claimed without a notification.
-	Sweep time.Duration
-	// Backoff is the first pause after a temporary failure, doubled up to BackoffCap.
-	Backoff, BackoffCap time.Duration
-	// Hold is the pause between tries while the queue is paused.
-	Hold time.Duration
-}
-
-// DefaultTiming suits slots of 200 ms: two of them begin between two polls.
-func DefaultTiming() Timing {
-	return Timing{
-		Lease: 5 * time.Second, Poll: 400 * time.Millisecond, Sweep: time.Second,
-		Backoff: 250 * time.Millisecond, BackoffCap: 10 * time.Second, Hold: 2 * time.Second,
-	}
-}
-
 // Options configure a Manager. All fields are needed.
 type Options struct {
 	Store    Store
