@@ -10,7 +10,6 @@ package viewingkey
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -186,14 +185,6 @@ func (s *Service) put(ctx context.Context, wallet [32]byte, address string, id, 
 	}
 	if existing != nil {
 		return checkSame(existing, record.Fingerprint)
-	}
-	return nil
-}
-
-// checkSame refuses a key that differs from the one stored under the identifier.
-func checkSame(existing *Record, fingerprint [32]byte) error {
-	if subtle.ConstantTimeCompare(existing.Fingerprint[:], fingerprint[:]) == 0 {
-		return refusal.New(refusal.IdentifierConflict, "identifier: already registered with another viewing key, which was kept; register with another identifier, or leave it out")
 	}
 	return nil
 }
