@@ -1,24 +1,12 @@
 package poolcheck
 
 import (
-	"encoding/hex"
 	"errors"
 	"fmt"
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/merkle"
-	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
-)
-
-const (
-	// treeCapacity is the number of leaves that a tree can contain.
-	treeCapacity = uint64(1) << merkle.Height
-	// NearlyFull is the number of free leaves below which a tree counts as full: a thousandth
-	// of all. At the chain's maximum of some 150 transactions a second with two leaves each,
-	// that is four hours, and at one a second 24 days.
-	NearlyFull = treeCapacity / 1024
 )
 
 // Evaluate decides what the facts mean. It is pure.
@@ -58,49 +46,6 @@ func Evaluate(f Facts) Report {
 		r.Checks = append(r.Checks, f.mint(m.Address))
 	}
 	return r
-}
-
-func (f *Facts) genesis() Check {
-	c := Check{Name: CheckGenesis, State: OK, Expected: "genesis hash " + f.Target.Genesis.String()}
-	if f.Target.Genesis.IsZero() {
-		c.Expected = "any genesis hash, because none is declared"
-	}
-	switch {
-	case f.GenesisErr != nil:
-		c.State, c.Reason = Unknown, ReasonChainUnavailable
-		c.Found, c.Remedy = "the genesis hash could not be read: "+f.GenesisErr.Error(), "check the RPC endpoint and its credentials"
-	case !f.Target.Genesis.IsZero() && f.Genesis != f.Target.Genesis:
-		c.State, c.Reason, c.Found = Failed, ReasonWrongCluster, "genesis hash "+f.Genesis.String()
-		c.Remedy = "correct the RPC endpoint's URL, or the cluster that is declared"
-	default:
-		c.Found = "genesis hash " + f.Genesis.String()
-	}
-	return c
-}
-
-func (f *Facts) verifyingKey() Check {
-	c := Check{Name: CheckVerifyingKey, State: OK, Expected: fmt.Sprintf("a key with %d public signals", shieldpool.SignalCount)}
-	k := f.Target.Key
-	if k == nil {
-		c.State, c.Reason = Unknown, ReasonConfigurationIncomplete
-		c.Found, c.Remedy = "the verifying key is not known", "give snarkjs' verification_key.json of the pool's circuit"
-		return c
-	}
-	c.Found = fmt.Sprintf("a key with %d public signals, hash %s", k.Publics, hex.EncodeToString(k.Hash[:]))
-	switch {
-	case k.Publics != shieldpool.SignalCount:
-		c.State, c.Reason, c.Remedy = Failed, ReasonVerifyingKeyUnfit, "give the key of the pool's circuit"
-	case !DevelopmentKey(k.Hash):
-	case f.GenesisErr != nil:
-		c.State, c.Reason = Unknown, ReasonChainUnavailable
-		c.Found = "the development key, and the genesis hash could not be read"
-	case !KeyAllowed(k.Hash, f.Genesis):
-		c.State, c.Reason = Failed, ReasonVerifyingKeyUnfit
-		c.Expected = "the key of the pool's own circuit"
-		c.Found = "the development key, under which anybody can forge proofs, and which is accepted only with the local chain's genesis hash " + shieldpool.DevelopmentGenesisHash.String()
-		c.Remedy = "give the pool's own verification_key.json"
-	}
-	return c
 }
 
 // unreadCheck completes a check whose account was not read.
@@ -173,17 +118,6 @@ func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 	return append(checks, self, room), next
 }
 
-// Tree decodes a pool's tree account and performs its self-check. The tree is nil when the
-// account's layout is not the profile's.
-func Tree(p *shieldpool.Pool, a *onchain.Account) (*shieldpool.TreeAccount, error) {
-	tree, err := p.Profile.ParseTree(a.Data)
-	if err != nil {
-		return nil, err
-	}
-	err = tree.SelfCheck()
-	return tree, err
-}
-
 // owned checks that an account of the pool exists and is owned by the program.
 func (f *Facts) owned(name string, address solana.PublicKey, p *shieldpool.Pool) Check {
 	c := Check{Name: name, State: OK, Subject: address.String(), Expected: "an account of program " + p.Profile.ProgramID.String()}
@@ -203,58 +137,5 @@ func (f *Facts) owned(name string, address solana.PublicKey, p *shieldpool.Pool)
 	default:
 		c.Found = c.Expected
 	}
-	return c
-}
-
-// Initialise describes how to initialise the pool. The relay and the operator never do it:
-// the first caller becomes the pool's authority.
-func Initialise(p *shieldpool.Pool) string {
-	return fmt.Sprintf("initialise the pool with the program's admin tool, as its authority: instruction Initialize of program %s, data %02x, accounts %s; "+
-		"if it has been initialised, correct the RPC endpoint's cluster, the program id or profile %s",
-		p.Profile.ProgramID, p.Profile.Tags.Initialize, initialiseAccounts(p), p.Profile.Name)
-}
-
-func initialiseAccounts(p *shieldpool.Pool) (list string) {
-	known := map[shieldpool.Role]solana.PublicKey{
-		shieldpool.RolePool: p.Address, shieldpool.RoleMerkleTree: p.MerkleTree, shieldpool.RoleTreasury: p.Treasury, shieldpool.RoleSystemProgram: solana.SystemProgramID,
-	}
-	for i, a := range p.Profile.Accounts.Initialize {
-		if i > 0 {
-			list += ", "
-		}
-		key, ok := known[a.Role]
-		switch {
-		case a.Role == shieldpool.RolePayer:
-			list += "the authority (signer)"
-		case ok:
-			list += key.String()
-		default:
-			list += string(a.Role)
-		}
-	}
-	return list
-}
-
-func (f *Facts) mint(address solana.PublicKey) Check {
-	c := Check{Name: CheckMint, State: OK, Subject: address.String(), Expected: "a mint of the SPL Token program"}
-	a, read := f.Accounts[address]
-	switch {
-	case !read:
-		return f.unreadCheck(c)
-	case a == nil:
-		c.Found = "no account"
-	case a.Owner.Equals(solana.Token2022ProgramID):
-		c.Found = "an account of the Token-2022 program, which the pool does not support"
-	case !a.Owner.Equals(solana.TokenProgramID):
-		c.Found = "an account of program " + a.Owner.String()
-	default:
-		err := shieldpool.CheckTokenMint(a.Data)
-		if err == nil {
-			c.Found = "a mint of the SPL Token program"
-			return c
-		}
-		c.Found = err.Error()
-	}
-	c.State, c.Reason, c.Remedy = Failed, ReasonMintUnknown, "correct the list of mints: address and field are those of the pool's own assets"
 	return c
 }

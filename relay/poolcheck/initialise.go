@@ -1,0 +1,38 @@
+package poolcheck
+
+import (
+	"fmt"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// Initialise describes how to initialise the pool. The relay and the operator never do it:
+// the first caller becomes the pool's authority.
+func Initialise(p *shieldpool.Pool) string {
+	return fmt.Sprintf("initialise the pool with the program's admin tool, as its authority: instruction Initialize of program %s, data %02x, accounts %s; "+
+		"if it has been initialised, correct the RPC endpoint's cluster, the program id or profile %s",
+		p.Profile.ProgramID, p.Profile.Tags.Initialize, initialiseAccounts(p), p.Profile.Name)
+}
+
+func initialiseAccounts(p *shieldpool.Pool) (list string) {
+	known := map[shieldpool.Role]solana.PublicKey{
+		shieldpool.RolePool: p.Address, shieldpool.RoleMerkleTree: p.MerkleTree, shieldpool.RoleTreasury: p.Treasury, shieldpool.RoleSystemProgram: solana.SystemProgramID,
+	}
+	for i, a := range p.Profile.Accounts.Initialize {
+		if i > 0 {
+			list += ", "
+		}
+		key, ok := known[a.Role]
+		switch {
+		case a.Role == shieldpool.RolePayer:
+			list += "the authority (signer)"
+		case ok:
+			list += key.String()
+		default:
+			list += string(a.Role)
+		}
+	}
+	return list
+}
