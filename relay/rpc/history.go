@@ -3,7 +3,6 @@ package rpc
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -96,29 +95,6 @@ func (c *Client) Payment(ctx context.Context, signature solana.Signature, accoun
 	}, nil
 }
 
-// FindCreation finds the transaction that created the nullifier's account; nil when the
-// endpoint's history has none. Other transactions may name the address before and after it,
-// and fail or succeed: only the program's own instruction creates the account.
-func (c *Client) FindCreation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
-	address, _, err := pool.Nullifier(nullifier)
-	if err != nil {
-		return nil, fmt.Errorf("derive nullifier address: %w", err)
-	}
-	succeeded, err := c.listSuccessful(ctx, address)
-	if err != nil {
-		return nil, err
-	}
-	// Start with the oldest: the address becomes public when the transaction lands, so
-	// unrelated transactions follow it.
-	for _, info := range slices.Backward(succeeded) {
-		found, err := c.readCreation(ctx, info, pool, address, nullifier)
-		if err != nil || found != nil {
-			return found, err
-		}
-	}
-	return nil, nil
-}
-
 // listSuccessful lists all successful transactions that name the address, newest first.
 func (c *Client) listSuccessful(ctx context.Context, address solana.PublicKey) ([]onchain.SignatureInfo, error) {
 	var out []onchain.SignatureInfo
@@ -138,29 +114,6 @@ func (c *Client) listSuccessful(ctx context.Context, address solana.PublicKey) (
 	return nil, onchain.Malformed("getSignaturesForAddress", "more than %d transactions name the address", maxHistory)
 }
 
-// readCreation reads the transaction, and returns it if it created the account.
-func (c *Client) readCreation(ctx context.Context, info onchain.SignatureInfo, pool *shieldpool.Pool, address solana.PublicKey, nullifier [32]byte) (*onchain.Creation, error) {
-	tx, err := c.readListed(ctx, info)
-	if err != nil || tx.Failed {
-		return nil, err
-	}
-	for _, ix := range tx.Instructions {
-		if !ix.ProgramID.Equals(pool.Profile.ProgramID) || !slices.Contains(ix.Accounts, address) {
-			continue
-		}
-		call := callOf(pool.Profile, ix)
-		if call == nil || !slices.Contains(call.Inputs.Nullifiers[:], nullifier) {
-			continue
-		}
-		confirmation, err := c.confirmation(ctx, info)
-		if err != nil {
-			return nil, err
-		}
-		return &onchain.Creation{Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer, Call: call}, nil
-	}
-	return nil, nil
-}
-
 // readListed reads a transaction that the endpoint lists as confirmed.
 func (c *Client) readListed(ctx context.Context, info onchain.SignatureInfo) (*transaction, error) {
 	tx, err := c.transaction(ctx, info.Signature, onchain.Confirmed)
@@ -169,50 +122,6 @@ func (c *Client) readListed(ctx context.Context, info onchain.SignatureInfo) (*t
 		err = &onchain.Unavailable{Method: "getTransaction", Kind: onchain.KindNotYet, Detail: "the endpoint does not find a transaction that it lists"}
 	}
 	return tx, err
-}
-
-// FindSwapEnd finds the transaction that ended the swap, in the slots from first to last;
-// nil when the endpoint's history has none. Other transactions may name the address of the
-// swap's state, and call the program without effect: only a successful instruction of the
-// program ends the swap.
-func (c *Client) FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
-	succeeded, err := c.listSuccessful(ctx, swap.State)
-	if err != nil {
-		return nil, err
-	}
-	for _, info := range slices.Backward(succeeded) {
-		// Unrelated transactions outside the range cost no read.
-		if info.Slot < first || info.Slot > last {
-			continue
-		}
-		tx, err := c.readListed(ctx, info)
-		if err != nil {
-			return nil, err
-		}
-		how := endingOf(tx, swap)
-		if how == "" {
-			continue
-		}
-		confirmation, err := c.confirmation(ctx, info)
-		if err != nil {
-			return nil, err
-		}
-		return &onchain.SwapEnd{How: how, Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer}, nil
-	}
-	return nil, nil
-}
-
-// endingOf returns how a transaction ended the swap; "" when it did not.
-func endingOf(tx *transaction, swap *shieldpool.Swap) shieldpool.SwapEnding {
-	if tx.Failed {
-		return ""
-	}
-	for _, ix := range tx.Instructions {
-		if how := swap.EndedBy(ix.ProgramID, ix.Accounts, ix.Data); how != "" {
-			return how
-		}
-	}
-	return ""
 }
 
 // confirmation returns the commitment level of a transaction that is at least confirmed.
@@ -229,24 +138,4 @@ func (c *Client) confirmation(ctx context.Context, info onchain.SignatureInfo) (
 		return onchain.Confirmed, err
 	}
 	return onchain.Finalized, nil
-}
-
-// callOf decodes a Transact or TransactSwap; nil when the instruction is neither. If
-// the note envelope has an unknown format, the call is returned without notes.
-func callOf(profile *shieldpool.Profile, ix onchain.Instruction) *shieldpool.Call {
-	call, err := profile.ParseData(ix.Data)
-	for _, size := range []int{shieldpool.TransactLength, shieldpool.TransactSwapLength} {
-		if err != nil && len(ix.Data) > size {
-			call, err = profile.ParseData(ix.Data[:size])
-		}
-	}
-	if err != nil {
-		return nil
-	}
-	// The recipient of a withdrawal is an account, not data.
-	recipient := slices.IndexFunc(profile.Accounts.Transact, func(a shieldpool.AccountRole) bool { return a.Role == shieldpool.RoleRecipient })
-	if call.Kind() == shieldpool.KindWithdrawal && recipient >= 0 && recipient < len(ix.Accounts) {
-		call.Recipient = ix.Accounts[recipient]
-	}
-	return call
 }

@@ -202,23 +202,3 @@ func (c *Client) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	}
 	return hash, err
 }
-
-// PriorityFees reads the lowest priority fee that landed in each recent block among
-// transactions that write the accounts, in micro-lamports a compute unit.
-func (c *Client) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
-	const method = "getRecentPrioritizationFees"
-	result, err := read[[]struct {
-		Fee *uint64 `json:"prioritizationFee"`
-	}](ctx, c, method, writable)
-	if err != nil {
-		return nil, err
-	}
-	fees := make([]uint64, len(result))
-	for i, r := range result {
-		if r.Fee == nil {
-			return nil, onchain.Malformed(method, "entry %d has no prioritizationFee", i)
-		}
-		fees[i] = *r.Fee
-	}
-	return fees, nil
-}

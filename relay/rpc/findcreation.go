@@ -1,0 +1,58 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// FindCreation finds the transaction that created the nullifier's account; nil when the
+// endpoint's history has none. Other transactions may name the address before and after it,
+// and fail or succeed: only the program's own instruction creates the account.
+func (c *Client) FindCreation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
+	address, _, err := pool.Nullifier(nullifier)
+	if err != nil {
+		return nil, fmt.Errorf("derive nullifier address: %w", err)
+	}
+	succeeded, err := c.listSuccessful(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+	// Start with the oldest: the address becomes public when the transaction lands, so
+	// unrelated transactions follow it.
+	for _, info := range slices.Backward(succeeded) {
+		found, err := c.readCreation(ctx, info, pool, address, nullifier)
+		if err != nil || found != nil {
+			return found, err
+		}
+	}
+	return nil, nil
+}
+
+// readCreation reads the transaction, and returns it if it created the account.
+func (c *Client) readCreation(ctx context.Context, info onchain.SignatureInfo, pool *shieldpool.Pool, address solana.PublicKey, nullifier [32]byte) (*onchain.Creation, error) {
+	tx, err := c.readListed(ctx, info)
+	if err != nil || tx.Failed {
+		return nil, err
+	}
+	for _, ix := range tx.Instructions {
+		if !ix.ProgramID.Equals(pool.Profile.ProgramID) || !slices.Contains(ix.Accounts, address) {
+			continue
+		}
+		call := callOf(pool.Profile, ix)
+		if call == nil || !slices.Contains(call.Inputs.Nullifiers[:], nullifier) {
+			continue
+		}
+		confirmation, err := c.confirmation(ctx, info)
+		if err != nil {
+			return nil, err
+		}
+		return &onchain.Creation{Signature: info.Signature, Slot: tx.slot, Confirmation: confirmation, FeePayer: tx.FeePayer, Call: call}, nil
+	}
+	return nil, nil
+}
