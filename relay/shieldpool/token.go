@@ -13,10 +13,6 @@ const (
 	TokenAccountLength = 165
 	// TokenMintLength is the length of a mint account.
 	TokenMintLength = 82
-	// lookupTableHeader is the size of a lookup table account before its addresses,
-	// and lookupTableTag its first four bytes (address-lookup-table program).
-	lookupTableHeader = 56
-	lookupTableTag    = 1
 )
 
 // AssociatedTokenAccount returns the address of the wallet's token account for a mint of
@@ -64,21 +60,4 @@ func CheckTokenMint(data []byte) error {
 		return fmt.Errorf("mint is not initialised")
 	}
 	return nil
-}
-
-// ParseLookupTable decodes an address lookup table account. active is false once its
-// deactivation has started.
-func ParseLookupTable(address solana.PublicKey, data []byte) (t LookupTable, active bool, err error) {
-	switch {
-	case len(data) < lookupTableHeader || (len(data)-lookupTableHeader)%32 != 0:
-		return t, false, fmt.Errorf("lookup table has %d bytes, expected %d and a multiple of 32", len(data), lookupTableHeader)
-	case binary.LittleEndian.Uint32(data) != lookupTableTag:
-		return t, false, fmt.Errorf("lookup table begins with %d, expected %d (initialised)", binary.LittleEndian.Uint32(data), lookupTableTag)
-	}
-	t.Address = address
-	for at := lookupTableHeader; at < len(data); at += 32 {
-		t.Addresses = append(t.Addresses, solana.PublicKeyFromBytes(data[at:at+32]))
-	}
-	const notDeactivated = ^uint64(0)
-	return t, binary.LittleEndian.Uint64(data[4:]) == notDeactivated, nil
 }

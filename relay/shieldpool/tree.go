@@ -2,10 +2,8 @@ package shieldpool
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
-	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/merkle"
@@ -112,49 +110,4 @@ func (t *TreeAccount) Append(leaf [32]byte) error {
 	t.RootIndex = (t.RootIndex + 1) % uint64(len(t.History))
 	t.History[t.RootIndex] = t.Root
 	return nil
-}
-
-// ErrSelfCheck marks an inconsistent tree account: the profile's offsets, byte order, empty
-// values or hash are not the program's.
-var ErrSelfCheck = errors.New("merkle tree account fails its self-check")
-
-// SelfCheck confirms that the root equals the newest entry of the root history, and the
-// root recomputed from the frontier. Errors wrap ErrSelfCheck.
-func (t *TreeAccount) SelfCheck() error {
-	if t.History[t.RootIndex] != t.Root {
-		return fmt.Errorf("%w: its root is not the newest of its history: check the profile's offsets and rootHistory", ErrSelfCheck)
-	}
-	frontier, err := t.frontier()
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrSelfCheck, err)
-	}
-	root := merkle.RootOf(t.NextIndex, &frontier)
-	if merkle.Bytes(&root) != t.Root {
-		return fmt.Errorf("%w: the root recomputed from its frontier differs: check the profile's offsets, byte order and hash", ErrSelfCheck)
-	}
-	return nil
-}
-
-func (t *TreeAccount) frontier() (f [merkle.Height]fr.Element, err error) {
-	for i := range t.Frontier {
-		if f[i], err = merkle.FromBytes(t.Frontier[i]); err != nil {
-			return f, fmt.Errorf("frontier level %d: %w", i, err)
-		}
-	}
-	return f, nil
-}
-
-// LeavesUntilEviction returns how many more leaves may be appended before the root leaves the root
-// history; −1 when the history does not contain it. All-zero entries are unused.
-func (t *TreeAccount) LeavesUntilEviction(root [32]byte) int {
-	if root == ([32]byte{}) {
-		return -1
-	}
-	n := len(t.History)
-	for age := range n {
-		if t.History[(int(t.RootIndex)+n-age)%n] == root { //nolint:gosec // RootIndex is below the length of the root history
-			return n - 1 - age
-		}
-	}
-	return -1
 }

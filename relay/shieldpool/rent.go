@@ -1,0 +1,57 @@
+package shieldpool
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+)
+
+// RentExempt is the minimum balance, other than zero, of an account without data at
+// HighestRent.
+const RentExempt = rentOverhead * uint64(HighestRent)
+
+// Rent is the network's rate of rent in lamports a byte, which changes at the start of an
+// epoch (SIMD-0194, SIMD-0437). 0 is an unknown rate.
+type Rent uint64
+
+// HighestRent is the rate until September 2026, to which the network may return (SIMD-0438).
+// What is reserved for a transaction that has yet to land is reserved at this rate.
+const HighestRent Rent = 6960
+
+const (
+	// rentOverhead is the number of bytes that every account has besides its data.
+	rentOverhead = 128
+	// rentSysvarLength is the length of the rent sysvar: rate, threshold and burned share.
+	rentSysvarLength = 17
+	// maxRent is more than any rate that the network had.
+	maxRent = 100 * HighestRent
+)
+
+// Minimum is the minimum balance in lamports of an account with size bytes of data; 0 when
+// the rate is unknown.
+func (r Rent) Minimum(size uint64) uint64 { return (rentOverhead + size) * uint64(r) }
+
+// Upper is the highest rate that may apply when a transaction lands that is signed now.
+func (r Rent) Upper() Rent { return max(r, HighestRent) }
+
+// Known is the rate, or the highest one when it is unknown.
+func (r Rent) Known() Rent {
+	if r == 0 {
+		return HighestRent
+	}
+	return r
+}
+
+// ParseRent reads the rate from the data of the rent sysvar: a rate and the factor by which
+// it counts, which was 2 before SIMD-0194 and is 1 since.
+func ParseRent(data []byte) (Rent, error) {
+	if len(data) != rentSysvarLength {
+		return 0, fmt.Errorf("rent sysvar has %d bytes, expected %d", len(data), rentSysvarLength)
+	}
+	threshold := math.Float64frombits(binary.LittleEndian.Uint64(data[8:]))
+	rate := float64(binary.LittleEndian.Uint64(data)) * threshold
+	if !(rate >= 1 && rate <= float64(maxRent)) || rate != math.Trunc(rate) {
+		return 0, fmt.Errorf("rent sysvar has a rate of %g lamports a byte, expected a whole number from 1 to %d", rate, maxRent)
+	}
+	return Rent(rate), nil
+}
