@@ -77,21 +77,3 @@ func relayContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 			WithPreStop(corev1ac.LifecycleHandler().
 				WithSleep(corev1ac.SleepAction().WithSeconds(int64(contract.PreStop / time.Second)))))
 }
-
-func probe(path string) *corev1ac.ProbeApplyConfiguration {
-	return corev1ac.Probe().WithHTTPGet(corev1ac.HTTPGetAction().
-		WithPath(path).
-		WithPort(intstr.FromString(portOperations)).
-		WithScheme(corev1.URISchemeHTTP))
-}
-
-// spreadOver distributes the pods of one rollout over the values of a node label. It is a
-// preference: a fleet that cannot be distributed still serves.
-func spreadOver(pool, over string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
-	return corev1ac.TopologySpreadConstraint().
-		WithTopologyKey(over).
-		WithMaxSkew(1).
-		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
-		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(pool))).
-		WithMatchLabelKeys(appsv1.DefaultDeploymentUniqueLabelKey)
-}

@@ -1,0 +1,67 @@
+package build
+
+import (
+	"fmt"
+
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// treeNearlyFull is nine tenths of the leaves of a tree of height 32.
+const treeNearlyFull = (1 << 32) / 10 * 9
+
+func chainAlerts() []alert {
+	return []alert{
+		{
+			"AllEndpointsDown", "max(" + contract.MetricRPCUp.Name + "{}) == 0", 2 * minute, severityCritical,
+			"no RPC endpoint answers: no new work is accepted",
+		},
+		{
+			"EndpointDown", "max by (endpoint) (" + contract.MetricRPCUp.Name + "{}) == 0", 15 * minute, severityWarning,
+			"the RPC endpoint {{ $labels.endpoint }} does not answer",
+		},
+		{
+			"EndpointLags", "min by (endpoint) (" + contract.MetricRPCLag.Name + "{}) > 300", 10 * minute, severityWarning,
+			"the RPC endpoint {{ $labels.endpoint }} is behind the others",
+		},
+		{
+			// A fork or a slow endpoint causes a few contradictions; a lying endpoint causes
+			// more and more, its own and those of the endpoints that it contradicts.
+			"EndpointContradicts", "sum by (endpoint) (increase(" + contract.MetricRPCContradictions.Name + "{}[15m])) > 10", 5 * minute, severityWarning,
+			"the RPC endpoint {{ $labels.endpoint }} and others contradict each other",
+		},
+		{
+			"FinalityStalled", "time() - max(" + contract.MetricFinalityAdvanced.Name + "{}) > 60 and on () max(" + contract.MetricRPCUp.Name + "{}) == 1", minute, severityCritical,
+			"the chain's finalized slot stands still: accepted work waits, as in a migration of Solana's consensus",
+		},
+		{
+			// Nothing is missing yet: the root of all leaves is compared with the chain's.
+			"UnknownTransactionVersion", "max(" + contract.MetricIndexUnknown.Name + "{}) > 0", 0, severityWarning,
+			"blocks hold transactions of a version that the relay cannot decode",
+		},
+		{
+			"TreeContradictsProfile", "min(" + contract.MetricTreeCheck.Name + "{}) == 0", 0, severityCritical,
+			"the pool's tree contradicts itself under the profile",
+		},
+		{
+			// Once a relay has read the tree, its metric stays, whatever endpoints answer later.
+			"PoolNotInitialised", "max(" + contract.MetricRPCUp.Name + "{}) == 1 unless on () max(" + contract.MetricTreeLeaves.Name + "{})", 10 * minute, severityCritical,
+			"endpoints answer, but the pool's tree does not exist: the pool is not initialised, or is on another cluster",
+		},
+		{
+			"TreeNearlyFull", fmt.Sprintf("max(%s{}) > %d", contract.MetricTreeLeaves.Name, treeNearlyFull), 10 * minute, severityWarning,
+			"the pool's tree is nine tenths full: a full one accepts no more leaves",
+		},
+		{
+			"CommitmentIndexBehind", "max(" + contract.MetricTreeLeaves.Name + "{}) - max(" + contract.MetricIndexServed.Name + "{}) > 50", 5 * minute, severityWarning,
+			"the commitment list is behind the chain, and clients stop using it",
+		},
+		{
+			"AttemptsExpire", shareAbove(contract.MetricAttempts.Name+`{,event="expired"}`, "0.1", contract.MetricAttempts.Name+`{,event="signed"}`, "15m", minRequests), 15 * minute, severityWarning,
+			"transactions expire instead of landing",
+		},
+		{
+			"TransactionsRolledBack", "sum(increase(" + contract.MetricAttempts.Name + `{,event="reopened"}[1h])) > 0`, 0, severityWarning,
+			"a fork died under confirmed transactions; nothing is lost",
+		},
+	}
+}

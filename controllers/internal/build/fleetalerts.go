@@ -1,0 +1,42 @@
+package build
+
+import "github.com/relaypool/relaypool/relay/contract"
+
+func fleetAlerts() []alert {
+	retained := contract.MetricMaintenanceRuns.Name + `{,job="retention",outcome="done"}`
+	return []alert{
+		{
+			"BacklogTooOld", "max(" + contract.MetricBacklogAge.Name + "{}) > 60", 2 * minute, severityCritical,
+			"accepted work has waited for over a minute and no relay claims it",
+		},
+		{
+			"SubmissionsHeld", "max by (reason) (" + contract.MetricHeld.Name + `{,reason!~"(swap|router)_.+|no_route"}) > 0`, 5 * minute, severityCritical,
+			"accepted work waits for {{ $labels.reason }}; more pods would not help",
+		},
+		{
+			// A swap under way when swaps are turned off still has to end.
+			"SwapOverdue", "max(" + contract.MetricSwapsOverdue.Name + "{}) > 0", 3 * minute, severityCritical,
+			"a swap is past its timeout, neither executed nor refunded: a user's funds wait",
+		},
+		{
+			"InternalErrors", increased(contract.MetricSubmissions, `outcome="internal"`) + " + " + increased(contract.MetricAttempts, `event="panic"`) + " + " +
+				increased(contract.MetricHTTPRequests, `status="500"`) + " > 0", 0, severityWarning,
+			"a fault of the relay itself",
+		},
+		{
+			"RequestsRefused", shareAbove(contract.MetricHTTPRequests.Name+`{,method="POST",status="503"}`, "0.5", contract.MetricHTTPRequests.Name+`{,method="POST"}`, "5m", someRequests), 5 * minute, severityCritical,
+			"more than half of the clients' requests are answered 503",
+		},
+		{
+			"ProcessDied", "sum(increase(" + contract.MetricLeases.Name + `{,event="reaped"}[15m])) > 0`, 0, severityWarning,
+			"a relay died without releasing its leases",
+		},
+		{
+			// The offset excludes a fleet that is younger than two hours. The alert waits 30
+			// minutes more: the first run, at a relay's start, may end before the first scrape,
+			// and the second may end 25 minutes later, after 1.5 periods and its own ten minutes.
+			"RetentionBehind", "sum(increase(" + retained + "[2h])) == 0 and count(" + retained + " offset 2h) > 0", 30 * minute, severityWarning,
+			"old rows have not been deleted for two hours",
+		},
+	}
+}
