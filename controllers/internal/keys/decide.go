@@ -86,46 +86,6 @@ func (d *decision) useFirstRevision() {
 	d.planMissingKeys(wanted, v1alpha1.PayerActive)
 }
 
-// planMissingKeys plans the missing keys of a revision, and reports whether there are any.
-func (d *decision) planMissingKeys(revision int32, state v1alpha1.FeePayerState) bool {
-	var missing []NewKey
-	for i := range wantedCount(d.Pool) {
-		name := SecretName(d.pool, revision, i)
-		if !d.secretNameInUse(name) {
-			missing = append(missing, NewKey{Secret: name, Revision: revision, Index: i, State: state})
-		}
-	}
-	d.plan.Create = append(d.plan.Create, missing...)
-	return len(missing) > 0
-}
-
-// foreignSecretHasName reports whether a Secret that is not a key has the name of one of the
-// revision's keys. If so, the rotation waits until a person moves the Secret.
-func (d *decision) foreignSecretHasName(revision int32) bool {
-	for i := range wantedCount(d.Pool) {
-		name := SecretName(d.pool, revision, i)
-		if slices.ContainsFunc(d.Keys.Problems, func(p refs.Problem) bool { return p.Name == name }) {
-			d.wait("Secret " + name + " was not made by the operator: restore the original, or store it under another name")
-			return true
-		}
-	}
-	return false
-}
-
-// secretNameInUse reports whether a Secret has the name, or had the name and must not be
-// replaced before a person knows of the loss.
-func (d *decision) secretNameInUse(name string) bool {
-	return slices.ContainsFunc(d.Keys.Keys, func(k Key) bool { return k.Secret == name }) ||
-		slices.ContainsFunc(d.Keys.Problems, func(p refs.Problem) bool { return p.Name == name }) ||
-		slices.ContainsFunc(d.lost, func(p v1alpha1.FeePayerStatus) bool { return p.SecretName == name })
-}
-
-// isAdopted reports whether an earlier RelayPool of this name left the key. Then the key is
-// older than this RelayPool.
-func (d *decision) isAdopted(k *Key) bool {
-	return k.Created.Before(d.Pool.CreationTimestamp.Time)
-}
-
 func (k Key) mount() Mount { return Mount{Secret: k.Secret, Key: DataKey} }
 
 func mounts(keys []Key) []Mount {
