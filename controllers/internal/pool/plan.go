@@ -1,12 +1,7 @@
 package pool
 
 import (
-	"fmt"
 	"slices"
-	"time"
-
-	"github.com/gagliardetto/solana-go"
-	"k8s.io/utils/ptr"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/build"
@@ -16,14 +11,6 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
-
-// defaultReplicas is the size of a fleet when neither the spec nor an autoscaler
-// sets one.
-const defaultReplicas = 2
-
-// shortInterval is the longest time between checks of the chain while a fee payer is below
-// its minimum. The person who funds the payer waits for the result.
-const shortInterval = 15 * time.Second
 
 // Settings is the part of the operator's own configuration that a decision needs.
 type Settings struct {
@@ -114,70 +101,4 @@ func Decide(f *Facts, s Settings) Plan {
 		p.Objects = build.Objects(p.Input)
 	}
 	return p
-}
-
-// keysInput collects the input of keys.Decide.
-func keysInput(f *Facts, problems []refs.Problem) keys.Input {
-	in := keys.Input{
-		Pool: f.Pool, Keys: f.Keys, Refs: f.References.Payers, Jobs: f.Jobs,
-		Rollout: keys.RolloutOf(f.Fleet.Deployment, f.Fleet.Pods), Balances: map[string]keys.Balance{}, Now: f.Now,
-	}
-	if f.isUnread(PartFleet) {
-		in.Rollout = keys.Rollout{}
-	}
-	switch {
-	case f.Pool.Spec.Paused:
-		in.Blocked = "spec.paused is true"
-	case !f.References.Known():
-		in.Blocked = "the Secrets and ConfigMaps that the spec names could not be read yet"
-	case len(problems) > 0:
-		in.Blocked = "a Secret or ConfigMap that the spec names is not usable: the condition SecretsResolved names it"
-	}
-	for address, payer := range f.Chain.Payers {
-		balance := keys.Balance{Lamports: payer.Lamports, At: payer.At}
-		if left, ok := payer.Runway(); ok {
-			balance.RunwayHours = ptr.To(int64(left.Hours()))
-		}
-		in.Balances[address.String()] = balance
-	}
-	return in
-}
-
-func mounts(from []keys.Mount) []build.PayerMount {
-	out := make([]build.PayerMount, 0, len(from))
-	for _, m := range from {
-		out = append(out, build.PayerMount{Secret: m.Secret, Key: m.Key})
-	}
-	return out
-}
-
-// rollout returns an identity for each object that pods read at their start, except the
-// RelayPool. The pods are replaced when an identity changes.
-func rollout(f *Facts, k *keys.Plan) []string {
-	var out []string
-	for _, objects := range [][]refs.Object{f.References.Resolved, k.Rollout} {
-		for _, o := range objects {
-			out = append(out, fmt.Sprintf("%s/%s/%s/%s", o.Kind, o.Name, o.UID, o.ResourceVersion))
-		}
-	}
-	return out
-}
-
-// payers returns the addresses whose balances are to be read: the payers that the status
-// shows, and every generated key. The status shows an unused key depending on its balance.
-// If only shown payers were read, such a key would be shown and hidden alternately.
-func payers(shown []v1alpha1.FeePayerStatus, generated []keys.Key) []solana.PublicKey {
-	var out []solana.PublicKey
-	add := func(text string) {
-		if address, err := solana.PublicKeyFromBase58(text); err == nil && !slices.Contains(out, address) {
-			out = append(out, address)
-		}
-	}
-	for i := range shown {
-		add(shown[i].Address)
-	}
-	for i := range generated {
-		add(generated[i].Address)
-	}
-	return out
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -227,35 +226,6 @@ func logResult(ctx context.Context, result *apply.Result) {
 	for _, ref := range result.Pruned {
 		l.Info("Deleted object that is no longer wanted", "kind", ref.Kind.Kind, "object", ref.Name)
 	}
-}
-
-// write writes the status if it changed, and then emits events of the changes.
-func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
-	if equality.Semantic.DeepEqual(&f.Pool.Status, status) {
-		return nil
-	}
-	pool := f.Pool.DeepCopy()
-	pool.Status = *status
-	err := r.Client.Status().Update(ctx, pool)
-	if err == nil || outcomeUnknown(err) {
-		// If the update was executed, the next pass sees no change and emits no event. A
-		// repeated event is better than a missing one.
-		r.emitStatusChanges(f, p, status)
-	}
-	if err != nil {
-		return fmt.Errorf("write status: %w", err)
-	}
-	if pool.ResourceVersion != f.Pool.ResourceVersion { // otherwise only fractions of a second differed
-		r.replaced.set(client.ObjectKeyFromObject(pool), f.Pool.ResourceVersion, r.Now())
-	}
-	log.FromContext(ctx).V(1).Info("Wrote status")
-	return nil
-}
-
-// outcomeUnknown reports whether the API server may have executed a request that returned
-// an error.
-func outcomeUnknown(err error) bool {
-	return !errors.As(err, new(apierrors.APIStatus)) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
 // forget drops the state of a deleted RelayPool.

@@ -2,6 +2,10 @@ package pool
 
 import "k8s.io/utils/ptr"
 
+// defaultReplicas is the size of a fleet when neither the spec nor an autoscaler
+// sets one.
+const defaultReplicas = 2
+
 // replicas returns the number of pods to apply; nil leaves it to the autoscaler. copied
 // means that it was derived from the Deployment's number, which may change before the
 // write.

@@ -164,14 +164,3 @@ func shortened(text string, maxBytes int) string {
 	const dots = "…"
 	return strings.ToValidUTF8(text[:maxBytes-len(dots)], "") + dots
 }
-
-// orLastStatus returns the condition that the status has for this generation of the spec,
-// or fallback if there is none. A new leader uses it until its own first check, seconds
-// later, so that the RelayPool does not become unready meanwhile.
-func orLastStatus(f *Facts, kind string, fallback verdict) verdict {
-	last := meta.FindStatusCondition(f.Pool.Status.Conditions, kind)
-	if last == nil || last.ObservedGeneration != f.Pool.Generation {
-		return fallback
-	}
-	return verdict{last.Status, last.Reason, last.Message}
-}

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"slices"
+	"time"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
@@ -13,6 +14,10 @@ func anyUnderfunded(payers []v1alpha1.FeePayerStatus, minimum uint64) bool {
 		return p.State == v1alpha1.PayerActive && p.BalanceLamports != nil && lamports(p.BalanceLamports, 0) < minimum
 	})
 }
+
+// shortInterval is the longest time between checks of the chain while a fee payer is below
+// its minimum. The person who funds the payer waits for the result.
+const shortInterval = 15 * time.Second
 
 func thresholds(p *v1alpha1.FeePayers) []uint64 {
 	return []uint64{lamports(p.MinimumBalanceLamports, defaultMinimum), lamports(p.TargetBalanceLamports, defaultTarget)}
