@@ -1,0 +1,52 @@
+package tenancy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/distribution/reference"
+
+	"github.com/relaypool/relaypool/relay/commandline"
+)
+
+// anyBelow is the suffix of a path that stands for all repositories below the path.
+const anyBelow = "/*"
+
+// ParseRepository returns the full name of an image's repository, registry included,
+// or, if text ends in /*, of all repositories below this path.
+func ParseRepository(text string) (string, error) {
+	prefix, all := strings.CutSuffix(text, anyBelow)
+	if all {
+		prefix += "/x"
+	}
+	named, err := reference.ParseNormalizedNamed(prefix)
+	if err != nil || !reference.IsNameOnly(named) {
+		return "", fmt.Errorf("expected a repository without tag and digest, such as registry.example/relaypool/relay, or registry.example/relaypool%s for all below it, received %d characters that are none", anyBelow, len(text))
+	}
+	if all {
+		return strings.TrimSuffix(named.Name(), "/x") + anyBelow, nil
+	}
+	return named.Name(), nil
+}
+
+func (p Policy) imageFault(image, ownImage string) string {
+	if len(p.Images) == 0 || image == "" || image == ownImage {
+		return ""
+	}
+	found := "a text that is not an image name"
+	if named, err := reference.ParseNormalizedNamed(image); err == nil {
+		if found = named.Name(); slices.ContainsFunc(p.Images, func(allowed string) bool { return allows(allowed, named.Name()) }) {
+			return ""
+		}
+	}
+	return fmt.Sprintf("expected an image of %s, received %s: name one of these, omit it for the operator's own, or ask the operator's administrator to allow it (%s)",
+		strings.Join(p.Images, ", "), found, commandline.Setting(FlagImages))
+}
+
+func allows(allowed, repository string) bool {
+	if prefix, all := strings.CutSuffix(allowed, "*"); all {
+		return strings.HasPrefix(repository, prefix)
+	}
+	return allowed == repository
+}

@@ -1,0 +1,41 @@
+package tenancy
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/relaypool/relaypool/api/v1alpha1"
+)
+
+// templateFields are the fields of spec.template that can be withheld, by their names in
+// the resource. Pull secrets have the same limits as all Secrets, and the log level gives
+// a user no access to anything.
+var templateFields = []struct {
+	name string
+	set  func(*v1alpha1.Template) bool
+}{
+	{"labels", func(t *v1alpha1.Template) bool { return len(t.Labels) > 0 }},
+	{"annotations", func(t *v1alpha1.Template) bool { return len(t.Annotations) > 0 }},
+	{"resources", func(t *v1alpha1.Template) bool { return t.Resources != nil }},
+	{"nodeSelector", func(t *v1alpha1.Template) bool { return len(t.NodeSelector) > 0 }},
+	{"tolerations", func(t *v1alpha1.Template) bool { return len(t.Tolerations) > 0 }},
+	{"affinity", func(t *v1alpha1.Template) bool { return t.Affinity != nil }},
+	{"priorityClassName", func(t *v1alpha1.Template) bool { return t.PriorityClassName != "" }},
+}
+
+// TemplateFields names the fields of spec.template that can be withheld.
+func TemplateFields() []string {
+	out := make([]string, len(templateFields))
+	for i, f := range templateFields {
+		out[i] = f.name
+	}
+	return out
+}
+
+func (p Policy) allowedFields() string {
+	allowed := slices.DeleteFunc(TemplateFields(), func(name string) bool { return slices.Contains(p.Withheld, name) })
+	if len(allowed) == 0 {
+		return "none of the fields " + strings.Join(TemplateFields(), ", ")
+	}
+	return "only the fields " + strings.Join(allowed, ", ") + " out of " + strings.Join(TemplateFields(), ", ")
+}
