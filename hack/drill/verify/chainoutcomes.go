@@ -1,9 +1,6 @@
 package verify
 
 import (
-	"fmt"
-	"time"
-
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 )
@@ -97,60 +94,4 @@ func spendersOf(e *Evidence) map[[32]byte][]*Transaction {
 		}
 	}
 	return out
-}
-
-// oneSpend checks invariant 2, and that a submission lands once.
-func oneSpend(e *Evidence, r *Result) {
-	x := newIndex(e)
-	for _, txs := range spendersOf(e) {
-		r.Examined++
-		if len(txs) > 1 {
-			r.fault("transactions %s and %s spend the same nullifier", txs[0].Signature, txs[1].Signature)
-		}
-	}
-	landed := make(map[uuid.UUID]solana.Signature)
-	for i := range e.Transactions {
-		tx := &e.Transactions[i]
-		attempt := x.attempts[tx.Signature]
-		// A move has no submission.
-		if attempt == nil || tx.Failed || attempt.Purpose == PurposeMove {
-			continue
-		}
-		if other, twice := landed[attempt.Submission]; twice {
-			r.fault("request %s landed twice: %s and %s", attempt.Submission, other, tx.Signature)
-		}
-		landed[attempt.Submission] = tx.Signature
-	}
-}
-
-// onlyKnownSigned checks invariant 3, write before send, against the chain.
-func onlyKnownSigned(e *Evidence, r *Result) {
-	x := newIndex(e)
-	for i := range e.Transactions {
-		tx := &e.Transactions[i]
-		if !x.payers[tx.Payer] {
-			continue
-		}
-		r.Examined++
-		if x.attempts[tx.Signature] == nil {
-			r.fault("transaction %s of payer %s landed in slot %d, and the database has no attempt of that signature", tx.Signature, tx.Payer, tx.Slot)
-		}
-	}
-}
-
-func clock(t time.Time) string {
-	if t.IsZero() {
-		return "no time"
-	}
-	return fmt.Sprintf("%s UTC", t.UTC().Format("15:04:05.000"))
-}
-
-// pinIsTrue compares the encoding of A that the relays have pinned with the program's.
-func pinIsTrue(e *Evidence, r *Result) {
-	for _, encoding := range e.Pins {
-		r.Examined++
-		if encoding != e.ProofAEncoding {
-			r.fault("the database records that the program accepts proofs whose A is %s; the program accepts proofs whose A is %s", encoding, e.ProofAEncoding)
-		}
-	}
 }

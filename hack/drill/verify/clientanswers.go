@@ -1,49 +1,6 @@
 package verify
 
-import (
-	"net/http"
-
-	"github.com/google/uuid"
-
-	"github.com/relaypool/relaypool/hack/load"
-)
-
-// final reports whether nothing can change a row any more.
-func (s *Submission) final() bool {
-	return s.State == "failed" || s.State == "completed" && s.Finalized
-}
-
-// acceptedIsFinal checks invariant 1, accepted is durable. It includes rows whose clients
-// got no answer.
-func acceptedIsFinal(e *Evidence, r *Result) {
-	x := newIndex(e)
-	counted := make(map[uuid.UUID]bool)
-	Each(e.Records, func(record *load.Record, _ *load.Request, a *load.Answer) {
-		if a.Call == load.CallStatus && a.Status == http.StatusNotFound {
-			r.fault("spend %d: relay %d answered 404 at %s for request %s, which had been accepted", record.Number, a.Relay+1, clock(a.At), a.RequestID)
-		}
-		if !a.Accepted() || counted[a.RequestID] {
-			return
-		}
-		counted[a.RequestID] = true
-		if x.submissions[a.RequestID] == nil {
-			r.fault("spend %d: relay %d accepted request %s at %s, which the database does not have", record.Number, a.Relay+1, a.RequestID, clock(a.At))
-		}
-	})
-	for i := range e.Submissions {
-		s := &e.Submissions[i]
-		if !s.final() {
-			r.fault("request %s is %s, finalized %t, created at %s, after the load has ended", s.ID, s.State, s.Finalized, clock(s.CreatedAt))
-		}
-	}
-	for i := range e.Executions {
-		s := &e.Executions[i]
-		if s.State != "failed" && (s.State != "completed" || !s.Finalized) {
-			r.fault("the execution of request %s is %s, finalized %t, created at %s, after the load has ended", s.Swap, s.State, s.Finalized, clock(s.CreatedAt))
-		}
-	}
-	r.Examined = len(counted) + len(e.Submissions) + len(e.Executions)
-}
+import "github.com/relaypool/relaypool/hack/load"
 
 // answersMatch compares the answers that cannot change any more with the database: a failure,
 // a finalized success, and a success that no fork undid.
@@ -98,37 +55,6 @@ func (x *index) swapAnswersMatch(record *load.Record, s *Submission, a *load.Ans
 	case a.Finalized && saidPhase == "":
 		r.fault("spend %d: relay %d said at %s that swap %s is final without saying how it ended", record.Number, a.Relay+1, clock(a.At), a.RequestID)
 	}
-}
-
-// repeatsAnswered checks that a repeated request is answered with the earlier submission
-// unless that one failed: of the rows with the same inputs, at most one has not failed.
-func repeatsAnswered(e *Evidence, r *Result) {
-	type content struct{ inputs, recipient string }
-	x, alive := newIndex(e), make(map[content]uuid.UUID)
-	for i := range e.Submissions {
-		s := &e.Submissions[i]
-		r.Examined++
-		if s.State == "failed" {
-			continue
-		}
-		key := content{string(s.Inputs.Bytes()), s.Recipient.String()}
-		if other, taken := alive[key]; taken {
-			r.fault("requests %s and %s have the same public inputs and recipient, and neither failed", other, s.ID)
-		}
-		alive[key] = s.ID
-	}
-	Each(e.Records, func(record *load.Record, q *load.Request, a *load.Answer) {
-		for i := range q.Answers {
-			earlier := &q.Answers[i]
-			if !earlier.Accepted() || !a.Accepted() || earlier.RequestID == a.RequestID || !earlier.At.Before(a.Sent) {
-				continue
-			}
-			s := x.submissions[earlier.RequestID]
-			if s != nil && (s.State != "failed" || s.CompletedAt.After(a.At)) {
-				r.fault("spend %d: relay %d answered a repeat of request %s at %s with a new request %s, though the first had not failed", record.Number, a.Relay+1, earlier.RequestID, clock(a.At), a.RequestID)
-			}
-		}
-	})
 }
 
 // Each calls f for every answer that a client got.
