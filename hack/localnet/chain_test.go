@@ -49,8 +49,8 @@ func newFixture(t testing.TB, opts localnet.Options) *fixture {
 			t.Fatal(err)
 		}
 	}
-	if opts.Foreign == 0 {
-		opts.Foreign = -1 // tests count the transactions
+	if opts.Strangers == 0 {
+		opts.Strangers = -1 // tests count the transactions
 	}
 	chain, err := localnet.New(opts)
 	if err != nil {

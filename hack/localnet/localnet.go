@@ -74,9 +74,9 @@ type Options struct {
 	Rent bank.Rent
 	// Seed is the seed of the random faults of the endpoints and the router.
 	Seed uint64
-	// Foreign is the number of transactions of strangers in a block; 0 is DefaultForeign, and
+	// Strangers is the number of transactions of strangers in a block; 0 is DefaultStrangers, and
 	// a number below 0 is none. Advance puts them into the first block alone.
-	Foreign int
+	Strangers int
 	// Initialised makes New run the pool's Initialize and finalize it, so that the
 	// pool exists at every commitment level.
 	Initialised bool
@@ -104,8 +104,8 @@ func (o Options) withDefaults() Options {
 	if o.FinalizeAfter == 0 {
 		o.FinalizeAfter = max(DefaultFinalizeAfter, o.ConfirmAfter)
 	}
-	if o.Foreign == 0 {
-		o.Foreign = DefaultForeign
+	if o.Strangers == 0 {
+		o.Strangers = DefaultStrangers
 	}
 	if o.History == 0 {
 		o.History = DefaultHistory
@@ -264,7 +264,7 @@ func (c *Chain) StartMigration(pause uint64) error { return c.bank.StartMigratio
 
 // Advance closes the open slot and opens the next, n times.
 func (c *Chain) Advance(n uint64) {
-	c.foreign()
+	c.landStrangers()
 	c.bank.Advance(n)
 }
 

@@ -16,7 +16,7 @@ import (
 // TestBlocksHoldForeignTransactions reads a block as clients of different ages do.
 func TestBlocksHoldForeignTransactions(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, localnet.Options{Foreign: 5})
+	f := newFixture(t, localnet.Options{Strangers: 5})
 	f.Advance(1)
 	slot, err := f.GetSlot(t.Context(), rpc.CommitmentProcessed)
 	if err != nil {

@@ -6,32 +6,32 @@ import (
 )
 
 const (
-	// DefaultForeign is the default of Options.Foreign.
-	DefaultForeign = 5
+	// DefaultStrangers is the default of Options.Strangers.
+	DefaultStrangers = 5
 
 	// Compute and loaded data of a transfer.
-	foreignUnits      = 1_000
-	foreignLoadedData = 1 << 16
+	strangerUnits      = 1_000
+	strangerLoadedData = 1 << 16
 )
 
-// foreign puts the transactions of strangers into the open block: three of five are of version
+// landStrangers puts the transactions of strangers into the open block: three of five are of version
 // 1, as on mainnet, and the others have none. An error is one of a full block, in which they do
 // not fit.
-func (c *Chain) foreign() {
-	for n := range c.opts.Foreign {
+func (c *Chain) landStrangers() {
+	for n := range c.opts.Strangers {
 		stranger := c.faucet.key
 		transfer := system.NewTransferInstruction(1, stranger.PublicKey(), stranger.PublicKey()).Build()
 		var err error
 		if n%5 < 3 {
 			// The limit makes each transaction another one.
-			units := foreignUnits + c.faucet.sent.Add(1)%faucetCounts
+			units := strangerUnits + c.faucet.sent.Add(1)%faucetCounts
 			_, err = c.landWith([]solana.PrivateKey{stranger}, []solana.Instruction{transfer}, solana.TransactionV1Config(
-				solana.TransactionConfig{}.WithPriorityFee(1).WithComputeUnitLimit(units).WithLoadedAccountsDataSizeLimit(foreignLoadedData)))
+				solana.TransactionConfig{}.WithPriorityFee(1).WithComputeUnitLimit(units).WithLoadedAccountsDataSizeLimit(strangerLoadedData)))
 		} else {
 			_, err = c.land([]solana.PrivateKey{stranger}, c.uniqueLimit(), transfer)
 		}
 		if err != nil {
-			c.opts.Log.Debug("foreign transaction not landed", "error", err)
+			c.opts.Log.Debug("transaction of a stranger not landed", "error", err)
 			return
 		}
 	}

@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -77,32 +74,4 @@ func (s *Server) Kubeconfig() (string, error) {
 		return "", fmt.Errorf("write the kubeconfig: %w", err)
 	}
 	return s.path("kubeconfig"), os.WriteFile(s.path("kubeconfig"), content, 0o600)
-}
-
-// Install installs CRDs, and returns when the server serves them. It replaces existing
-// CRDs of the same names.
-func (s *Server) Install(crds ...*apiextensionsv1.CustomResourceDefinition) error {
-	config, err := s.Config()
-	if err != nil {
-		return err
-	}
-	copies := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(crds))
-	for _, crd := range crds {
-		copies = append(copies, crd.DeepCopy())
-	}
-	_, err = envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: copies, MaxTime: time.Minute, PollInterval: pollInterval})
-	return err
-}
-
-// OwnCRDs reads the project's CRDs from config/crd.
-func OwnCRDs() ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	root, err := ModuleRoot()
-	if err != nil {
-		return nil, err
-	}
-	options := envtest.CRDInstallOptions{Paths: []string{filepath.Join(root, "config", "crd")}, ErrorIfPathMissing: true}
-	if err := envtest.ReadCRDFiles(&options); err != nil {
-		return nil, fmt.Errorf("read the CRDs in config/crd: %w", err)
-	}
-	return options.CRDs, nil
 }
