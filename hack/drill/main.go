@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 	quiet := flags.Duration("quiet", 5*time.Minute, "how long to wait for every outcome to be final")
 	rate := flags.Float64("rate", 8, "new `spends` a second, on average")
 	swaps := flags.Float64("swaps", 0.25, "`share` of the spends that are swaps")
-	hostility := flags.String("hostility", "seed", "`who` is hostile: two or three (one of so many endpoints, and clients), clients, none, or seed (decided by the seed)")
+	hostility := flags.String("hostility", "seed", "`who` is hostile: two (clients and one of two endpoints), three (clients and one of three endpoints), clients, none, or seed (the seed decides)")
 	lies := flags.String("lies", "", "`names` of a hostile endpoint's lies, separated by commas; all when empty")
 	root := flags.String("root", ".", "`checkout` that the relay is built from")
 	out := flags.String("out", filepath.Join("bin", "drill"), "`folder` for the report and its picture")

@@ -128,7 +128,7 @@ func (w *leaseWatch) awaitTakeover(t *testing.T) {
 	w.s.await(t, "the killed relay's process is gone from the database", takeoverTimeout, func(context.Context) (err error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		dead, held, err = check.DeadProcess(w.snapshots)
+		dead, held, err = check.FindDeadProcess(w.snapshots)
 		return errors.Join(err, w.err)
 	})
 	if len(held) == 0 {

@@ -24,7 +24,8 @@ const (
 
 // Answer is the answer to a client's request, or the lack of one.
 type Answer struct {
-	// Sent is when the request left, At when its answer or its failure came.
+	// Sent is the time at which the request was sent. At is the time at which its answer
+	// arrived or it failed.
 	Sent, At time.Time
 	// Relay is the index of the relay among Options.Relays.
 	Relay int
@@ -45,9 +46,9 @@ type Answer struct {
 	Signature             string
 	Slot                  uint64
 	Finalized, RolledBack bool
-	// CurrentRoot is lower-case hex, with root_not_found.
+	// CurrentRoot is lower-case hex; it is set only when Code is root_not_found.
 	CurrentRoot string
-	// RetryAfter is how long the relay asks to wait.
+	// RetryAfter is how long the relay asks the client to wait.
 	RetryAfter time.Duration
 
 	SwapAnswer
@@ -55,13 +56,13 @@ type Answer struct {
 
 // SwapAnswer is the part of an answer about a swap; fields not in the answer are empty.
 type SwapAnswer struct {
-	// SwapState is base58, Nullifier lower-case hex.
+	// SwapState is base58; Nullifier is lower-case hex.
 	SwapState, Nullifier string
-	// Phase is funded, quoted, executed or refunded, and Waits the reason why the
-	// swap makes no progress.
+	// Phase is funded, quoted, executed or refunded. Waits is the reason why the swap makes
+	// no progress.
 	Phase, Waits string
 	TimeoutSlot  uint64
-	// SwapSignature is of the execution, RefundSignature of the refund, in base58.
+	// The signatures of the execution and of the refund, in base58.
 	SwapSignature, RefundSignature string
 }
 
@@ -79,8 +80,8 @@ func (a *Answer) Accepted() bool {
 	return a.Call != CallStatus && a.Status/100 == 2 && a.RequestID != uuid.Nil
 }
 
-// Failed reports whether the answer says that the submission failed: the final state of a row, or a
-// refusal of an accepted submission. A swap that was refunded did not fail.
+// Failed reports whether the answer says that the submission failed: its state is failed, or
+// the answer is a 4xx with a request id. A swap that was refunded did not fail.
 func (a *Answer) Failed() bool {
 	if a.Refunded() {
 		return false
@@ -111,22 +112,22 @@ type Record struct {
 	Kind     shieldpool.Kind
 	Requests []Request
 	// Ended says that the client ended by itself, with an outcome or because it gave
-	// up; false when it was stopped.
+	// up. It is false when the client was stopped.
 	Ended bool
 }
 
 // Progress counts what the answers to clients report, each submission once.
 type Progress struct {
-	// Spends counts the started spends, Running the unfinished ones.
+	// Spends counts the started spends; Running counts the unfinished ones.
 	Spends, Running int
-	// Accepted counts submissions with a 2xx; Completed, Finalized and Failed count
-	// their states in the answers that clients got.
+	// Accepted counts submissions with a 2xx. Completed, Finalized and Failed count
+	// submissions by the states in the answers that clients got.
 	Accepted, Completed, Finalized, Failed int
 	// Refunded counts swaps that returned their lamports; they count neither as
 	// completed nor as failed.
 	Refunded int
-	// Stale counts answers with root_not_found, Busy answers with 503 or 429, Silent
-	// requests without an answer.
+	// Stale counts answers with root_not_found. Busy counts answers with 503 or 429. Silent
+	// counts requests without an answer.
 	Stale, Busy, Silent int
 }
 

@@ -35,9 +35,9 @@ func panels(t *testing.T, f func(d *dashboard.Dashboard, p *dashboard.Panel)) {
 	}
 }
 
-// An on-call reader needs an explanation of each panel. The limits of a panel rise, from green
-// to red or from red to green.
-func TestPanelDescriptionsAreComplete(t *testing.T) {
+// On-call readers need an explanation of each panel. A panel's thresholds are in ascending order,
+// and their colours go from green to red or from red to green.
+func TestPanelsAreComplete(t *testing.T) {
 	t.Parallel()
 	complete := regexp.MustCompile(`^\S[^\n]*\n\n\*\*Good:\*\* \S[^\n]*\n\n\*\*Bad:\*\* \S[^\n]*\n\n\*\*Do:\*\* \S[^\n]*$`)
 	titles := map[string]string{}
@@ -56,13 +56,13 @@ func TestPanelDescriptionsAreComplete(t *testing.T) {
 				continue
 			}
 			if s.Value == nil || *s.Value <= last {
-				t.Errorf("%s, %s: limit %d is not above the previous limit", d.Title, p.Title, i)
+				t.Errorf("%s, %s: threshold %d is not above the previous one", d.Title, p.Title, i)
 				continue
 			}
 			last = *s.Value
 		}
 		if order := strings.Join(colours, " "); !slices.Contains([]string{"green", "green red", "green orange red", "red orange green"}, order) {
-			t.Errorf("%s, %s: the colours of its limits are %s, want from green to red or from red to green", d.Title, p.Title, order)
+			t.Errorf("%s, %s: the colours of its thresholds are %s, want an order from green to red or from red to green", d.Title, p.Title, order)
 		}
 	})
 }
@@ -163,8 +163,8 @@ func TestEveryMetricIsOnADashboard(t *testing.T) {
 
 var alertName = regexp.MustCompile(`\bRelay[pP]ool[A-Z]\w+`)
 
-// The alerts and pages that a panel names exist.
-func TestPanelsNameExistingAlerts(t *testing.T) {
+// Every alert that a panel's description mentions exists.
+func TestPanelsMentionOnlyExistingAlerts(t *testing.T) {
 	t.Parallel()
 	fleet, own := everyAlert(t)
 	names := map[string]bool{"RelayPools": true}
@@ -174,7 +174,7 @@ func TestPanelsNameExistingAlerts(t *testing.T) {
 	panels(t, func(d *dashboard.Dashboard, p *dashboard.Panel) {
 		for _, name := range alertName.FindAllString(p.Description, -1) {
 			if !names[name] {
-				t.Errorf("%s, %s names the alert %s, which does not exist", d.Title, p.Title, name)
+				t.Errorf("%s, %s mentions the alert %s, which does not exist", d.Title, p.Title, name)
 			}
 		}
 	})

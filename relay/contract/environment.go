@@ -4,7 +4,7 @@ package contract
 // is the flag's name in upper case, with underscores.
 const VariablePrefix = "RELAYPOOL_"
 
-// Names of the environment variables that relay serve reads. A flag takes precedence over
+// Names of the environment variables that the command `relay serve` reads. A flag takes precedence over
 // the variable with the same meaning.
 const (
 	EnvListen                  = "RELAYPOOL_LISTEN"
@@ -57,7 +57,7 @@ const (
 	EnvLogFormat               = "RELAYPOOL_LOG_FORMAT"
 )
 
-// EnvironmentVariables lists every variable of relay serve.
+// EnvironmentVariables lists every variable of the command `relay serve`.
 func EnvironmentVariables() []string {
 	return []string{
 		EnvListen,

@@ -20,7 +20,7 @@ func ParseMints(texts []string) ([]Mint, error) {
 		}
 		mints = append(mints, Mint{Address: key, Field: value})
 	}
-	r := &yamlReader{}
+	r := &profileChecker{}
 	r.validateMints(mints)
 	if len(r.faults) > 0 {
 		return nil, ProfileProblems(r.faults)

@@ -18,9 +18,9 @@ type profileInstruction struct {
 	needed []Role
 }
 
-// profileInstructions returns the orders of a, with the roles for which the relay has an
-// address.
-func profileInstructions(a *AccountOrders) []profileInstruction {
+// profileInstructions lists the account order of each instruction, with the roles for which the
+// relay has an address.
+func profileInstructions(orders *AccountOrders) []profileInstruction {
 	const (
 		payer, pool, tree, treasury = RolePayer, RolePool, RoleMerkleTree, RoleTreasury
 		nullifier0, nullifier1      = RoleNullifier0, RoleNullifier1
@@ -32,13 +32,13 @@ func profileInstructions(a *AccountOrders) []profileInstruction {
 	// These roles have an address in every instruction of a swap.
 	swap := roles{payer, pool, state, wsol, output, ata, tokenProgram, system}
 	return []profileInstruction{
-		{"transact", &a.Transact, roles{payer, pool, treasury, tree, nullifier0, nullifier1, recipient, system}, roles{payer, tree, nullifier0, nullifier1, recipient}},
-		{"transactSwap", &a.TransactSwap, roles{payer, pool, treasury, tree, nullifier0, nullifier1, recipient, state, system}, roles{payer, tree, nullifier0, nullifier1, state}},
-		{"initialize", &a.Initialize, roles{payer, pool, treasury, tree, system}, roles{payer, tree}},
-		{"prepareSwapSol", &a.PrepareSwapSol, swap, roles{payer, state, wsol}},
-		{"executeSwap", &a.ExecuteSwap, slices.Concat(swap, roles{routerProgram}), roles{payer, state, wsol, output, ata, routerProgram}},
-		{"closeSwapState", &a.CloseSwapState, slices.Concat(swap, roles{recipient}), roles{payer, state, recipient}},
-		{"closeWrapped", &a.CloseWrapped, slices.Concat(swap, roles{recipient}), roles{wsol}},
+		{"transact", &orders.Transact, roles{payer, pool, treasury, tree, nullifier0, nullifier1, recipient, system}, roles{payer, tree, nullifier0, nullifier1, recipient}},
+		{"transactSwap", &orders.TransactSwap, roles{payer, pool, treasury, tree, nullifier0, nullifier1, recipient, state, system}, roles{payer, tree, nullifier0, nullifier1, state}},
+		{"initialize", &orders.Initialize, roles{payer, pool, treasury, tree, system}, roles{payer, tree}},
+		{"prepareSwapSol", &orders.PrepareSwapSol, swap, roles{payer, state, wsol}},
+		{"executeSwap", &orders.ExecuteSwap, slices.Concat(swap, roles{routerProgram}), roles{payer, state, wsol, output, ata, routerProgram}},
+		{"closeSwapState", &orders.CloseSwapState, slices.Concat(swap, roles{recipient}), roles{payer, state, recipient}},
+		{"closeWrapped", &orders.CloseWrapped, slices.Concat(swap, roles{recipient}), roles{wsol}},
 	}
 }
 
@@ -53,7 +53,7 @@ func classNames() []Class {
 // ValidateProfile checks a profile from any source for contradictions. Its error is
 // ProfileProblems.
 func ValidateProfile(p *Profile) error {
-	r := &yamlReader{}
+	r := &profileChecker{}
 	r.validateTags(p.Tags)
 	r.validateSeeds(p.Seeds)
 	r.validateAccounts(&p.Accounts)
@@ -77,7 +77,7 @@ func ValidateProfile(p *Profile) error {
 	return nil
 }
 
-func (r *yamlReader) validateTags(t Tags) {
+func (r *profileChecker) validateTags(t Tags) {
 	seen := map[uint8]string{}
 	for _, tag := range []struct {
 		name  string
@@ -93,7 +93,7 @@ func (r *yamlReader) validateTags(t Tags) {
 	}
 }
 
-func (r *yamlReader) validateSeeds(s Seeds) {
+func (r *profileChecker) validateSeeds(s Seeds) {
 	for _, a := range []struct {
 		name  string
 		seeds []Seed
@@ -101,13 +101,15 @@ func (r *yamlReader) validateSeeds(s Seeds) {
 		perNullifier bool
 	}{{"pool", s.Pool, false}, {"merkleTree", s.MerkleTree, false}, {"treasury", s.Treasury, false}, {"nullifier", s.Nullifier, true}, {"swapState", s.SwapState, true}} {
 		hasNullifier := slices.ContainsFunc(a.seeds, func(s Seed) bool { return s.Value == SeedNullifier })
-		if len(a.seeds) == 0 || hasNullifier != a.perNullifier {
-			r.fault("seeds."+a.name, nil, "expected at least one seed, and the value nullifier only in the seeds of nullifier and swapState, received %d seeds", len(a.seeds))
+		if len(a.seeds) == 0 {
+			r.fault("seeds."+a.name, nil, "expected at least one seed, received none")
+		} else if hasNullifier != a.perNullifier {
+			r.fault("seeds."+a.name, nil, "expected the value nullifier in the seeds of nullifier and swapState, and in no others")
 		}
 	}
 }
 
-func (r *yamlReader) validateAccounts(a *AccountOrders) {
+func (r *profileChecker) validateAccounts(a *AccountOrders) {
 	for _, i := range profileInstructions(a) {
 		path := "accounts." + i.name
 		for _, needed := range i.needed {
@@ -133,7 +135,7 @@ func (r *yamlReader) validateAccounts(a *AccountOrders) {
 	}
 }
 
-func (r *yamlReader) validateMints(mints []Mint) {
+func (r *profileChecker) validateMints(mints []Mint) {
 	if len(mints) == 0 || len(mints) > MaxMints {
 		r.fault("mints", nil, "expected 1 to %d, received %d", MaxMints, len(mints))
 	}

@@ -61,7 +61,7 @@ func ParseProfile(content []byte) (*Profile, error) {
 	if err != nil {
 		return nil, ProfileProblems{err}
 	}
-	r := &yamlReader{}
+	r := &profileChecker{}
 	p, ok := r.base(root)
 	if !ok {
 		return nil, ProfileProblems(r.faults)
@@ -94,7 +94,7 @@ func document(content []byte) (*yaml.Node, error) {
 }
 
 // base returns the profile that the document starts from.
-func (r *yamlReader) base(root *yaml.Node) (*Profile, bool) {
+func (r *profileChecker) base(root *yaml.Node) (*Profile, bool) {
 	if root.Kind != yaml.MappingNode {
 		r.fault("", root, "expected keys and values, base first, received %s", yamlKind(root))
 		return nil, false
@@ -115,7 +115,7 @@ func (r *yamlReader) base(root *yaml.Node) (*Profile, bool) {
 }
 
 // fields are the keys of a profile.
-func (r *yamlReader) fields(p *Profile) map[string]yamlField {
+func (r *profileChecker) fields(p *Profile) map[string]yamlField {
 	return map[string]yamlField{
 		"base": func(string, *yaml.Node) {}, // already read
 		"name": func(path string, n *yaml.Node) {
@@ -150,7 +150,7 @@ func (r *yamlReader) fields(p *Profile) map[string]yamlField {
 
 const maxUint64 = 1<<64 - 1
 
-func (r *yamlReader) tags(t *Tags) yamlField {
+func (r *profileChecker) tags(t *Tags) yamlField {
 	tag := func(to *uint8) yamlField { return number(r, to, 0, 255) }
 	return r.group(map[string]yamlField{
 		"transact": tag(&t.Transact), "transactSwap": tag(&t.TransactSwap), "initialize": tag(&t.Initialize),
@@ -158,7 +158,7 @@ func (r *yamlReader) tags(t *Tags) yamlField {
 	})
 }
 
-func (r *yamlReader) fees(f *Fees) yamlField {
+func (r *profileChecker) fees(f *Fees) yamlField {
 	amount := func(to *uint64) yamlField { return number(r, to, 0, maxUint64) }
 	return r.group(map[string]yamlField{
 		"base": amount(&f.Base), "numerator": amount(&f.Numerator), "denominator": number(r, &f.Denominator, 1, maxUint64), "minDeposit": amount(&f.MinDeposit),
@@ -166,11 +166,11 @@ func (r *yamlReader) fees(f *Fees) yamlField {
 }
 
 // group is a mapping as the value of a key.
-func (r *yamlReader) group(fields map[string]yamlField) yamlField {
+func (r *profileChecker) group(fields map[string]yamlField) yamlField {
 	return func(path string, n *yaml.Node) { r.mapping(path, n, fields) }
 }
 
-func (r *yamlReader) seeds(s *Seeds) yamlField {
+func (r *profileChecker) seeds(s *Seeds) yamlField {
 	seeds := func(to *[]Seed, values ...SeedValue) yamlField {
 		return func(path string, n *yaml.Node) {
 			*to = nil
@@ -196,7 +196,7 @@ func (r *yamlReader) seeds(s *Seeds) yamlField {
 	})
 }
 
-func (r *yamlReader) accounts(a *AccountOrders) yamlField {
+func (r *profileChecker) accounts(a *AccountOrders) yamlField {
 	fields := map[string]yamlField{}
 	for _, i := range profileInstructions(a) {
 		fields[i.name] = func(path string, n *yaml.Node) {
@@ -225,7 +225,7 @@ func hasKey(n *yaml.Node, key string) bool {
 	return false
 }
 
-func (r *yamlReader) mints(to *[]Mint) yamlField {
+func (r *profileChecker) mints(to *[]Mint) yamlField {
 	return func(path string, n *yaml.Node) {
 		*to = nil
 		r.list(path, n, 1, MaxMints, func(path string, n *yaml.Node) {
@@ -261,7 +261,7 @@ func parseCode(text string) (uint32, bool) {
 	return uint32(v), err == nil
 }
 
-func (r *yamlReader) names(to *map[uint32]string) yamlField {
+func (r *profileChecker) names(to *map[uint32]string) yamlField {
 	return func(path string, n *yaml.Node) {
 		if n.Kind != yaml.MappingNode || len(n.Content) > 2*maxCodes {
 			r.fault(path, n, "expected codes and their names, at most %d, received %s", maxCodes, yamlKind(n))
@@ -286,7 +286,7 @@ func (r *yamlReader) names(to *map[uint32]string) yamlField {
 	}
 }
 
-func (r *yamlReader) classes(to *[]ClassRange) yamlField {
+func (r *profileChecker) classes(to *[]ClassRange) yamlField {
 	return func(path string, n *yaml.Node) {
 		*to = nil
 		r.list(path, n, 0, maxCodes, func(path string, n *yaml.Node) {

@@ -103,7 +103,7 @@ func TestProblemsNameTheKeyAndNoValue(t *testing.T) {
 		"a seed with literal and value":    {base + "seeds: {pool: [{literal: a, value: mint}]}", []string{"seeds.pool[0] (line 2): expected either literal or value, received 2 keys"}},
 		"an empty seed":                    {base + "seeds: {pool: [{}]}", []string{"seeds.pool[0] (line 2): expected either literal or value, received 0 keys"}},
 		"a literal too long":               {base + "seeds: {pool: [{literal: " + strings.Repeat("x", 33) + "}]}", []string{"seeds.pool[0].literal (line 2): expected a text of 1 to 32 characters, received 33 characters"}},
-		"a nullifier without its seed":     {base + "seeds: {nullifier: [{literal: n}]}", []string{"seeds.nullifier: expected at least one seed, and the value nullifier only in the seeds of nullifier and swapState"}},
+		"a nullifier without its seed":     {base + "seeds: {nullifier: [{literal: n}]}", []string{"seeds.nullifier: expected the value nullifier in the seeds of nullifier and swapState, and in no others"}},
 		"a mint without field":             {base + "mints: [{address: " + other + "}]", []string{"mints[0] (line 2): field is missing"}},
 		"a field of another size":          {base + "mints: [{address: " + other + ", field: " + canary + "}]", []string{"mints[0].field (line 2): expected 64 hexadecimal digits, received 12 characters"}},
 		"a field above the order":          {base + "mints: [{address: " + other + ", field: " + strings.Repeat("f", 64) + "}]", []string{"mints[0].field: expected a field element, received a number that is not below the field's order"}},

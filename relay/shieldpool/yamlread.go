@@ -10,11 +10,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlReader reads values of a document and collects every fault. A fault names the
-// key's path and the length or kind of its value, never the value.
-type yamlReader struct{ faults []error }
+// profileChecker reads or validates a profile and collects every fault. A fault names the key's
+// path and the length or kind of its value, never the value.
+type profileChecker struct{ faults []error }
 
-func (r *yamlReader) fault(path string, n *yaml.Node, format string, args ...any) {
+func (r *profileChecker) fault(path string, n *yaml.Node, format string, args ...any) {
 	where := path
 	if where == "" {
 		where = "profile"
@@ -46,7 +46,7 @@ type yamlField func(path string, n *yaml.Node)
 
 // mapping reads keys and values. Keys that are not in fields, and repeated keys, are
 // faults.
-func (r *yamlReader) mapping(path string, n *yaml.Node, fields map[string]yamlField) {
+func (r *profileChecker) mapping(path string, n *yaml.Node, fields map[string]yamlField) {
 	names := make([]string, 0, len(fields))
 	for name := range fields {
 		names = append(names, name)
@@ -80,7 +80,7 @@ func joinPath(path, key string) string {
 }
 
 // list reads a list of lo to hi items.
-func (r *yamlReader) list(path string, n *yaml.Node, lo, hi int, item yamlField) {
+func (r *profileChecker) list(path string, n *yaml.Node, lo, hi int, item yamlField) {
 	if n.Kind != yaml.SequenceNode || len(n.Content) < lo || len(n.Content) > hi {
 		r.fault(path, n, "expected a list of %d to %d, received %s", lo, hi, yamlKind(n))
 		return
@@ -91,7 +91,7 @@ func (r *yamlReader) list(path string, n *yaml.Node, lo, hi int, item yamlField)
 }
 
 // text reads a text of 1 to most bytes.
-func (r *yamlReader) text(path string, n *yaml.Node, most int) (string, bool) {
+func (r *profileChecker) text(path string, n *yaml.Node, most int) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Tag == "!!binary" || n.Value == "" || len(n.Value) > most {
 		r.fault(path, n, "expected a text of 1 to %d characters, received %s", most, yamlKind(n))
 		return "", false
@@ -100,7 +100,7 @@ func (r *yamlReader) text(path string, n *yaml.Node, most int) (string, bool) {
 }
 
 // oneOf reads a text that is in a list.
-func oneOf[T ~string](r *yamlReader, to *T, all []T) yamlField {
+func oneOf[T ~string](r *profileChecker, to *T, all []T) yamlField {
 	return func(path string, n *yaml.Node) {
 		if n.Kind == yaml.ScalarNode && n.Tag != "!!null" && slices.Contains(all, T(n.Value)) {
 			*to = T(n.Value)
@@ -115,7 +115,7 @@ func oneOf[T ~string](r *yamlReader, to *T, all []T) yamlField {
 }
 
 // number reads a whole number from lo to hi, in decimal.
-func number[T ~uint8 | ~uint64 | ~int](r *yamlReader, to *T, lo, hi uint64) yamlField {
+func number[T ~uint8 | ~uint64 | ~int](r *profileChecker, to *T, lo, hi uint64) yamlField {
 	return func(path string, n *yaml.Node) {
 		v, err := strconv.ParseUint(n.Value, 10, 64)
 		if n.Kind != yaml.ScalarNode || err != nil || v < lo || v > hi {
@@ -130,7 +130,7 @@ func number[T ~uint8 | ~uint64 | ~int](r *yamlReader, to *T, lo, hi uint64) yaml
 	}
 }
 
-func (r *yamlReader) boolean(to *bool) yamlField {
+func (r *profileChecker) boolean(to *bool) yamlField {
 	return func(path string, n *yaml.Node) {
 		if n.Kind != yaml.ScalarNode || n.Value != "true" && n.Value != "false" {
 			r.fault(path, n, "expected true or false, received %s", yamlKind(n))
@@ -140,7 +140,7 @@ func (r *yamlReader) boolean(to *bool) yamlField {
 	}
 }
 
-func (r *yamlReader) address(to *solana.PublicKey) yamlField {
+func (r *profileChecker) address(to *solana.PublicKey) yamlField {
 	return func(path string, n *yaml.Node) {
 		key, err := solana.PublicKeyFromBase58(n.Value)
 		if n.Kind != yaml.ScalarNode || err != nil || key.IsZero() {

@@ -69,8 +69,8 @@ func observe(t *testing.T, f *Facts, objects ...client.Object) *Facts {
 	return out
 }
 
-// An earlier reading of another pool does not open the gate: neither after the spec was
-// corrected, nor for a RelayPool that was recreated under its name.
+// A reading made for another program or cluster does not open the gate after the spec was
+// corrected.
 func TestReadingOfAnotherPoolDoesNotOpenTheGate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

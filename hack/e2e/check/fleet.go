@@ -13,8 +13,8 @@ type Pod struct {
 }
 
 // Undisturbed checks that the same pods serve as before and that none was restarted.
-// shrunk is the number of pods that the autoscaler removed meanwhile: so many may be
-// gone.
+// shrunk is the number of pods that the autoscaler removed meanwhile: at most that many
+// may be missing.
 func Undisturbed(before, after []Pod, shrunk int) error {
 	var gone []string
 	for _, was := range before {

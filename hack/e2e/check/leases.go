@@ -8,12 +8,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// Held are the submissions that a process holds, with their epochs, which count
-// how often each was leased and released.
+// Held maps the submissions that a process holds to their epochs. An epoch counts how often the
+// submission was leased and released.
 type Held map[uuid.UUID]int64
 
-// Snapshot is the submissions that every living process held at one moment, by the process
-// ID, which differs after each start.
+// Snapshot maps the ID of every living process to the submissions that it held at one moment. A
+// process has a new ID after each start.
 type Snapshot map[uuid.UUID]Held
 
 // Row is the state of a submission later on. Owner is zero while no process holds it.
@@ -24,9 +24,9 @@ type Row struct {
 	Finished bool
 }
 
-// DeadProcess finds the one process of the first snapshot that is not in the last one. held
+// FindDeadProcess finds the one process of the first snapshot that is not in the last one. held
 // are its submissions in the last snapshot that has the process.
-func DeadProcess(snapshots []Snapshot) (process uuid.UUID, held Held, err error) {
+func FindDeadProcess(snapshots []Snapshot) (process uuid.UUID, held Held, err error) {
 	if len(snapshots) == 0 {
 		return process, nil, errors.New("no snapshot was taken yet")
 	}
@@ -60,7 +60,7 @@ func TakenOver(dead uuid.UUID, held Held, rows map[uuid.UUID]Row) error {
 		}
 	}
 	if waiting > 0 {
-		return fmt.Errorf("%d of %d submissions that the killed relay held are still its own, or have no owner", waiting, len(held))
+		return fmt.Errorf("%d of %d submissions that the killed relay held still belong to it, or have no owner", waiting, len(held))
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ var (
 	held                           = Held{id(11): 1, id(12): 5}
 )
 
-func TestDeadProcessReturnsItsLastLeases(t *testing.T) {
+func TestFindDeadProcessAndItsLastLeases(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		snapshots []Snapshot
@@ -34,13 +34,13 @@ func TestDeadProcessReturnsItsLastLeases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			process, got, err := DeadProcess(tc.snapshots)
+			process, got, err := FindDeadProcess(tc.snapshots)
 			wantError(t, err, tc.wantErr)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("held (-want +got):\n%s", diff)
 			}
 			if err == nil && process != victim {
-				t.Errorf("process %s, want %s", process, victim)
+				t.Errorf("got process %s, want %s", process, victim)
 			}
 		})
 	}
@@ -52,24 +52,24 @@ func TestTakenOverRequiresClaimsByOthers(t *testing.T) {
 		row  Row
 		want bool
 	}{
-		"released, and claimed by another":              {Row{Owner: other, Epoch: 7}, true},
-		"claimed by another and deferred":               {Row{Epoch: 7}, true},
-		"finished by its new owner":                     {Row{Epoch: 7, Finished: true}, true},
-		"finished before the death":                     {Row{Epoch: 5, Finished: true}, true},
-		"deferred before the death, claimed by another": {Row{Owner: other, Epoch: 6}, true},
-		"still leased by the dead process":              {Row{Owner: victim, Epoch: 5}, false},
-		"released, not claimed":                         {Row{Epoch: 6}, false},
-		"deferred before the death, not claimed":        {Row{Epoch: 5}, false},
+		"released, and claimed by another process":              {Row{Owner: other, Epoch: 7}, true},
+		"claimed by another process and deferred":               {Row{Epoch: 7}, true},
+		"finished by its new owner":                             {Row{Epoch: 7, Finished: true}, true},
+		"finished before the death":                             {Row{Epoch: 5, Finished: true}, true},
+		"deferred before the death, claimed by another process": {Row{Owner: other, Epoch: 6}, true},
+		"still leased by the dead process":                      {Row{Owner: victim, Epoch: 5}, false},
+		"released, not claimed":                                 {Row{Epoch: 6}, false},
+		"deferred before the death, not claimed":                {Row{Epoch: 5}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rows := map[uuid.UUID]Row{id(11): {Owner: third, Epoch: 3}, id(12): tc.row}
 			if err := TakenOver(victim, held, rows); (err == nil) != tc.want {
-				t.Errorf("error %v, want one: %t", err, !tc.want)
+				t.Errorf("got error %v, want an error: %t", err, !tc.want)
 			}
 		})
 	}
 	if TakenOver(victim, held, nil) == nil {
-		t.Error("missing rows give no error")
+		t.Error("got no error for missing rows, want one")
 	}
 }

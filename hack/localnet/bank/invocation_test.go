@@ -124,7 +124,7 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 			process: func(v *bank.Invocation) error { return at(v, readonlyOwned).WriteLater(writeByte) },
 			wantErr: `{"InstructionError":[0,"ReadonlyDataModified"]}`,
 		},
-		"may not transfer its account with a deferred write": {
+		"may not change the owner of its account after deferring a write to it": {
 			process: func(v *bank.Invocation) error {
 				if err := at(v, owned).WriteLater(writeByte); err != nil {
 					return err
@@ -133,11 +133,11 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 			},
 			wantErr: `{"InstructionError":[0,"ModifiedProgramId"]}`,
 		},
-		"may transfer its account when the data is zero": {
+		"may change the owner of its account when the data is zero": {
 			process: func(v *bank.Invocation) error { return at(v, owned).SetOwner(address("other")) },
 			wantErr: `null`,
 		},
-		"may not transfer its account with data": {
+		"may not change the owner of its account when it has data": {
 			process: func(v *bank.Invocation) error {
 				if err := at(v, owned).SetData([]byte("changed!")); err != nil {
 					return err

@@ -16,7 +16,7 @@ import (
 const (
 	// maxSocketMessage is Agave's limit on a client's message, in bytes.
 	maxSocketMessage = 4096
-	// writeTimeout is the timeout of one write to a client that may not read.
+	// writeTimeout is the timeout of one write: a client may have stopped reading.
 	writeTimeout = 5 * time.Second
 )
 

@@ -14,33 +14,33 @@ type heightAnswer struct {
 
 func TestHeightReportsAreBounded(t *testing.T) {
 	t.Parallel()
-	const at = byEpochInfo
-	both := []heightAnswer{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1000, 500}}}
+	const epochInfo = byEpochInfo
+	both := []heightAnswer{{0, epochInfo, 0, block{1000, 500}}, {1, epochInfo, 0, block{1000, 500}}}
 	tests := map[string]struct {
 		before       []heightAnswer
 		last         heightAnswer
 		above, below uint64
 	}{
-		"the first report is believed":                             {nil, heightAnswer{0, at, 0, block{1000, 900}}, 0, 0},
-		"one slot later, the same height: the slot was skipped":    {both, heightAnswer{0, at, 0, block{1001, 500}}, 0, 0},
-		"a hundred slots later, a hundred higher":                  {both, heightAnswer{0, at, 0, block{1100, 600}}, 0, 0},
-		"a hundred slots later, too high by the slack":             {both, heightAnswer{0, at, 0, block{1100, 610}}, 0, 0},
-		"a hundred slots later, too high by more than the slack":   {both, heightAnswer{0, at, 0, block{1100, 611}}, 1, 0},
-		"too low by the slack":                                     {both, heightAnswer{0, at, 0, block{1100, 490}}, 0, 0},
-		"too low by more than the slack":                           {both, heightAnswer{0, at, 0, block{1100, 489}}, 0, 1},
-		"a hundred slots earlier, too low by the slack":            {both, heightAnswer{0, at, 0, block{900, 390}}, 0, 0},
-		"a hundred slots earlier, too low by more than the slack":  {both, heightAnswer{0, at, 0, block{900, 389}}, 0, 1},
-		"a hundred slots earlier, too high by more than the slack": {both, heightAnswer{0, at, 0, block{900, 511}}, 1, 0},
-		"a third endpoint is checked against the two":              {both, heightAnswer{2, at, 0, block{1010, 700}}, 180, 0},
-		"an agreement unconfirmed for over a minute is dropped":    {both, heightAnswer{2, at, time.Minute + 1, block{1010, 700}}, 0, 0},
-		"an agreement that is a minute old is kept":                {both, heightAnswer{2, at, time.Minute, block{1010, 700}}, 180, 0},
-		"two reports too far apart in slots do not agree":          {[]heightAnswer{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1065, 565}}}, heightAnswer{2, at, 0, block{1010, 700}}, 0, 0},
-		"two reports at the greatest distance agree":               {[]heightAnswer{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1064, 564}}}, heightAnswer{2, at, 0, block{1010, 700}}, 126, 0},
-		"two contradicting reports do not agree":                   {[]heightAnswer{{0, at, 0, block{1000, 500}}, {1, at, 0, block{1000, 511}}}, heightAnswer{2, at, 0, block{1200, 1000}}, 0, 0},
-		"an old report corroborates nothing":                       {[]heightAnswer{{0, at, 0, block{1000, 500}}, {1, at, reportMaxAge + 1, block{1000, 500}}}, heightAnswer{2, at, 0, block{1010, 700}}, 0, 0},
-		"without an agreement, checked against its own report":     {[]heightAnswer{{0, at, 0, block{1000, 500}}}, heightAnswer{0, byBlockhash, 0, block{1000, 900}}, 390, 0},
-		"its own report is too old to be checked against":          {[]heightAnswer{{0, at, 0, block{1000, 500}}}, heightAnswer{0, byBlockhash, reportMaxAge + 1, block{1000, 900}}, 0, 0},
-		"a refused blockhash is refused again":                     {[]heightAnswer{{0, at, 0, block{1000, 500}}, {0, byBlockhash, 0, block{1000, 900}}}, heightAnswer{0, byBlockhash, 0, block{1001, 901}}, 390, 0},
+		"the first report is believed":                             {nil, heightAnswer{0, epochInfo, 0, block{1000, 900}}, 0, 0},
+		"one slot later, the same height: the slot was skipped":    {both, heightAnswer{0, epochInfo, 0, block{1001, 500}}, 0, 0},
+		"a hundred slots later, a hundred higher":                  {both, heightAnswer{0, epochInfo, 0, block{1100, 600}}, 0, 0},
+		"a hundred slots later, too high by the slack":             {both, heightAnswer{0, epochInfo, 0, block{1100, 610}}, 0, 0},
+		"a hundred slots later, too high by more than the slack":   {both, heightAnswer{0, epochInfo, 0, block{1100, 611}}, 1, 0},
+		"too low by the slack":                                     {both, heightAnswer{0, epochInfo, 0, block{1100, 490}}, 0, 0},
+		"too low by more than the slack":                           {both, heightAnswer{0, epochInfo, 0, block{1100, 489}}, 0, 1},
+		"a hundred slots earlier, too low by the slack":            {both, heightAnswer{0, epochInfo, 0, block{900, 390}}, 0, 0},
+		"a hundred slots earlier, too low by more than the slack":  {both, heightAnswer{0, epochInfo, 0, block{900, 389}}, 0, 1},
+		"a hundred slots earlier, too high by more than the slack": {both, heightAnswer{0, epochInfo, 0, block{900, 511}}, 1, 0},
+		"a third endpoint is checked against the agreement of two": {both, heightAnswer{2, epochInfo, 0, block{1010, 700}}, 180, 0},
+		"an agreement unconfirmed for over a minute is dropped":    {both, heightAnswer{2, epochInfo, time.Minute + 1, block{1010, 700}}, 0, 0},
+		"an agreement that is a minute old is kept":                {both, heightAnswer{2, epochInfo, time.Minute, block{1010, 700}}, 180, 0},
+		"two reports too far apart in slots do not agree":          {[]heightAnswer{{0, epochInfo, 0, block{1000, 500}}, {1, epochInfo, 0, block{1065, 565}}}, heightAnswer{2, epochInfo, 0, block{1010, 700}}, 0, 0},
+		"two reports at the greatest distance agree":               {[]heightAnswer{{0, epochInfo, 0, block{1000, 500}}, {1, epochInfo, 0, block{1064, 564}}}, heightAnswer{2, epochInfo, 0, block{1010, 700}}, 126, 0},
+		"two contradicting reports do not agree":                   {[]heightAnswer{{0, epochInfo, 0, block{1000, 500}}, {1, epochInfo, 0, block{1000, 511}}}, heightAnswer{2, epochInfo, 0, block{1200, 1000}}, 0, 0},
+		"an old report corroborates nothing":                       {[]heightAnswer{{0, epochInfo, 0, block{1000, 500}}, {1, epochInfo, reportMaxAge + 1, block{1000, 500}}}, heightAnswer{2, epochInfo, 0, block{1010, 700}}, 0, 0},
+		"without an agreement, checked against its own report":     {[]heightAnswer{{0, epochInfo, 0, block{1000, 500}}}, heightAnswer{0, byBlockhash, 0, block{1000, 900}}, 390, 0},
+		"its own report is too old to be checked against":          {[]heightAnswer{{0, epochInfo, 0, block{1000, 500}}}, heightAnswer{0, byBlockhash, reportMaxAge + 1, block{1000, 900}}, 0, 0},
+		"a refused blockhash is refused again":                     {[]heightAnswer{{0, epochInfo, 0, block{1000, 500}}, {0, byBlockhash, 0, block{1000, 900}}}, heightAnswer{0, byBlockhash, 0, block{1001, 901}}, 390, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestSingleEndpointSufficesWhenOthersDoNotAnswer(t *testing.T) {
 
 // TestFinalizedBlocksShowExpiredBlockhashes: an endpoint's finalized blocks show up to which slot and
 // time blockhashes have expired, if they are consistent with its earlier reports. The endpoint
-// reports one finalized block a minute, and is itself 32 slots further.
+// reports one finalized block a minute, and has reached a slot that is 32 higher.
 func TestFinalizedBlocksShowExpiredBlockhashes(t *testing.T) {
 	t.Parallel()
 	h := &heights{slack: 10, reports: make([]heightReport, 1)}

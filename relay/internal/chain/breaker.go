@@ -13,7 +13,8 @@ import (
 const (
 	// breakerWait is how long a read waits for a breaker to close when all are open.
 	breakerWait = time.Second
-	// A call of this length whose caller ran out of time shows that the endpoint hangs.
+	// hangAfter is the duration from which a call that its caller's deadline ended shows that
+	// the endpoint hangs.
 	hangAfter = time.Second
 )
 
@@ -98,8 +99,8 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to outbound.State) {
 	e.breakerChange.raise()
 }
 
-// withNextPermit adds to an error of several endpoints when one of them may be asked again. The
-// error is copied: other calls may have been given the same one.
+// withNextPermit returns a copy of an error of several endpoints, with the time after which one of
+// them may be asked again. It is a copy because other calls may share the error.
 func withNextPermit(err error, candidates []*endpoint) error {
 	var u *onchain.Unavailable
 	if !errors.As(err, &u) {

@@ -97,17 +97,17 @@ func TestSendResult(t *testing.T) {
 		wantRPC    int
 		wantWithin time.Duration
 	}{
-		"one accepts, one refuses":                         {a: resultReply(`"` + sigA.String() + `"`), b: stale},
-		"one accepts, one hangs: the caller does not wait": {a: hangs, b: resultReply(`"` + sigA.String() + `"`)},
-		"one accepts, the other is down":                   {a: serverError, b: resultReply(`"` + sigA.String() + `"`)},
-		"all refuse: the best endpoint's error":            {a: stale, b: expired, wantSend: "Custom"},
-		"all refuse, one because it is processed":          {a: stale, b: processed, wantSend: "AlreadyProcessed"},
-		"one refuses the transaction, one the call":        {a: invalid, b: stale, wantSend: "Custom"},
-		"all refuse the call":                              {a: invalid, b: invalid, wantRPC: -32602},
-		"one refuses, one is down: it may land":            {a: stale, b: serverError, wantKind: onchain.KindServerError},
-		"one refuses, one is behind":                       {a: stale, b: behind, wantKind: onchain.KindNodeBehind},
-		"one refuses, one hangs: it may land":              {a: stale, b: hangs, wantKind: onchain.KindTimeout, wantWithin: 5 * time.Second},
-		"one does not return a signature: it may land":     {a: resultReply(`{}`), b: stale, wantKind: onchain.KindBadResponse},
+		"one accepts, one refuses":                           {a: resultReply(`"` + sigA.String() + `"`), b: stale},
+		"one accepts, one hangs: the caller does not wait":   {a: hangs, b: resultReply(`"` + sigA.String() + `"`)},
+		"one accepts, the other is down":                     {a: serverError, b: resultReply(`"` + sigA.String() + `"`)},
+		"all refuse: the best endpoint's error":              {a: stale, b: expired, wantSend: "Custom"},
+		"all refuse, one has processed the transaction":      {a: stale, b: processed, wantSend: "AlreadyProcessed"},
+		"one refuses the transaction, one refuses the call":  {a: invalid, b: stale, wantSend: "Custom"},
+		"all refuse the call":                                {a: invalid, b: invalid, wantRPC: -32602},
+		"one refuses, one is down: the transaction may land": {a: stale, b: serverError, wantKind: onchain.KindServerError},
+		"one refuses, one is behind":                         {a: stale, b: behind, wantKind: onchain.KindNodeBehind},
+		"one refuses, one hangs: the transaction may land":   {a: stale, b: hangs, wantKind: onchain.KindTimeout, wantWithin: 5 * time.Second},
+		"one returns no signature: the transaction may land": {a: resultReply(`{}`), b: stale, wantKind: onchain.KindBadResponse},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestSendIsNeverWithheld(t *testing.T) {
 		if n["a"].count("sendTransaction") != 1 || n["b"].count("sendTransaction") != 2 {
 			t.Error("without a healthy endpoint, the send did not go to all")
 		}
-		// Their success counts more than their earlier failures.
+		// The endpoints' success counts more than their earlier failures.
 		for _, s := range e.Status() {
 			if s.Breaker != outbound.Closed {
 				t.Errorf("breaker of %s is %s after it accepted a transaction, want closed", s.Name, s.Breaker)
@@ -227,7 +227,7 @@ func TestRebroadcastsStayInTheBudget(t *testing.T) {
 		}
 		// A rebroadcast leaves a quarter of the burst to first sends.
 		if a, b := n["a"].count("sendTransaction"), n["b"].count("sendTransaction"); a != 2 || b != 5 {
-			t.Errorf("%d and %d rebroadcasts, want 2 within the budget and 5", a, b)
+			t.Errorf("endpoints a and b got %d and %d rebroadcasts, want 2, which its budget allows, and 5", a, b)
 		}
 		if diff := cmp.Diff([]string{"a", "a", "a"}, seen.skipped); diff != "" {
 			t.Errorf("skipped rebroadcasts differ (-want +got):\n%s", diff)

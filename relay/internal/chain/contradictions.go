@@ -16,12 +16,12 @@ func (e *Endpoints) recordDispute(a, b *endpoint) {
 	e.recordContradiction(b, a)
 }
 
-// recordContradiction counts a contradiction of ep. by is the endpoint that contradicts it; nil
+// recordContradiction counts a contradiction of ep. other is the endpoint that contradicts it; nil
 // when ep reports a slot or a height that no other endpoint comes near.
-func (e *Endpoints) recordContradiction(ep, by *endpoint) {
+func (e *Endpoints) recordContradiction(ep, other *endpoint) {
 	now, name := e.now(), ""
-	if by != nil {
-		name = by.name
+	if other != nil {
+		name = other.name
 	}
 	ep.mu.Lock()
 	log := ep.contradictedAt.IsZero() || now.Sub(ep.contradictedAt) > contradictionLogInterval
@@ -31,7 +31,7 @@ func (e *Endpoints) recordContradiction(ep, by *endpoint) {
 	e.observer.EndpointContradicted(ep.name)
 	switch {
 	case !log:
-	case by == nil:
+	case other == nil:
 		e.log.Warn("rpc endpoint reports slots or heights that no other endpoint confirms; its answers are not used", "endpoint", ep.name)
 	default:
 		e.log.Warn("rpc endpoints contradict each other; their answers are not used", "endpoint", ep.name, "other", name)
@@ -50,11 +50,11 @@ func (e *Endpoints) compareReports(reports []endpointReport) {
 	}
 }
 
-// contradicts reports whether the second status, answered at slot at, contradicts the first.
+// contradicts reports whether the second status, read at secondSlot, contradicts the first.
 // Being behind, or keeping statuses for a shorter time, is no contradiction.
-func contradicts(first, second *onchain.Status, at uint64) bool {
+func contradicts(first, second *onchain.Status, secondSlot uint64) bool {
 	if second == nil {
-		return at > first.Slot+propagationSlots && at < first.Slot+statusCacheSlots
+		return secondSlot > first.Slot+propagationSlots && secondSlot < first.Slot+statusCacheSlots
 	}
 	return second.Confirmation.AtLeast(onchain.Confirmed) && (!sameOutcome(first, second) || first.Slot != second.Slot)
 }

@@ -24,21 +24,21 @@ const (
 	statusCacheSlots = 150
 )
 
-// hasOther reports whether an endpoint other than by can be asked.
-func (e *Endpoints) hasOther(by int) bool {
+// hasOther reports whether an endpoint other than the one with the index origin can be asked.
+func (e *Endpoints) hasOther(origin int) bool {
 	for _, ep := range e.all {
-		if ep.index != by && (ep.has(RoleRead) || ep.has(RoleArchive)) && !ep.isForeign() {
+		if ep.index != origin && (ep.has(RoleRead) || ep.has(RoleArchive)) && !ep.isForeign() {
 			return true
 		}
 	}
 	return false
 }
 
-// askOthers asks the endpoints other than by, the best first, until enough returns true. Each
-// call gets only a short time.
-func askOthers[T any](ctx context.Context, e *Endpoints, q query[T], by int, enough func(*endpoint, T) bool) {
+// askOthers asks the endpoints other than the one with the index origin, the best first, until
+// enough returns true. Each call gets only a short time.
+func askOthers[T any](ctx context.Context, e *Endpoints, q query[T], origin int, enough func(*endpoint, T) bool) {
 	for _, ep := range e.candidates([]Role{RoleRead, RoleArchive}, q.method, q.urgency) {
-		if ep.index == by || ctx.Err() != nil {
+		if ep.index == origin || ctx.Err() != nil {
 			continue
 		}
 		permit, ok := ep.breaker.Try()
@@ -52,8 +52,8 @@ func askOthers[T any](ctx context.Context, e *Endpoints, q query[T], by int, eno
 }
 
 // endpointReport is one endpoint's answer about signatures, and the slot of the answer.
-// height is the height of its finalized block; 0 when unknown. An unknown signature proves
-// something only when the height is recent.
+// height is the height of the endpoint's finalized block; 0 when unknown. An unknown signature
+// proves something only when that height is recent.
 type endpointReport struct {
 	endpoint *endpoint
 	statuses []*onchain.Status
@@ -62,7 +62,7 @@ type endpointReport struct {
 }
 
 // combineReports combines the answers of endpoints. A decisive status needs two of them;
-// otherwise it is unverified. With absence set, a signature that is not known also needs
+// otherwise it is unverified. If absence is set, the absence of a signature also needs
 // two. done reports that no further answer is needed. outvoted marks the answers that
 // report a signature that two others do not know.
 func combineReports(reports []endpointReport, absence bool, maxLag uint64) (statuses []*onchain.Status, done bool, outvoted []bool) {
@@ -98,8 +98,8 @@ func upToDateReports(reports []endpointReport, maxLag uint64) []bool {
 }
 
 // combineStatuses finds what two endpoints report of one signature. upToDate marks the answers
-// in which an unknown signature counts. decided reports that no further answer is needed, and
-// outvoted that two endpoints do not know a signature that another one reports.
+// in which an unknown signature counts. decided reports that no further answer is needed. outvoted
+// reports that two endpoints do not know a signature that another one reports.
 func combineStatuses(reported []*onchain.Status, upToDate []bool, absence bool) (status *onchain.Status, decided, outvoted bool) {
 	var corroborated, most *onchain.Status // what two report, and the most decisive single report
 	missing := 0
@@ -149,12 +149,12 @@ func commonStatus(a, b *onchain.Status) *onchain.Status {
 	return &both
 }
 
-// corroborateStatuses asks other endpoints about the decisive statuses that endpoint by
-// reported, in one call each for all signatures.
-func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures []solana.Signature, first slotted[[]*onchain.Status]) []*onchain.Status {
-	reports := []endpointReport{{e.all[by], first.value, first.slot, 0}}
+// corroborateStatuses asks other endpoints about the decisive statuses that the endpoint with the
+// index origin reported, in one call each for all signatures.
+func (e *Endpoints) corroborateStatuses(ctx context.Context, origin int, signatures []solana.Signature, first slotted[[]*onchain.Status]) []*onchain.Status {
+	reports := []endpointReport{{e.all[origin], first.value, first.slot, 0}}
 	statuses, done, _ := combineReports(reports, false, e.maxLag)
-	if done || !e.hasOther(by) {
+	if done || !e.hasOther(origin) {
 		return first.value
 	}
 	decisive := slices.DeleteFunc(indices(len(signatures)), func(i int) bool { return !first.value[i].Decisive() })
@@ -169,7 +169,7 @@ func (e *Endpoints) corroborateStatuses(ctx context.Context, by int, signatures 
 		do: func(ctx context.Context, source askedEndpoint) (slotted[[]*onchain.Status], error) {
 			return newSlotted(source.Statuses(ctx, wanted, true))
 		},
-	}, by, func(ep *endpoint, answer slotted[[]*onchain.Status]) bool {
+	}, origin, func(ep *endpoint, answer slotted[[]*onchain.Status]) bool {
 		w := endpointReport{ep, make([]*onchain.Status, len(signatures)), answer.slot, 0}
 		for k, i := range decisive {
 			w.statuses[i] = answer.value[k]
@@ -227,14 +227,14 @@ func (e *Endpoints) accountPresence(ctx context.Context, ep *endpoint, program, 
 	}
 }
 
-// corroborate asks other endpoints' histories for what endpoint by found, which is first. It
-// returns the finding that two of them report. alike reports whether two findings are the same,
+// corroborate asks other endpoints' histories to confirm first, which the endpoint with the index
+// origin found. It returns the finding that two endpoints report. alike reports whether two findings are the same,
 // and reduces the first to what both report. An endpoint that finds nothing also confirms first
 // when forgotten reports that its history no longer has the transaction.
-func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T, by int, alike func(a, b *T) bool, forgotten func(*endpoint) bool) (*T, error) {
+func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T, origin int, alike func(a, b *T) bool, forgotten func(*endpoint) bool) (*T, error) {
 	found := []*T{first}
 	var agreed *T
-	askOthers(ctx, e, q, by, func(ep *endpoint, second *T) bool {
+	askOthers(ctx, e, q, origin, func(ep *endpoint, second *T) bool {
 		if second == nil {
 			if forgotten(ep) {
 				agreed = first
@@ -247,7 +247,7 @@ func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T
 				return true
 			}
 		}
-		e.recordDispute(e.all[by], ep)
+		e.recordDispute(e.all[origin], ep)
 		found = append(found, second)
 		return false
 	})

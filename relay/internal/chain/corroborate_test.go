@@ -132,10 +132,10 @@ func TestDecisiveStatusNeedsTwoEndpoints(t *testing.T) {
 		"two report it":                                    {answers: []string{lie, lie}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized}},
 		"two report it with different confirmations":       {answers: []string{lie, status(90, "confirmed", "null")}, want: onchain.Status{Slot: 90, Confirmation: onchain.Confirmed}},
 		"two report it in different slots":                 {answers: []string{lie, status(70, "finalized", "null")}, want: onchain.Status{Slot: 70, Confirmation: onchain.Finalized}, disputes: true},
-		"two of three report it, the one between does not": {answers: []string{lie, "null", lie}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized}, disputes: true},
+		"first and third report it, the second does not":   {answers: []string{lie, "null", lie}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized}, disputes: true},
 		"two of three report it, one is down":              {answers: []string{lie, "", lie}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized}},
 		"one of three lies that it failed":                 {answers: []string{fails, lie, lie}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized}, disputes: true},
-		"one of three reports it confirmed only":           {answers: []string{status(90, "confirmed", "null"), lie, lie}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized}},
+		"one of three reports it as confirmed only":        {answers: []string{status(90, "confirmed", "null"), lie, lie}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized}},
 		"one of three lies, two do not know the signature": {answers: []string{lie, "null", "null"}, want: onchain.Status{Slot: 90, Confirmation: onchain.Finalized, Unverified: true}, disputes: true},
 	}
 	for name, test := range tests {
@@ -202,16 +202,16 @@ func TestSearchFollowsTwoOfThreeEndpoints(t *testing.T) {
 		behind     bool // one honest endpoint is behind the other
 		want       *onchain.Status
 	}{
-		"the liar does not report a landing":                        {lie: none, truth: landed, want: final},
-		"the liar reports a landing as failed":                      {lie: status("finalized", `"AccountInUse"`), truth: landed, want: final},
-		"the liar reports a landing as processed":                   {lie: status("processed", "null"), truth: landed, want: final},
-		"the liar invents a landing":                                {lie: landed, truth: none},
-		"the liar invents a processed transaction":                  {lie: status("processed", "null"), truth: none},
-		"the liar does not report a landing, and one is far behind": {lie: none, truth: landed, behind: true, want: unsure},
+		"the liar does not report a landing":                                  {lie: none, truth: landed, want: final},
+		"the liar reports a landing as failed":                                {lie: status("finalized", `"AccountInUse"`), truth: landed, want: final},
+		"the liar reports a landing as processed":                             {lie: status("processed", "null"), truth: landed, want: final},
+		"the liar invents a landing":                                          {lie: landed, truth: none},
+		"the liar invents a processed transaction":                            {lie: status("processed", "null"), truth: none},
+		"the liar does not report a landing, and an honest one is far behind": {lie: none, truth: landed, behind: true, want: unsure},
 	}
 	for name, test := range tests {
 		for position := range 3 {
-			t.Run(fmt.Sprint(name, ", asked as number ", position+1), func(t *testing.T) {
+			t.Run(fmt.Sprint(name, ", the liar is asked as number ", position+1), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					names := []string{"a", "b", "c"}
 					n := newNetwork(names...)
@@ -375,9 +375,9 @@ func TestUncorroboratedSlotDoesNotRaiseMinContextSlot(t *testing.T) {
 	})
 }
 
-// TestStatusesCountAlthoughTheirEndpointsSlotIsWrong: one of two endpoints claims to be far ahead. Its
-// status of a signature and its simulation are used, its slot is not.
-func TestStatusesCountAlthoughTheirEndpointsSlotIsWrong(t *testing.T) {
+// TestStatusFromEndpointWithWrongSlotIsUsed: one of two endpoints claims to be far ahead. Its
+// status of a signature and its simulation are used; its slot is not.
+func TestStatusFromEndpointWithWrongSlotIsUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork("honest", "liar")

@@ -110,7 +110,7 @@ func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKe
 // of them reports is unverified.
 func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature) ([]*onchain.Status, uint64, error) {
 	// The slot is a processed one, so it does not show how far the endpoint is behind.
-	s, by, err := askWithIndex(ctx, e, query[slotted[[]*onchain.Status]]{
+	s, origin, err := askWithIndex(ctx, e, query[slotted[[]*onchain.Status]]{
 		method: "getSignatureStatuses", urgency: outbound.Read, roles: []Role{RoleRead}, slot: slotOf[[]*onchain.Status], unconfirmed: true,
 		do: func(ctx context.Context, source askedEndpoint) (slotted[[]*onchain.Status], error) {
 			return newSlotted(source.Statuses(ctx, signatures, false))
@@ -119,7 +119,7 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 	if err != nil {
 		return nil, 0, err
 	}
-	return e.corroborateStatuses(ctx, by, signatures, s), s.slot, nil
+	return e.corroborateStatuses(ctx, origin, signatures, s), s.slot, nil
 }
 
 // SignaturesFor lists the transactions that name the address, from an archive's
@@ -146,7 +146,7 @@ func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, erro
 
 // Block reads the confirmed block of the slot. Endpoints that do not have it are skipped.
 // It fails with onchain.ErrBlockPruned or onchain.ErrSlotSkipped only when every endpoint
-// that could be asked says so.
+// that could be asked reports it.
 func (e *Endpoints) Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error) {
 	return ask(ctx, e, historyQuery("getBlock", outbound.Background, func(ctx context.Context, source askedEndpoint) (*onchain.Block, error) {
 		return source.Block(ctx, slot, account)

@@ -89,11 +89,11 @@ func TestSearchAsksASecondEndpoint(t *testing.T) {
 		archive, other reply
 		want           []*onchain.Status
 		wantHeight     uint64 // 0 when it is not corroborated
-		wantAsked      int    // calls at the other
+		wantAsked      int    // calls at the other endpoint
 	}{
-		"both know both":                      {answer(finalized, finalized), answer(finalized, finalized), []*onchain.Status{landed, landed}, 60, 1},
-		"each knows another one":              {answer("null", finalized), answer(finalized, "null"), []*onchain.Status{unverified(landed), unverified(landed)}, 60, 1},
-		"neither knows any":                   {answer("null", "null"), answer("null", "null"), []*onchain.Status{nil, nil}, 60, 1},
+		"both know both signatures":           {answer(finalized, finalized), answer(finalized, finalized), []*onchain.Status{landed, landed}, 60, 1},
+		"each knows one of the two":           {answer("null", finalized), answer(finalized, "null"), []*onchain.Status{unverified(landed), unverified(landed)}, 60, 1},
+		"neither knows a signature":           {answer("null", "null"), answer("null", "null"), []*onchain.Status{nil, nil}, 60, 1},
 		"the other reports a failure":         {answer("null", finalized), answer("null", failed), []*onchain.Status{nil, unverified(landed)}, 60, 1},
 		"the other is less advanced":          {answer(confirmed, finalized), answer(processed, confirmed), []*onchain.Status{{Slot: 72, Confirmation: onchain.Processed}, {Slot: 72, Confirmation: onchain.Confirmed}}, 60, 1},
 		"the other is down":                   {answer("null", finalized), serverError, []*onchain.Status{nil, unverified(landed)}, 0, 1},
@@ -160,7 +160,7 @@ func TestEmptyAnswerIsCheckedAtSecondEndpoint(t *testing.T) {
 			first, second reply
 			secondOpen    bool // the second one's breaker
 			want          bool
-			wantAsked     int // calls at the second
+			wantAsked     int // calls at the second endpoint
 		}{
 			"known to the first":                                 {first: test.found, second: serverError, want: true},
 			"known to the second":                                {first: test.empty, second: test.found, want: true, wantAsked: 1},
@@ -180,7 +180,7 @@ func TestEmptyAnswerIsCheckedAtSecondEndpoint(t *testing.T) {
 					}
 					got, err := test.do(t.Context(), e)
 					if err != nil || got != scenario.want {
-						t.Errorf("found is %v with error %v, want %v", got, err, scenario.want)
+						t.Errorf("value found: %v, error %v; want found: %v and no error", got, err, scenario.want)
 					}
 					if got := n["b"].count(test.method); got != scenario.wantAsked {
 						t.Errorf("the second endpoint was asked %d times, want %d", got, scenario.wantAsked)
@@ -220,7 +220,7 @@ func TestBlockMissingAtOneEndpoint(t *testing.T) {
 				}
 				b, err := e.Block(t.Context(), 5, solana.PublicKey{1})
 				if (b != nil) != test.want {
-					t.Errorf("block is %+v, want one: %v", b, test.want)
+					t.Errorf("got block %+v, want a block: %v", b, test.want)
 				}
 				if test.wantErr != nil {
 					checkError(t, err, onchain.KindOf(err), 0, test.wantErr)
@@ -293,7 +293,7 @@ func TestBlockhashIsShared(t *testing.T) {
 		h.setSlot(101)
 		time.Sleep(499 * time.Millisecond)
 		if got := get(); got.Slot != 100 || h.count("getLatestBlockhash") != 1 {
-			t.Errorf("a blockhash of less than half a second was replaced: slot %d, %d calls", got.Slot, h.count("getLatestBlockhash"))
+			t.Errorf("a blockhash younger than half a second was replaced: slot %d, %d calls", got.Slot, h.count("getLatestBlockhash"))
 		}
 		time.Sleep(time.Millisecond)
 		if got := get(); got.Slot != 100 {

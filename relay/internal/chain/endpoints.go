@@ -92,8 +92,7 @@ type EndpointsOptions struct {
 	// endpoint could answer gets less.
 	Timeout time.Duration
 	// MaxLag is the number of slots that an endpoint may be behind the best one. Beyond it,
-	// the endpoint is asked last and its blockhash is refused. 0 is 20 slots, about 4
-	// seconds.
+	// the endpoint is asked last and its blockhash is refused. 0 is 10 slots, 2 to 4 seconds.
 	MaxLag uint64
 	// Probe is the time without calls after which Run asks an endpoint for its slot; 0 is 5
 	// s.
@@ -175,7 +174,7 @@ type Endpoints struct {
 
 	mu      sync.Mutex
 	genesis solana.Hash // zero until it is known
-	// slotSamples are the slot times by the endpoints' performance samples, in order.
+	// slotSamples are the slot times from the endpoints' performance samples, in ascending order.
 	slotSamples []time.Duration
 }
 
@@ -201,7 +200,7 @@ type endpoint struct {
 	checkedAt time.Time
 	// subscribed is true while the endpoint sends notifications.
 	subscribed bool
-	// These record contradictions by other endpoints.
+	// The next three fields record contradictions by other endpoints.
 	contradictions uint64
 	contradictedAt time.Time
 	contradictedBy string
@@ -328,7 +327,7 @@ func (e *Endpoints) Status() []EndpointStatus {
 // call Flush before.
 func (e *Endpoints) Close() {
 	e.stop()
-	// It cannot fail: the context never ends.
+	// The wait cannot fail: the context never ends.
 	_ = e.backgroundWork.wait(context.Background())
 	for _, ep := range e.all {
 		ep.http.CloseIdleConnections()

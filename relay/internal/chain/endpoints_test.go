@@ -84,7 +84,7 @@ func TestReadSharesTheCallersTimeAmongEndpoints(t *testing.T) {
 	})
 }
 
-func TestReadThatNoEndpointAnswers(t *testing.T) {
+func TestErrorOfReadThatNoEndpointAnswers(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		a, b      reply
@@ -193,7 +193,8 @@ func TestLaggingNodeIsAskedLast(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("status differs (-want +got):\n%s", diff)
 		}
-		// The endpoint is asked when the other is down, and first again once it has caught up.
+		// The lagging endpoint is asked while the other is down. Once it has caught up, it is asked
+		// first again.
 		n["b"].fail(serverError)
 		if err := balance(t, e); err != nil || n["a"].count("getBalance") != asked+1 {
 			t.Errorf("the lagging node is not asked while the other is down: %v", err)
@@ -207,7 +208,7 @@ func TestLaggingNodeIsAskedLast(t *testing.T) {
 	})
 }
 
-func TestOpenBreakerOfOneOfTwoEndpoints(t *testing.T) {
+func TestEndpointWithOpenBreakerIsSkippedAndProbed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork("a", "b")
@@ -269,12 +270,12 @@ func TestSingleEndpointRecovers(t *testing.T) {
 		}
 		for e.Status()[0].Breaker == outbound.Closed {
 			if balance(t, e) == nil {
-				t.Fatal("no error")
+				t.Fatal("a read of the endpoint that is down returned no error")
 			}
 		}
 		// This read waits for the first probe, which fails.
 		if err := balance(t, e); err == nil {
-			t.Fatal("no error")
+			t.Fatal("a read whose probe failed returned no error")
 		}
 		time.Sleep(time.Minute)
 		n["a"].heal()
@@ -345,7 +346,7 @@ func TestReadFailsFastWhileAllBreakersAreOpen(t *testing.T) {
 	})
 }
 
-func TestCancelledCallIsNoEndpointFailure(t *testing.T) {
+func TestCancelledCallOpensBreakerOnlyAfterASecond(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		after time.Duration
@@ -458,7 +459,7 @@ func TestGenesis(t *testing.T) {
 				t.Fatal(err)
 			}
 			if hash, err := e.GenesisHash(t.Context()); hash != hashA || !strings.Contains(fmt.Sprint(err), "RPC endpoint c serves another chain") {
-				t.Errorf("hash is %s with error %v, want that of a, and c in the error", hash, err)
+				t.Errorf("hash is %s with error %v, want the hash of a, and c in the error", hash, err)
 			}
 		})
 	})

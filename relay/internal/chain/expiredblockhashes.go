@@ -11,19 +11,19 @@ const (
 	maxFinalizedReports = 256
 )
 
-// finalizedReport is a finalized block that an endpoint reported when its newest block was at
-// most at maxHeight.
+// finalizedReport is a finalized block that an endpoint reported. maxHeight is an upper bound of
+// the height that the endpoint had reached at that time.
 type finalizedReport struct {
 	block
 	maxHeight uint64
 	at        time.Time
 }
 
-// recordFinalized records a finalized block that the endpoint reported when it had reached the
-// slot tip. It returns the slot up to which, and the time before which, all blockhashes have
-// expired. Only this endpoint's reports decide: it has since passed the blocks of these
-// blockhashes by more than blockhashLifetime. Recorded last valid heights play no part.
-func (h *heights) recordFinalized(i int, b block, tip uint64, now time.Time) (expired uint64, before time.Time) {
+// recordFinalized records a finalized block of an endpoint that had reached highestSlot. All
+// blockhashes of slots up to expired, and all that were fetched before the time before, have
+// expired: this endpoint has finalized more than blockhashLifetime blocks after them. Recorded
+// last valid heights are not used.
+func (h *heights) recordFinalized(i int, b block, highestSlot uint64, now time.Time) (expired uint64, before time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.reports[i]
@@ -33,14 +33,15 @@ func (h *heights) recordFinalized(i int, b block, tip uint64, now time.Time) (ex
 		}
 	}
 	if n := len(s.final); n == 0 || b.height >= s.final[n-1].height+4 {
-		s.final = append(s.final, finalizedReport{b, b.height + tip - min(tip, b.slot), now})
+		s.final = append(s.final, finalizedReport{b, b.height + highestSlot - min(highestSlot, b.slot), now})
 	}
 	firstNeeded := 0
 	for k, f := range s.final {
 		if f.height+blockhashLifetime < b.height {
 			expired = f.slot - min(f.slot, maxBlockhashLead)
 		}
-		// Twice blockhashLifetime: the endpoint of the blockhash may have been ahead by that much.
+		// Twice, because the endpoint that returned the blockhash may have been up to
+		// blockhashLifetime blocks ahead of this one.
 		if f.maxHeight+2*blockhashLifetime < b.height {
 			before, firstNeeded = f.at, k
 		}

@@ -38,7 +38,7 @@ type query[T any] struct {
 	// method is the RPC method by which the endpoints are ranked.
 	method  string
 	urgency outbound.Urgency
-	// roles are those that can answer, in the order of preference.
+	// roles are the roles of endpoints that can answer, in the order of preference.
 	roles []Role
 	do    func(context.Context, askedEndpoint) (T, error)
 	// slot returns the slot of the answer, which is refused if the chain cannot have reached
@@ -46,7 +46,7 @@ type query[T any] struct {
 	// which does not show how far the endpoint is behind.
 	slot        func(T) uint64
 	unconfirmed bool
-	// unknown reports that the endpoint does not have what is asked for; another one may.
+	// unknown reports that the endpoint does not have what is asked for; another one may have it.
 	// Nil when every answer counts.
 	unknown func(T) bool
 }
@@ -76,14 +76,14 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 			calls++
 		}
 		if len(candidates) == 0 {
-			return none, &onchain.Unavailable{Method: q.method, Kind: onchain.KindRejected, Detail: "every RPC endpoint for it serves another chain: correct their URLs"}
+			return none, &onchain.Unavailable{Method: q.method, Kind: onchain.KindRejected, Detail: "every RPC endpoint that could answer serves another chain: correct their URLs"}
 		}
 		if results.n == 0 {
 			if !e.awaitBreaker(ctx, candidates, deadline) {
 				if ctx.Err() != nil {
 					return none, rpc.Ended(ctx, q.method)
 				}
-				return none, &onchain.Unavailable{Method: q.method, Kind: onchain.KindBreakerOpen, Detail: "every endpoint for it failed its last calls; it is asked again in a moment", RetryAfter: nextPermit(candidates)}
+				return none, &onchain.Unavailable{Method: q.method, Kind: onchain.KindBreakerOpen, Detail: "every endpoint that could answer failed its last calls; one is asked again in a moment", RetryAfter: nextPermit(candidates)}
 			}
 			continue
 		}
@@ -98,14 +98,14 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 }
 
 // askWithIndex is ask, and also returns the index of the endpoint that answered.
-func askWithIndex[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, by int, err error) {
+func askWithIndex[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, origin int, err error) {
 	do := q.do
 	q.do = func(ctx context.Context, source askedEndpoint) (T, error) {
-		by = source.index
+		origin = source.index
 		return do(ctx, source)
 	}
 	v, err = ask(ctx, e, q)
-	return v, by, err
+	return v, origin, err
 }
 
 // backoff returns the wait after a round in which every endpoint failed.
@@ -206,12 +206,12 @@ func (a *answers) err() error {
 	notFound := a.definite == nil || errors.Is(a.definite, onchain.ErrBlockPruned) || errors.Is(a.definite, onchain.ErrSlotSkipped)
 	switch {
 	case len(a.down) == 0 && a.skipped > 0 && notFound:
-		return &onchain.Unavailable{Method: a.method, Kind: onchain.KindBreakerOpen, Detail: "an endpoint that may know failed its last calls; it is asked again in a moment"}
+		return &onchain.Unavailable{Method: a.method, Kind: onchain.KindBreakerOpen, Detail: "an endpoint that may have the answer failed its last calls; it is asked again in a moment"}
 	case len(a.down) == 1:
 		return a.down[0]
 	case len(a.down) > 1:
-		// The first failure is that of the best endpoint. One that may pass counts more than a
-		// wrong URL.
+		// The first failure is that of the best endpoint. A transient failure has priority over
+		// a wrong URL.
 		first := a.down[max(0, slices.IndexFunc(a.down, isTransient))]
 		all := &onchain.Unavailable{Method: a.method, Kind: first.Kind, Err: first.Err}
 		details := make([]string, len(a.down))

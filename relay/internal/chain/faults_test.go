@@ -113,7 +113,7 @@ func TestReadsSurviveAFaultyNode(t *testing.T) {
 				}
 				found, err := e.Search(ctx, []solana.Signature{signature})
 				if err == nil && found.Statuses[0] != nil {
-					found.Statuses[0].Unverified = false // the faulty endpoint may not confirm it
+					found.Statuses[0].Unverified = false // perhaps the faulty endpoint does not confirm it
 				}
 				if err != nil || cmp.Diff(landed, found.Statuses[0]) != "" {
 					t.Errorf("search returned %+v with error %v, want the transaction in it", found, err)
@@ -220,7 +220,7 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	}
 	made := must[*onchain.Creation](t)(e.FindCreation(t.Context(), w.pool, in.Nullifiers[1]))
 	if made == nil || made.Signature != signature {
-		t.Errorf("creation is %+v, want that by %s", made, signature)
+		t.Errorf("creation is %+v, want the one by %s", made, signature)
 	}
 	reader, err := chain.NewPool(chain.PoolOptions{Accounts: e, Pool: w.pool, Now: time.Now})
 	if err != nil {

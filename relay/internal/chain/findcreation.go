@@ -20,15 +20,15 @@ func (e *Endpoints) FindCreation(ctx context.Context, pool *shieldpool.Pool, nul
 		return source.FindCreation(ctx, pool, nullifier)
 	})
 	q.unknown = isNil[onchain.Creation]
-	first, by, err := askWithIndex(ctx, e, q)
-	if err != nil || first == nil || !e.hasOther(by) {
+	first, origin, err := askWithIndex(ctx, e, q)
+	if err != nil || first == nil || !e.hasOther(origin) {
 		return first, err
 	}
 	address, _, err := pool.Nullifier(nullifier)
 	if err != nil {
 		return nil, fmt.Errorf("derive nullifier address: %w", err)
 	}
-	return corroborate(ctx, e, q, first, by, func(a, b *onchain.Creation) bool {
+	return corroborate(ctx, e, q, first, origin, func(a, b *onchain.Creation) bool {
 		if a.Signature != b.Signature || a.Slot != b.Slot {
 			return false
 		}

@@ -21,11 +21,11 @@ func (e *Endpoints) FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, firs
 		return source.FindSwapEnd(ctx, swap, first, last)
 	})
 	q.unknown = isNil[onchain.SwapEnd]
-	end, by, err := askWithIndex(ctx, e, q)
-	if err != nil || end == nil || !e.hasOther(by) {
+	end, origin, err := askWithIndex(ctx, e, q)
+	if err != nil || end == nil || !e.hasOther(origin) {
 		return end, err
 	}
-	return corroborate(ctx, e, q, end, by, func(a, b *onchain.SwapEnd) bool {
+	return corroborate(ctx, e, q, end, origin, func(a, b *onchain.SwapEnd) bool {
 		if a.Signature != b.Signature || a.How != b.How || a.Slot != b.Slot {
 			return false
 		}

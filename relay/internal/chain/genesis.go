@@ -42,8 +42,8 @@ func (e *GenesisError) Error() string {
 }
 
 // GenesisHash returns the hash that identifies the chain, and asks every endpoint that has
-// not reported its own yet. The hash is also valid beside a *GenesisError, of which there
-// is one for each endpoint of another chain.
+// not reported its own yet. The error joins a *GenesisError for each endpoint of another
+// chain; the hash is valid all the same.
 func (e *Endpoints) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	failures := e.identifyAll(ctx)
 	want := e.reference()

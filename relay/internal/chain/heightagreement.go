@@ -98,9 +98,9 @@ type heightReport struct {
 }
 
 // observe records an endpoint's report of a block. It returns by how much the height is
-// above or below what is possible: by the agreement or, before there is one, by the same
-// endpoint's other reports. against is the index of an endpoint that contradicts it, -1 for
-// none.
+// above or below what is possible according to the agreement, if there is one, and to the same
+// endpoint's recent reports. against is the index of an endpoint that contradicts the report, -1
+// for none.
 func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint64, against int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -108,7 +108,8 @@ func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint
 		h.agreed, h.agreedAt = agreement{}, time.Time{} // an agreement that no endpoint confirms any more was wrong
 	}
 	defer func() {
-		// A refused report is not stored, unless it may show that the blockhash was wrong.
+		// A refused report is not stored. Exception: before the first agreement an epoch-info
+		// report is stored, because the endpoint's earlier blockhash report may be the wrong one.
 		if (above == 0 && below == 0) || (way == byEpochInfo && !h.hasAgreement()) {
 			h.reports[i].newest[way].block, h.reports[i].newest[way].at = b, now
 		}

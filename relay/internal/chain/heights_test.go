@@ -139,7 +139,8 @@ func TestLastValidHeightNeedsTwoEndpoints(t *testing.T) {
 					if isLiars := got.Slot == at; isLiars != test.wantLiarsBlockhash {
 						t.Errorf("blockhash of slot %d is the liar's: %v, want %v", got.Slot, isLiars, test.wantLiarsBlockhash)
 					}
-					// It may be higher by the slots since the agreement: they may have been skipped.
+					// The height may be higher by the number of slots since the agreement, because these
+					// slots may have been skipped.
 					if want := test.wantLast(got.Slot); got.LastValidBlockHeight < want || got.LastValidBlockHeight > want+5 {
 						t.Errorf("blockhash of slot %d is valid up to %d, want %d to %d", got.Slot, got.LastValidBlockHeight, want, want+5)
 					}
@@ -170,17 +171,17 @@ func TestExpiryNeedsTwoEndpoints(t *testing.T) {
 		"two":                        {[]string{"liar", "b"}, truth, false, trueLastValid(slot), 190, 0},
 		"two, wrong recorded height": {[]string{"liar", "b"}, truth, false, slotAsLastValid(slot), 270, 0},
 		"one of two is too high":     {[]string{"liar", "b"}, tooHigh, false, trueLastValid(slot), 190, 0},
-		"one of two is too high, wrong recorded height":           {[]string{"liar", "b"}, tooHigh, false, slotAsLastValid(slot), 270, 0},
-		"one of two is too low, wrong recorded height":            {[]string{"liar", "b"}, tooLow, false, slotAsLastValid(slot), 270, 0},
-		"one of two stands still":                                 {[]string{"liar", "b"}, func(uint64, uint64) uint64 { return heightAt(slot) }, false, trueLastValid(slot), never, 0},
-		"one of three stands still":                               {[]string{"liar", "b", "c"}, func(uint64, uint64) uint64 { return heightAt(slot) }, false, trueLastValid(slot), 190, 0},
-		"one of three is too high":                                {[]string{"liar", "b", "c"}, tooHigh, false, trueLastValid(slot), 190, 0},
-		"one of three is too low, wrong recorded height":          {[]string{"liar", "b", "c"}, tooLow, false, slotAsLastValid(slot), 270, 0},
-		"one of two, the other down":                              {[]string{"liar", "b"}, truth, true, trueLastValid(slot), 400, 0},
-		"two, wrong recorded height and slot":                     {[]string{"liar", "b"}, truth, false, forEver, 450, 1_000_000},
-		"a single endpoint, wrong recorded height and slot":       {[]string{"liar"}, truth, false, forEver, 450, 1_000_000},
-		"one of two stands still, wrong recorded height and slot": {[]string{"liar", "b"}, func(uint64, uint64) uint64 { return heightAt(slot) }, false, forEver, never, 1_000_000},
-		"one of two is too high, the other down":                  {[]string{"liar", "b"}, tooHigh, true, trueLastValid(slot), 400, 0},
+		"one of two is too high, wrong recorded height":        {[]string{"liar", "b"}, tooHigh, false, slotAsLastValid(slot), 270, 0},
+		"one of two is too low, wrong recorded height":         {[]string{"liar", "b"}, tooLow, false, slotAsLastValid(slot), 270, 0},
+		"one of two is frozen":                                 {[]string{"liar", "b"}, func(uint64, uint64) uint64 { return heightAt(slot) }, false, trueLastValid(slot), never, 0},
+		"one of three is frozen":                               {[]string{"liar", "b", "c"}, func(uint64, uint64) uint64 { return heightAt(slot) }, false, trueLastValid(slot), 190, 0},
+		"one of three is too high":                             {[]string{"liar", "b", "c"}, tooHigh, false, trueLastValid(slot), 190, 0},
+		"one of three is too low, wrong recorded height":       {[]string{"liar", "b", "c"}, tooLow, false, slotAsLastValid(slot), 270, 0},
+		"one of two, the other down":                           {[]string{"liar", "b"}, truth, true, trueLastValid(slot), 400, 0},
+		"two, wrong recorded height and slot":                  {[]string{"liar", "b"}, truth, false, forEver, 450, 1_000_000},
+		"a single endpoint, wrong recorded height and slot":    {[]string{"liar"}, truth, false, forEver, 450, 1_000_000},
+		"one of two is frozen, wrong recorded height and slot": {[]string{"liar", "b"}, func(uint64, uint64) uint64 { return heightAt(slot) }, false, forEver, never, 1_000_000},
+		"one of two is too high, the other down":               {[]string{"liar", "b"}, tooHigh, true, trueLastValid(slot), 400, 0},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

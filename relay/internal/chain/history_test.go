@@ -102,8 +102,8 @@ func TestFindCreation(t *testing.T) {
 	inTable := transact(t, pool, 5, solana.TransactionAddressTables(map[solana.PublicKey]solana.PublicKeySlice{table: {pool.MerkleTree, pool.Address}}))
 	loaded := fmt.Sprintf(`,"loadedAddresses":{"writable":[%q,%q],"readonly":[]}`, pool.MerkleTree, pool.Address)
 	gift := signedBy(t, sigA, solana.NewInstruction(solana.SystemProgramID, solana.AccountMetaSlice{solana.Meta(payerKey).SIGNER().WRITE(), solana.Meta(address).WRITE()}, []byte{2}))
-	// imitation calls another program with the same data. other calls the pool with the address
-	// but spends other notes.
+	// imitation is a call of another program with the same data. other is a call of the pool
+	// with the address that spends other notes.
 	imitation := signedBy(t, sigA, solana.NewInstruction(router, solana.AccountMetaSlice{solana.Meta(address).WRITE()}, instructionData(t, maker)))
 	other := transact(t, pool, 7)
 	// A router calls the pool: the call is an inner instruction.
@@ -158,7 +158,7 @@ func TestFindCreation(t *testing.T) {
 				t.Fatal(err)
 			}
 			if (got != nil) != test.want {
-				t.Fatalf("creation is %+v, want one: %v", got, test.want)
+				t.Fatalf("got creation %+v, want a creation: %v", got, test.want)
 			}
 			if got == nil {
 				return

@@ -61,7 +61,8 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 	}, 1)
 }
 
-// recheck asks an endpoint that served another chain whether it now serves the relay's.
+// recheck asks an endpoint that served another chain whether it now serves the relay's
+// chain.
 func (e *Endpoints) recheck(ctx context.Context, ep *endpoint) {
 	ep.mu.Lock()
 	due := e.now().Sub(ep.checkedAt) >= recheckInterval

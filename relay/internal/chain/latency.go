@@ -69,8 +69,8 @@ func (m *latencyMeter) Slowest() time.Duration {
 	return time.Duration(slowest * float64(time.Second))
 }
 
-// Rank returns the expected cost of a call of the method, in steps that double. 0 is the
-// best, and the rank of a method that was never called.
+// Rank returns the expected cost of a call of the method, in steps that double. The
+// best rank is 0. A method that was never called has it, too.
 func (m *latencyMeter) Rank(method string, now time.Time) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -231,11 +231,11 @@ func TestLifeOfATransaction(t *testing.T) {
 	}
 	inspection := must[onchain.Inspection](t)(w.reader.Inspect(ctx, in, w.payer.PublicKey(), landed.Slot))
 	if inspection.Spent != [2]bool{true, true} || !inspection.RecipientExists || inspection.Slot < landed.Slot {
-		t.Errorf("inspection is %+v, want both spent and the payer existing", inspection)
+		t.Errorf("inspection is %+v, want both nullifiers spent and the payer's account", inspection)
 	}
 	lamports, _, err := w.client.Balance(ctx, w.payer.PublicKey(), landed.Slot)
 	if err != nil || lamports != inspection.RecipientLamports || lamports >= 10*solana.LAMPORTS_PER_SOL-deposit {
-		t.Errorf("the payer's balance is %d with error %v, want that of Inspect (%d) and less than before", lamports, err, inspection.RecipientLamports)
+		t.Errorf("the payer's balance is %d with error %v, want the balance of Inspect (%d), less than before", lamports, err, inspection.RecipientLamports)
 	}
 
 	w.Finalize()
@@ -317,7 +317,7 @@ func TestBlockhashExpires(t *testing.T) {
 		t.Errorf("search returned %+v at confirmed slot %d, want the finalized height at least 20 below its slot", found, slot)
 	}
 	if found.Statuses[0] != nil || found.FirstAvailable > hash.Slot {
-		t.Errorf("search returned %+v, want an unknown transaction and a history that starts by slot %d", found, hash.Slot)
+		t.Errorf("search returned %+v, want an unknown transaction and a history that starts at slot %d or earlier", found, hash.Slot)
 	}
 	var u *onchain.Unavailable
 	if err := w.client.Send(ctx, raw, true, slot+1000); !errors.As(err, &u) || u.Kind != onchain.KindNodeBehind {
@@ -379,7 +379,7 @@ func TestHistoryOfTheTree(t *testing.T) {
 	}
 	tree := must[onchain.Snapshot](t)(w.reader.Tree(ctx, 0)).Tree
 	if tree.NextIndex != uint64(len(leaves)) {
-		t.Errorf("the tree has %d leaves, the blocks %d", tree.NextIndex, len(leaves))
+		t.Errorf("the tree has %d leaves, but the blocks have %d", tree.NextIndex, len(leaves))
 	}
 
 	skipped := infos[1].Slot + 1
@@ -390,7 +390,7 @@ func TestHistoryOfTheTree(t *testing.T) {
 		t.Errorf("reading the block of a future slot returned %v, want ErrUnavailable", err)
 	}
 	if fees, err := w.client.PriorityFees(ctx, []solana.PublicKey{w.pool.MerkleTree}); err != nil || len(fees) == 0 {
-		t.Errorf("priority fees are %v with error %v, want some", fees, err)
+		t.Errorf("priority fees are %v with error %v, want at least one fee and no error", fees, err)
 	}
 }
 

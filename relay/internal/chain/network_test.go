@@ -47,8 +47,8 @@ type host struct {
 	mu    sync.Mutex
 	slot  uint64
 	chain solana.Hash
-	// answers are by method, as a test has set them. fallback is the answer to every other method
-	// except getGenesisHash; nil for the common answers.
+	// answers are the answers that a test has set, by method. fallback is the answer to every
+	// other method except getGenesisHash; nil for the common answers.
 	answers  map[string]reply
 	fallback *reply
 	// page answers getSignaturesForAddress by its parameters; nil for none.

@@ -20,17 +20,17 @@ func TestFailedReadSaysWhenToAskAgain(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		a, b     reply
-		reads    int // the last of them counts
+		reads    int // the error of the last one is checked
 		want     time.Duration
 		wantKind string
 	}{
-		"no endpoint asks for a pause":           {limited, limited, 1, 0, onchain.KindRateLimited},
-		"one of two asks for a pause":            {pause("20"), limited, 1, 0, onchain.KindRateLimited},
-		"both ask for a pause":                   {pause("20"), pause("8"), 1, 7 * time.Second, onchain.KindBreakerOpen}, // the read waited for a second
-		"a second later":                         {pause("20"), pause("8"), 2, 6 * time.Second, onchain.KindBreakerOpen},
-		"both asked for more than the longest":   {pause("3600"), pause("3600"), 1, maxPause - time.Second, onchain.KindBreakerOpen},
-		"an endpoint's URL is wrong":             {reply{status: 403}, limited, 1, 0, onchain.KindRateLimited},
-		"the breakers open after three failures": {serverError, serverError, 3, 1150 * time.Millisecond, onchain.KindServerError}, // after a failed probe
+		"no endpoint asks for a pause":             {limited, limited, 1, 0, onchain.KindRateLimited},
+		"one of two asks for a pause":              {pause("20"), limited, 1, 0, onchain.KindRateLimited},
+		"both ask for a pause":                     {pause("20"), pause("8"), 1, 7 * time.Second, onchain.KindBreakerOpen}, // the read waited for a second
+		"both ask for a pause, a second later":     {pause("20"), pause("8"), 2, 6 * time.Second, onchain.KindBreakerOpen},
+		"both ask for more than the longest pause": {pause("3600"), pause("3600"), 1, maxPause - time.Second, onchain.KindBreakerOpen},
+		"an endpoint's URL is wrong":               {reply{status: 403}, limited, 1, 0, onchain.KindRateLimited},
+		"the breakers open after three failures":   {serverError, serverError, 3, 1150 * time.Millisecond, onchain.KindServerError}, // after a failed probe
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

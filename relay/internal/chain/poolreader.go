@@ -80,11 +80,11 @@ type PoolReader struct {
 	started time.Time // when the last read started
 
 	updating    sync.Mutex // held while an answer is processed
-	data        []byte     // the account's bytes that last was decoded from
-	confirmedAt time.Time  // when an endpoint last reported last
+	data        []byte     // the account's bytes from which the field last was decoded
+	confirmedAt time.Time  // when an endpoint most recently reported this account
 
 	mu        sync.Mutex
-	last      *onchain.Snapshot
+	last      *onchain.Snapshot // the newest known tree
 	agreed    *onchain.Snapshot // the last tree that two endpoints showed
 	readAllAt time.Time         // when all endpoints were last read together
 }
@@ -171,8 +171,8 @@ func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error
 
 // Inspect reads, at one slot, which of the inputs' nullifiers are spent and what the
 // recipient holds. A zero recipient is not read. The slot is not before minContextSlot, so
-// a caller that knows of an event at that slot gets an answer that includes it; nor is it a
-// slot that a single endpoint alone claims. A nullifier is spent when its account exists
+// a caller that knows of an event at that slot gets an answer that includes it. It is never a
+// slot that only one endpoint claims. A nullifier is spent when its account exists
 // and belongs to the program: anybody can transfer a lamport to the address.
 func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error) {
 	var keys []solana.PublicKey
@@ -218,7 +218,7 @@ func (p *PoolReader) Tokens(ctx context.Context, mint, account solana.PublicKey)
 	return onchain.Tokens{Mint: accounts[0], Account: accounts[1], Slot: slot}, nil
 }
 
-// reading is the result of one read of the tree account, which started at the time at.
+// reading is the result of one read of the tree account. at is the time at which it started.
 type reading struct {
 	snapshot onchain.Snapshot
 	at       time.Time
@@ -237,7 +237,7 @@ func (p *PoolReader) cached() *onchain.Snapshot {
 	return p.last
 }
 
-// refresh reads the tree account when the interval allows it. Only one runs at a time.
+// refresh reads the tree account when the interval allows it. Only one call runs at a time.
 func (p *PoolReader) refresh(ctx context.Context) reading {
 	p.pause(p.started)
 	p.started = p.now()
@@ -289,7 +289,7 @@ func (p *PoolReader) update(a *onchain.Account, slot uint64, at time.Time) (s on
 	}
 }
 
-// confirmKnown stores and returns the known state as that of the time at.
+// confirmKnown stores and returns the known state, with at as the time of its newest read.
 func (p *PoolReader) confirmKnown(at time.Time) onchain.Snapshot {
 	s := *p.cached()
 	s.At = at

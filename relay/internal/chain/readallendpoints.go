@@ -97,7 +97,7 @@ func (p *PoolReader) readOthers(ctx context.Context) {
 }
 
 // readAllNow reads the tree account at every endpoint when the interval allows it, and keeps
-// the one with the most leaves. Only one runs at a time.
+// the tree with the most leaves. Only one call runs at a time.
 func (p *PoolReader) readAllNow(ctx context.Context) reading {
 	p.mu.Lock()
 	last := p.readAllAt

@@ -24,19 +24,19 @@ const (
 // errNoRentSysvar reports an endpoint without the rent sysvar, which every chain has.
 var errNoRentSysvar = errors.New("the rent sysvar does not exist: check the RPC URL")
 
-// RentRate follows the network's rate of rent. Of several endpoints two have to report it.
+// RentRate follows the network's rate of rent. If there are several endpoints, two have to report it.
 type RentRate struct {
 	account func(ctx context.Context, key solana.PublicKey) (*onchain.Account, error)
 	log     *slog.Logger
 	rate    atomic.Uint64
 }
 
-// NewRentRate makes one that reads from the endpoints.
+// NewRentRate makes a RentRate that reads from the endpoints.
 func NewRentRate(e *Endpoints, log *slog.Logger) *RentRate {
 	return &RentRate{account: e.CorroboratedAccount, log: log}
 }
 
-// Rate is the last rate that was read; 0 before the first.
+// Rate is the last rate that was read; 0 before the first read.
 func (r *RentRate) Rate() shieldpool.Rent { return shieldpool.Rent(r.rate.Load()) }
 
 // Run reads the rate until the context ends.
@@ -58,7 +58,7 @@ func (r *RentRate) Run(ctx context.Context) {
 	}
 }
 
-// Read reads the rate once. After an error the last one stays.
+// Read reads the rate once. After an error the last rate is kept.
 func (r *RentRate) Read(ctx context.Context) error {
 	a, err := r.account(ctx, solana.SysVarRentPubkey)
 	if err != nil {

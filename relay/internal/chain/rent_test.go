@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// TestRentFollowsTheChain reads the rate before and after it changes. An endpoint that answers
-// from before the change is not believed.
+// TestRentFollowsTheChain reads the rate before and after it changes. An endpoint that
+// returns the rate from before the change is not believed.
 func TestRentFollowsTheChain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, localnet.Options{})

@@ -25,16 +25,16 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 		return e.search(ctx, source, signatures)
 	})
 	q.slot, q.unconfirmed = func(r onchain.SearchResult) uint64 { return r.Slot }, true
-	first, by, err := askWithIndex(ctx, e, q)
+	first, origin, err := askWithIndex(ctx, e, q)
 	if err != nil {
 		return first, err
 	}
-	results, reports := []onchain.SearchResult{first}, []endpointReport{{e.all[by], first.Statuses, first.Slot, first.FinalizedHeight}}
+	results, reports := []onchain.SearchResult{first}, []endpointReport{{e.all[origin], first.Statuses, first.Slot, first.FinalizedHeight}}
 	statuses, done, outvoted := combineReports(reports, true, e.maxLag)
-	if done || !e.hasOther(by) {
+	if done || !e.hasOther(origin) {
 		return first, nil
 	}
-	askOthers(ctx, e, e.searchOthers(signatures), by, func(ep *endpoint, w corroboration) bool {
+	askOthers(ctx, e, e.searchOthers(signatures), origin, func(ep *endpoint, w corroboration) bool {
 		if !w.horizonUsable {
 			w.FinalizedHeight = 0
 		}
@@ -59,9 +59,9 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 }
 
 // combineSearches returns the first of the searches for the same signatures, with the horizon
-// that two of them agree on. With a single search, an unknown signature proves nothing unless
-// enough is set.
-func combineSearches(searches []onchain.SearchResult, enough bool) onchain.SearchResult {
+// that two of them agree on. With a single search, an unknown signature proves something only
+// if singleSuffices is set.
+func combineSearches(searches []onchain.SearchResult, singleSuffices bool) onchain.SearchResult {
 	out := searches[0]
 	switch {
 	case len(searches) > 1:
@@ -72,7 +72,7 @@ func combineSearches(searches []onchain.SearchResult, enough bool) onchain.Searc
 		slices.SortFunc(searches, func(a, b onchain.SearchResult) int { return cmp.Compare(b.FinalizedHeight, a.FinalizedHeight) })
 		out.FinalizedSlot, out.FinalizedHeight = searches[1].FinalizedSlot, searches[1].FinalizedHeight
 		out.Slot = max(out.Slot, out.FinalizedSlot)
-	case !enough:
+	case !singleSuffices:
 		out.ExpiredSlot, out.ExpiredAt, out.FinalizedHeight = 0, time.Time{}, 0
 	}
 	return out

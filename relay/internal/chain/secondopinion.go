@@ -9,17 +9,17 @@ import (
 )
 
 // HighestBalances reads balances as Balances does, but at two endpoints if a second one answers.
-// It returns the higher value for each account, and the older of the two slots. So one endpoint that reports too little,
-// or has lost accounts, does not make accounts look empty.
+// It returns the higher value for each account, and the older of the two slots. So one endpoint
+// that reports too little, or has lost accounts, does not make accounts look empty.
 func (e *Endpoints) HighestBalances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
 	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, source askedEndpoint) (slotted[[]uint64], error) {
 		return newSlotted(source.Balances(ctx, keys))
 	})
-	first, by, err := askWithIndex(ctx, e, q)
+	first, origin, err := askWithIndex(ctx, e, q)
 	if err != nil {
 		return nil, 0, err
 	}
-	askOthers(ctx, e, q, by, func(_ *endpoint, second slotted[[]uint64]) bool {
+	askOthers(ctx, e, q, origin, func(_ *endpoint, second slotted[[]uint64]) bool {
 		for i := range first.value {
 			first.value[i] = max(first.value[i], second.value[i])
 		}
@@ -38,16 +38,16 @@ type secondOpinion[T any] struct {
 	combine func(first, second T) T
 }
 
-// askAgain is ask, but asks a second endpoint too when the answer is doubtful. When that one
-// fails or is slow, the first answer stands.
+// askAgain is ask, but asks a second endpoint too when the answer is doubtful. If the
+// second one fails or is slow, the first answer is returned.
 func askAgain[T any](ctx context.Context, e *Endpoints, q query[T], d secondOpinion[T]) (T, error) {
-	first, by, err := askWithIndex(ctx, e, q)
+	first, origin, err := askWithIndex(ctx, e, q)
 	if err != nil || !d.doubtful(first) {
 		return first, err
 	}
 	q.do = d.again
 	for _, ep := range e.candidates(q.roles, q.method, q.urgency) {
-		if ep.index == by {
+		if ep.index == origin {
 			continue
 		}
 		permit, ok := ep.breaker.Try()

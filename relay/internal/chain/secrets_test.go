@@ -103,7 +103,7 @@ func TestCredentialsOfEndpointsAppearNowhere(t *testing.T) {
 				checkCanaries(t, line)
 			}
 			if !strings.Contains(text.String(), "first") || !strings.Contains(log.String(), "second") {
-				t.Error("the printed values do not name the first endpoint, or the log not the second")
+				t.Error("the printed values do not name the first endpoint, or the log does not name the second")
 			}
 		})
 	}

@@ -23,21 +23,21 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 	}
 	q := simulate(minContextSlot)
 	q.slot = func(s onchain.Simulation) uint64 { return s.Slot }
-	out, by, err := askWithIndex(ctx, e, q)
+	out, origin, err := askWithIndex(ctx, e, q)
 	slot := out.Slot
 	if err == nil && !e.Corroborated(slot) { // no honest node could answer the next call at that slot
 		out.Slot = minContextSlot
 	}
-	if err != nil || out.Err == nil || !e.hasOther(by) {
+	if err != nil || out.Err == nil || !e.hasOther(origin) {
 		return out, err
 	}
-	// A second endpoint that is a little behind may decide; one that is far behind may not.
+	// The answer of a second endpoint counts if it is at most a little behind.
 	failed := []onchain.Simulation{out}
 	out.Unverified = true
 	chainSlot := min(slot, e.slots.Best(e.now()))
-	askOthers(ctx, e, simulate(max(minContextSlot, chainSlot-min(chainSlot, e.maxLag))), by, func(ep *endpoint, second onchain.Simulation) bool {
+	askOthers(ctx, e, simulate(max(minContextSlot, chainSlot-min(chainSlot, e.maxLag))), origin, func(ep *endpoint, second onchain.Simulation) bool {
 		if second.Err == nil {
-			e.recordDispute(e.all[by], ep)
+			e.recordDispute(e.all[origin], ep)
 			second.Slot = min(second.Slot, out.Slot) // its slot may be wrong
 			out = second
 			return true

@@ -34,13 +34,13 @@ const (
 // distinguishes an endpoint that is ahead of the chain from one that is behind it. Safe for
 // concurrent use.
 type slotAgreement struct {
-	// near is the greatest distance in slots at which two endpoints agree.
-	near float64
+	// tolerance is the greatest distance in slots at which two endpoints agree.
+	tolerance float64
 
 	mu  sync.Mutex
 	all []slotReport
-	// slot was agreed on at the time at. confirmedAt is when an endpoint last was near the
-	// clock's estimate. All are zero before two have agreed.
+	// slot is the agreed slot, and at is the time of the agreement. confirmedAt is when an
+	// endpoint last was near the clock's estimate. All are zero before two endpoints have agreed.
 	slot            float64
 	at, confirmedAt time.Time
 	first           time.Time // when the first endpoint answered
@@ -70,10 +70,10 @@ type slotReport struct {
 	at           time.Time
 }
 
-// newSlotAgreement makes a slotAgreement of n endpoints, which agree when they are at most near
-// slots apart.
-func newSlotAgreement(n int, near uint64) *slotAgreement {
-	return &slotAgreement{all: make([]slotReport, n), near: float64(near), rate: initialRate}
+// newSlotAgreement makes a slotAgreement of n endpoints, which agree when they are at most
+// tolerance slots apart.
+func newSlotAgreement(n int, tolerance uint64) *slotAgreement {
+	return &slotAgreement{all: make([]slotReport, n), tolerance: float64(tolerance), rate: initialRate}
 }
 
 // Best returns the newest slot that counts; 0 when none is known. Until two endpoints have
@@ -89,7 +89,7 @@ func (f *slotAgreement) best(now time.Time) (best uint64) {
 	for _, p := range f.all {
 		switch {
 		case p.highestAt.IsZero() || now.Sub(p.highestAt) > answerMaxAge:
-		case known && float64(p.highest) <= f.expected(now)+f.near:
+		case known && float64(p.highest) <= f.expected(now)+f.tolerance:
 			best = max(best, p.highest)
 		case !known && (first || p.highest < best):
 			best, first = p.highest, false
@@ -118,7 +118,7 @@ func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possib
 	if p.refused = !possible; p.refused {
 		return false
 	}
-	if slot >= p.highest || now.Sub(p.highestAt) > answerMaxAge || f.positionKnown(now) && float64(p.highest) > f.expected(now)+f.near {
+	if slot >= p.highest || now.Sub(p.highestAt) > answerMaxAge || f.positionKnown(now) && float64(p.highest) > f.expected(now)+f.tolerance {
 		p.highest, p.highestAt = slot, now
 	}
 	p.recordLag(slot, best, now)
@@ -154,7 +154,7 @@ func (f *slotAgreement) Possible(slot uint64, now time.Time) bool {
 func (f *slotAgreement) SlotIsOld(slot uint64, at time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	least := float64(slot) + f.near
+	least := float64(slot) + f.tolerance
 	if f.positionKnown(at) {
 		return least < f.expected(at)
 	}
@@ -185,8 +185,8 @@ func (f *slotAgreement) Highest(now time.Time) uint64 {
 
 // Corroborated reports whether the chain has reached the slot, by the clock and by what two
 // endpoints have agreed on. An endpoint that is the only one, or has been the only one to
-// answer for a while, suffices. Two that never agreed, of which one may lag and one may
-// lie, corroborate the slots that both have reached.
+// answer for a while, suffices. Two endpoints that never agreed corroborate the slots that
+// both have reached: one may lag, or one may lie.
 func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -194,7 +194,7 @@ func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	case len(f.all) == 1:
 		return true
 	case f.positionKnown(now):
-		return float64(slot) <= f.expected(now)+f.near
+		return float64(slot) <= f.expected(now)+f.tolerance
 	}
 	answering, reached := 0, 0
 	for _, p := range f.all {
@@ -220,13 +220,13 @@ func (f *slotAgreement) checkAndRecord(i int, slot float64, now time.Time) (poss
 	case agreed:
 		// When two endpoints diverge, the clock stays with the one that matches it. Two
 		// that lag together do not move a clock that a third endpoint matches.
-		if high >= expected-f.near {
+		if high >= expected-f.tolerance {
 			f.recordAgreement(max(low, min(expected, high)), now)
 		}
 		return true
 	case !f.positionKnown(now):
 		return true
-	case slot >= expected-f.near && slot <= expected+f.near:
+	case slot >= expected-f.tolerance && slot <= expected+f.tolerance:
 		// A single endpoint may slow the clock down a little, but never speeds it up.
 		slowest := f.slot + 0.8*f.rate*now.Sub(f.at).Seconds()
 		f.slot, f.at, f.confirmedAt = min(expected, max(slot, slowest)), now, now
@@ -244,7 +244,7 @@ func (f *slotAgreement) findAgreeing(i int, slot float64, now time.Time) (other 
 		if p.reportedAt.IsZero() || now.Sub(p.reportedAt) > answerMaxAge {
 			continue
 		}
-		if j == i && (len(f.all) > 1 || slot < float64(p.highest)-f.near || p.refused && now.Sub(p.reportedAt) < jumpAcceptedAfter) {
+		if j == i && (len(f.all) > 1 || slot < float64(p.highest)-f.tolerance || p.refused && now.Sub(p.reportedAt) < jumpAcceptedAfter) {
 			continue
 		}
 		if f.continues(&p, slot, now) {
@@ -257,7 +257,7 @@ func (f *slotAgreement) findAgreeing(i int, slot float64, now time.Time) (other 
 // continues reports whether the slot is near the endpoint's present position.
 func (f *slotAgreement) continues(p *slotReport, slot float64, now time.Time) bool {
 	previous, moved := float64(p.reported), f.rate*now.Sub(p.reportedAt).Seconds()
-	return slot >= previous-f.near && slot <= previous+moved+f.near
+	return slot >= previous-f.tolerance && slot <= previous+moved+f.tolerance
 }
 
 // recordAgreement records the slot of two endpoints that agree, and measures the chain's speed.
@@ -293,7 +293,7 @@ func (f *slotAgreement) limit(now time.Time) float64 {
 		extraRate = maxInitialRate
 	}
 	// Since the two endpoints agreed, the chain may have run faster than the measured rate.
-	most := max(f.expected(now)+extraRate*now.Sub(f.at).Seconds(), f.pairSlot+1.25*f.rate*now.Sub(f.pairAt).Seconds()) + f.near
+	most := max(f.expected(now)+extraRate*now.Sub(f.at).Seconds(), f.pairSlot+1.25*f.rate*now.Sub(f.pairAt).Seconds()) + f.tolerance
 	if len(f.all) == 1 {
 		return most + maxLeadAlone
 	}

@@ -105,7 +105,7 @@ func TestSlotAheadOfTheChainDoesNotCount(t *testing.T) {
 			}
 			bad := c.advance(10*time.Minute, test.step, test.reported...)
 			if bad[1] > 0 || (bad[0] > 0) != test.wantImpossible {
-				t.Errorf("impossible answers by endpoint are %v, want any of the first: %v", bad, test.wantImpossible)
+				t.Errorf("impossible answers by endpoint are %v, want some of the first endpoint: %v", bad, test.wantImpossible)
 			}
 			if best := float64(c.f.Best(c.now)); best > c.truth+10 || c.lag(1) > 10 {
 				t.Errorf("best slot is %.0f ahead of the chain, and the honest endpoint %d behind", best-c.truth, c.lag(1))
@@ -174,11 +174,11 @@ func TestLaggingEndpointIsBehind(t *testing.T) {
 		step     time.Duration
 		reported []func(float64) float64 // the second endpoint is honest
 	}{
-		"one of two that stands still":             {rate: 2.5, step: 500 * time.Millisecond, reported: []func(float64) float64{stuck, honest}},
-		"one of two that stands still, 20 ms":      {rate: 50, step: 500 * time.Millisecond, reported: []func(float64) float64{stuck, honest}},
-		"one of two that is 500 slots behind":      {rate: 2.5, step: 5 * time.Second, reported: []func(float64) float64{behindBy(500), honest}},
-		"two of three that stand still":            {rate: 2.5, step: 500 * time.Millisecond, reported: []func(float64) float64{stuck, honest, stuck}},
-		"one of two that is slower than the chain": {rate: 2.5, step: 500 * time.Millisecond, reported: []func(float64) float64{increasinglyAhead(-.5), honest}},
+		"one of two that stands still":              {rate: 2.5, step: 500 * time.Millisecond, reported: []func(float64) float64{stuck, honest}},
+		"one of two that stands still, 20 ms slots": {rate: 50, step: 500 * time.Millisecond, reported: []func(float64) float64{stuck, honest}},
+		"one of two that is 500 slots behind":       {rate: 2.5, step: 5 * time.Second, reported: []func(float64) float64{behindBy(500), honest}},
+		"two of three that stand still":             {rate: 2.5, step: 500 * time.Millisecond, reported: []func(float64) float64{stuck, honest, stuck}},
+		"one of two that is slower than the chain":  {rate: 2.5, step: 500 * time.Millisecond, reported: []func(float64) float64{increasinglyAhead(-.5), honest}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestSlowedClockRefusesNoHonestEndpoint(t *testing.T) {
 	for skipped := range 4 {
 		c := newSimulation(t, 2, 2.5)
 		c.advance(20*time.Second, time.Second, bothHonest...)
-		slowing := func(float64) float64 { return c.f.expected(c.now) - c.f.near + 0.5 }
+		slowing := func(float64) float64 { return c.f.expected(c.now) - c.f.tolerance + 0.5 }
 		for minute := range 60 {
 			c.rate = 2.5 * (1 + 0.08*float64(minute%3-1))
 			for step := range 60 {
@@ -267,7 +267,7 @@ func TestProcessedSlotsAreCheckedAgainstTheClock(t *testing.T) {
 	}
 }
 
-func TestSlotAgreement(t *testing.T) {
+func TestLagAndBestSlotOfTwoEndpoints(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	f := newSlotAgreement(2, 10)

@@ -13,13 +13,12 @@ import (
 // speed is not measured.
 const sampleInterval = time.Minute
 
-// shortestSample bounds what a sample can say before anything is measured: no network has
-// shorter slots.
+// shortestSample is the least slot time that is taken from samples: no network has shorter slots.
 const shortestSample = 100 * time.Millisecond
 
-// SlotDuration is how long a slot takes: measured on the slots that two endpoints, or the
-// only one, agree on. Before that it is the median of the endpoints' performance samples,
-// and the network's nominal time before any.
+// SlotDuration returns how long a slot takes, measured on the slots that two endpoints agree on, or
+// that the only endpoint reports. Before that it is the median of the endpoints' performance
+// samples, and without samples the network's nominal time.
 func (e *Endpoints) SlotDuration() time.Duration {
 	if took, measured := e.slots.slotDuration(); measured {
 		return took
@@ -32,7 +31,7 @@ func (e *Endpoints) SlotDuration() time.Duration {
 	return max(e.slotSamples[(len(e.slotSamples)-1)/2], shortestSample)
 }
 
-// slotDuration is the measured time of a slot; false before it is measured.
+// slotDuration returns the measured time of a slot; false before it is measured.
 func (f *slotAgreement) slotDuration() (took time.Duration, measured bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

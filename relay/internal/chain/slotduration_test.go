@@ -15,20 +15,20 @@ func TestSlotDurationIsMeasured(t *testing.T) {
 	if _, measured := c.f.slotDuration(); measured {
 		t.Error("a slot's time is measured before any endpoint reported a slot")
 	}
-	near := func(want time.Duration) {
+	checkDuration := func(want time.Duration) {
 		t.Helper()
 		got, measured := c.f.slotDuration()
 		if !measured || got < want*9/10 || got > want*11/10 {
-			t.Errorf("a slot takes %s, measured: %t; want some %s", got, measured, want)
+			t.Errorf("a slot takes %s, measured: %t; want about %s", got, measured, want)
 		}
 	}
 	c.advance(20*time.Second, 400*time.Millisecond, bothHonest...)
-	near(400 * time.Millisecond)
+	checkDuration(400 * time.Millisecond)
 	c.rate = 5
 	c.advance(60*time.Second, 400*time.Millisecond, bothHonest...)
-	near(200 * time.Millisecond)
+	checkDuration(200 * time.Millisecond)
 	c.advance(60*time.Second, 400*time.Millisecond, honest, ahead(1_000_000))
-	near(200 * time.Millisecond)
+	checkDuration(200 * time.Millisecond)
 }
 
 func TestSlotDurationBeforeItIsMeasured(t *testing.T) {
@@ -37,11 +37,11 @@ func TestSlotDurationBeforeItIsMeasured(t *testing.T) {
 		samples []time.Duration
 		want    time.Duration
 	}{
-		"no samples":                    {nil, onchain.NominalSlot},
-		"one endpoint's sample":         {[]time.Duration{300 * time.Millisecond}, 300 * time.Millisecond},
-		"of two the shorter":            {[]time.Duration{200 * time.Millisecond, 5 * time.Second}, 200 * time.Millisecond},
-		"of three the median":           {[]time.Duration{time.Millisecond, 200 * time.Millisecond, 5 * time.Second}, 200 * time.Millisecond},
-		"less than any network's slots": {[]time.Duration{time.Millisecond}, shortestSample},
+		"no samples":                                {nil, onchain.NominalSlot},
+		"one endpoint's sample":                     {[]time.Duration{300 * time.Millisecond}, 300 * time.Millisecond},
+		"the shorter of two samples":                {[]time.Duration{200 * time.Millisecond, 5 * time.Second}, 200 * time.Millisecond},
+		"the median of three samples":               {[]time.Duration{time.Millisecond, 200 * time.Millisecond, 5 * time.Second}, 200 * time.Millisecond},
+		"a sample shorter than any network's slots": {[]time.Duration{time.Millisecond}, shortestSample},
 	} {
 		e := &Endpoints{slots: newSlotAgreement(2, 10), slotSamples: test.samples}
 		if got := e.SlotDuration(); got != test.want {

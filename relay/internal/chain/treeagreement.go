@@ -26,10 +26,9 @@ const (
 var errTreesDiffer = errors.New("the endpoints show different trees: GET /health names those that contradict each other")
 
 // AgreedTree returns the newest tree that two endpoints show, read after the call: the root
-// of one is in the root history of the other. A tree that only one endpoint shows counts when
-// it is the only one that continues the last agreed tree: after ten seconds if no other
-// endpoint confirms its slot, or after a minute in which the others do not answer. With a
-// single endpoint, and until a tree was read, it returns what Tree returns.
+// of one is in the root history of the other. A tree that only one endpoint shows counts if it
+// is the only one that continues the last agreed tree (after ten seconds if its slot is doubtful),
+// or if no other endpoint has answered for a minute. With a single endpoint, and until a tree was read, it returns what Tree returns.
 func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 	if p.allEndpoints == nil {
 		return p.Tree(ctx, 0)
@@ -201,7 +200,7 @@ func (p *PoolReader) hasFewerLeaves(s onchain.Snapshot) bool {
 	return last != nil && last.Checked && s.Tree.NextIndex < last.Tree.NextIndex
 }
 
-// shrinkAcceptedAfter is how long no endpoint may confirm the known tree before a single
+// shrinkAcceptedAfter is the time without a confirmation of the known tree after which a single
 // endpoint that reports fewer leaves is believed. A fork removes leaves, but an endpoint may
 // also lie.
 const shrinkAcceptedAfter = 10 * time.Second

@@ -60,14 +60,14 @@ func TestAgreedTreeNeedsTwoEndpoints(t *testing.T) {
 		"one is far behind":                                       {[]onchain.Snapshot{honest(100, 7), honest(100+maxTreeLag+1, 9)}, &six, uint64(9)},
 		"one claims to be far ahead":                              {[]onchain.Snapshot{honest(100, 7), ahead}, &six, uint64(7)},
 		"only a tree with a doubtful slot continues the last":     {[]onchain.Snapshot{honest(100, 4), ahead}, &six, nil},
-		"the same after a minute":                                 {[]onchain.Snapshot{honest(100, 4), ahead}, &old, uint64(9)},
+		"a tree with a doubtful slot counts after a minute":       {[]onchain.Snapshot{honest(100, 4), ahead}, &old, uint64(9)},
 		"a fork removed leaves at both":                           {[]onchain.Snapshot{honest(101, 4), honest(101, 5)}, &six, uint64(4)},
 		"a fork removed leaves at one":                            {[]onchain.Snapshot{honest(101, 4), honest(100, 6)}, &six, uint64(6)},
 		"only one answers and continues the agreed tree":          {[]onchain.Snapshot{honest(100, 9)}, &six, uint64(9)},
 		"only one answers and does not continue it":               {[]onchain.Snapshot{honest(100, 4)}, &six, nil},
 		"only one answers and does not continue it, for a minute": {[]onchain.Snapshot{honest(100, 4)}, &old, uint64(4)},
 		"only one answers, and nothing was agreed":                {[]onchain.Snapshot{honest(100, 4)}, nil, uint64(4)},
-		"none answers":                                            {nil, &six, nil},
+		"none answers": {nil, &six, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +113,7 @@ func TestInventedRootIsNotServed(t *testing.T) {
 	})
 }
 
-// TestTreeOfAnOldSlotIsBehind: such a tree may lack a root that is newer.
+// TestTreeOfAnOldSlotIsBehind: such a tree may lack newer roots.
 func TestTreeOfAnOldSlotIsBehind(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := new(accounts)

@@ -9,7 +9,7 @@ import (
 )
 
 // TreeWith returns the tree account that has the root in its history: the one that Tree
-// returns, or else any endpoint's. When all lack the root, it returns one that was read
+// returns, or else any endpoint's tree. When all lack the root, it returns one that was read
 // after the call: the agreed tree, whose slot does not rest on one endpoint, or else the
 // newest.
 func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {

@@ -28,7 +28,7 @@ func TestCorroboratedAccountNeedsTwoEndpoints(t *testing.T) {
 	}{
 		"a single endpoint is believed":              {answers: []reply{honest}, want: "table"},
 		"two report it":                              {answers: []reply{honest, honest}, want: "table"},
-		"lamports may differ":                        {answers: []reply{honest, richer}, want: "table"},
+		"the lamports differ":                        {answers: []reply{honest, richer}, want: "table"},
 		"one of two reports other data":              {answers: []reply{otherData, honest}, wantKind: onchain.KindUnverified},
 		"one of two reports another owner":           {answers: []reply{otherOwner, honest}, wantKind: onchain.KindUnverified},
 		"one of two does not have it":                {answers: []reply{missing, honest}, wantKind: onchain.KindUnverified},

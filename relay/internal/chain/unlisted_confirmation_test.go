@@ -41,7 +41,7 @@ func TestCreationListedWithoutConfirmationStatus(t *testing.T) {
 			e, _ := newEndpoints(t, n, endpointsNamed("a"), func(o *EndpointsOptions) { o.Timeout = time.Second })
 			got, err := e.FindCreation(t.Context(), pool, [32]byte{31: 5})
 			if err != nil || got == nil {
-				t.Fatalf("creation is %+v, error %v, want one", got, err)
+				t.Fatalf("creation is %+v, error %v, want a creation and no error", got, err)
 			}
 			if got.Confirmation != test.want {
 				t.Errorf("confirmation is %s, want %s", got.Confirmation, test.want)

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// One wrong slot must not freeze the tree: all later answers would count as those of a node that is
-// behind, and the frozen tree as current.
-func TestWrongSlotExpires(t *testing.T) {
+// After one wrong slot, all later answers would count as those of a node that is behind, and the
+// frozen tree would count as current.
+func TestWrongSlotDoesNotFreezeTheTree(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		a := new(accounts)
 		p, _ := newPool(t, a)

@@ -2,7 +2,7 @@ package store
 
 import "testing"
 
-func TestTreeSlotNotExceededForAMinuteIsReplaced(t *testing.T) {
+func TestWrongHighestTreeSlotIsReplacedAfterAMinute(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	wantSlot := func(when string, want uint64) {

@@ -30,7 +30,7 @@ const (
 type Request struct {
 	// Proof is a Groth16 proof of 256 bytes. PublicInputs has 264 bytes.
 	Proof, PublicInputs []byte
-	// Recipient is the base58 wallet of a withdrawal; empty for a transfer, where it is ignored.
+	// Recipient is the base58 wallet of a withdrawal. A transfer needs none, and ignores it.
 	Recipient string
 	// Notes are the opaque encrypted notes, at most two.
 	Notes [][]byte
@@ -82,9 +82,9 @@ type Submission struct {
 	Tries int
 	Hold  string
 
-	// Signature, Slot, LeafIndices and Root are set once completed. LeafIndices is empty
-	// while the commitment index has not read the slot; finality fills it. Root is the
-	// tree's root when the relay observed the confirmed transaction.
+	// Signature, Slot, LeafIndices and Root are set once completed. Exception: LeafIndices is
+	// empty until the commitment index has read the slot, at the latest when the submission is
+	// finalized. Root is the tree's root when the relay observed the confirmed transaction.
 	Signature   *solana.Signature
 	Slot        uint64
 	LeafIndices []uint64

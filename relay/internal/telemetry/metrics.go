@@ -103,8 +103,8 @@ func NewMetrics(b Build) *Metrics {
 		treeCheck:  gauge(r, contract.MetricTreeCheck),
 	}
 	gauge(r, contract.MetricBuildInfo).WithLabelValues(b.Version, b.Revision).Set(1)
-	// Every counter starts at zero: an alert on an increase misses a counter that first
-	// appears at 1.
+	// Counters whose label values are known start at zero: an alert on an increase misses a
+	// counter that first appears at 1.
 	for _, event := range []string{"signed", "refused", "rebroadcast", "expired", "failed_on_chain", "adopted", "reopened", "held", "panic"} {
 		m.attempts.WithLabelValues(event)
 	}
@@ -166,20 +166,20 @@ type Sample func(value float64, labels ...string)
 // Timestamp returns a time in the unit of metrics: seconds since 1970.
 func Timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
-// RegisterVecFunc registers a gauge, or a counter if its name ends with _total. At each scrape,
-// each is called, which calls sample for every known value.
-func (m *Metrics) RegisterVecFunc(c contract.Metric, each func(sample Sample)) {
+// RegisterVecFunc registers a gauge, or a counter if its name ends with _total. Every
+// scrape calls collect, and collect calls sample once for each known value.
+func (m *Metrics) RegisterVecFunc(c contract.Metric, collect func(sample Sample)) {
 	kind := prometheus.GaugeValue
 	if strings.HasSuffix(c.Name, "_total") {
 		kind = prometheus.CounterValue
 	}
-	m.Registry.MustRegister(&funcCollector{prometheus.NewDesc(c.Name, c.Help, c.Labels, nil), kind, each})
+	m.Registry.MustRegister(&funcCollector{prometheus.NewDesc(c.Name, c.Help, c.Labels, nil), kind, collect})
 }
 
 type funcCollector struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-	each func(sample Sample)
+	desc    *prometheus.Desc
+	kind    prometheus.ValueType
+	collect func(sample Sample)
 }
 
 // Describe implements prometheus.Collector.
@@ -187,7 +187,7 @@ func (f *funcCollector) Describe(ch chan<- *prometheus.Desc) { ch <- f.desc }
 
 // Collect implements prometheus.Collector.
 func (f *funcCollector) Collect(ch chan<- prometheus.Metric) {
-	f.each(func(value float64, labels ...string) {
+	f.collect(func(value float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
 	})
 }
@@ -287,7 +287,7 @@ func (m *Metrics) RouterSkipped(call, kind string) {
 }
 
 // RouteRejected implements router.Observer. It also counts faults of a route that are found
-// later. reason is one of swap.RejectedReasons.
+// after the router's answer was decoded. reason is one of swap.RejectedReasons.
 func (m *Metrics) RouteRejected(reason string) { m.routesRejected.WithLabelValues(reason).Inc() }
 
 // These are the outcomes of a maintenance job's run.
