@@ -94,7 +94,7 @@ type Solana struct {
 // Endpoint is one RPC server.
 //
 // +kubebuilder:validation:ExactlyOneOf=url;urlSecretRef
-// +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: notifications find the address of ws or wss by themselves"
+// +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: give the HTTP URL, from which the relay derives the ws:// or wss:// URL of notifications"
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef"
 type Endpoint struct {
 	// Name is the endpoint's in logs, metrics and conditions, which never show its

@@ -2,7 +2,8 @@ package v1alpha1
 
 // Monitoring makes objects for the Prometheus operator.
 type Monitoring struct {
-	// PodMonitor has Prometheus scrape every pod: Enabled or Disabled.
+	// PodMonitor creates a PodMonitor object, by which Prometheus scrapes every pod: Enabled
+	// or Disabled.
 	// Default: Enabled.
 	// +optional
 	// +kubebuilder:default=Enabled

@@ -20,8 +20,8 @@ import (
 // rule is one validation rule of the resource, with an object that it accepts and
 // one that it refuses, each as changes to the smallest sample.
 type rule struct {
-	// before is the object that accepted and refused update. If it is empty, both create an
-	// object.
+	// before is the existing object, to which the changes in the fields accepted and refused
+	// are applied as updates. If it is empty, each of the two creates an object.
 	before string
 	// status is written to the object before the update.
 	status   string
@@ -77,7 +77,7 @@ func rules() map[string]rule {
 			refused:  `{"metadata":{"name":"1-a"}}`,
 			message:  nameMessage,
 		},
-		"a name has no dots, which a Service's may not have": {
+		"a name has no dots, because a Service's name must not have any": {
 			accepted: `{"metadata":{"name":"a"}}`,
 			refused:  `{"metadata":{"name":"a.b"}}`,
 			message:  nameMessage,
@@ -135,7 +135,7 @@ func rules() map[string]rule {
 		"an endpoint's URL is an HTTP URL": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"http://a.example"}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"wss://a.example/canary"}]}}}`,
-			message:  "url does not begin with http:// or https://, or has a space: notifications find the address of ws or wss by themselves",
+			message:  "url does not begin with http:// or https://, or has a space: give the HTTP URL, from which the relay derives the ws:// or wss:// URL of notifications",
 		},
 		"a router's URL is an HTTP URL": {
 			accepted: `{"spec":{"swap":{"router":{"url":"https://a.example"}}}}`,
@@ -225,7 +225,7 @@ func rules() map[string]rule {
 			before:   generated2,
 			accepted: `{"spec":{"feePayers":{"rotation":{"revision":1}}}}`,
 			refused:  `{"spec":{"feePayers":{"rotation":{"revision":2}}}}`,
-			message:  "rotation.revision goes up by one at a time: the first rotation is to revision 1",
+			message:  "rotation.revision can only be raised by one: the first rotation is to revision 1",
 		},
 		"a lower count of keys needs a rotation": {
 			before:   generated2,
@@ -233,7 +233,7 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"feePayers":{"generate":{"count":1}}}}`,
 			message:  countMessage,
 		},
-		"a lower count of keys needs a rotation after the first, too": {
+		"a lower count of keys needs another rotation even if the keys were rotated before": {
 			before:   `{"spec":{"feePayers":{"secretRefs":null,"generate":{"count":2},"rotation":{"revision":3}}}}`,
 			accepted: `{"spec":{"feePayers":{"generate":{"count":1},"rotation":{"revision":4}}}}`,
 			refused:  `{"spec":{"feePayers":{"generate":{"count":1},"rotation":{"revision":3}}}}`,
@@ -291,7 +291,7 @@ func rules() map[string]rule {
 const (
 	programMessage  = "spec.pool.programID cannot change once the pool is initialised: make another RelayPool for another program"
 	nameMessage     = "metadata.name must begin with a letter and hold lower-case letters, digits and dashes only: a Service has the same name"
-	revisionMessage = "rotation.revision goes up by one at a time, never down or away: keys that were retired are not used again"
+	revisionMessage = "rotation.revision can only be raised by one, and cannot be lowered or removed: keys that were retired are not used again"
 	labelMessage    = " has a key that no label can have, or a value of more than 63 characters: expected keys such as team or example.com/team"
 	countMessage    = "generate.count goes down only together with a rotation: raise rotation.revision by one in the same change, which moves the funds"
 

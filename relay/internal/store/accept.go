@@ -71,7 +71,7 @@ func (s *Store) Accept(ctx context.Context, sub *submission.Submission, keyHash 
 		"other submissions keep reserving and releasing the same notes: send the request again").With("nullifier_index", 0)
 }
 
-// insert sets the stored values in sub after the commit.
+// insert writes the submission and, after the commit, sets the stored values in sub.
 func (s *Store) insert(ctx context.Context, sub *submission.Submission, keyHash []byte, worker *uuid.UUID) error {
 	hash := submission.ContentHash(sub.Call)
 	var recipient, terms []byte

@@ -66,7 +66,7 @@ func TestAcceptGivesTheLeaseToALiveWorker(t *testing.T) {
 	}
 }
 
-func TestRepeatsOfContentNotesAndKeys(t *testing.T) {
+func TestRepeatedContentNotesAndKeysAreRecognised(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	key := []byte("key hash of thirty-two bytes len")

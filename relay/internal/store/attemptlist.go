@@ -16,7 +16,7 @@ import (
 // content of the request.
 type LiveAttempt struct {
 	JobID int64
-	// ID is the id of the request, which opens /status.
+	// ID is the id of the request in GET /status.
 	ID      uuid.UUID
 	Purpose txmgr.Purpose
 	// Age is the time since the attempt was signed.

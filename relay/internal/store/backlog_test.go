@@ -52,7 +52,7 @@ func TestBacklogSeparatesDueHeldAndScheduled(t *testing.T) {
 		t.Errorf("backlog (-want +got):\n%s", diff)
 	}
 	if b.OldestAge < time.Minute || b.OldestAge > 2*time.Minute || b.OldestDue < 30*time.Second || b.OldestDue > time.Minute {
-		t.Errorf("the oldest pending is %s old and the longest due is due for %s; want 1 minute and 30 seconds", b.OldestAge, b.OldestDue)
+		t.Errorf("the oldest pending one is %s old and the first due one has been due for %s; want 1 minute and 30 seconds", b.OldestAge, b.OldestDue)
 	}
 	jobs := []int64{one[int64](t, s, `SELECT job_id FROM submissions WHERE id = $1`, urgent.ID), 1, 2, 3, 4, 5, 8}
 	if diff := cmp.Diff(jobs, b.QueuedJobs); diff != "" {
@@ -133,8 +133,8 @@ func TestCountAheadCountsQueuedSubmissionsOfEqualOrOlderRoots(t *testing.T) {
 		limit       int
 		want        int
 	}{
-		"no root is as old":    {0, 3, 10, 0},
-		"the same root counts": {0, 4, 10, 1},
+		"no submission has a root so old":                             {0, 3, 10, 0},
+		"the same root counts":                                        {0, 4, 10, 1},
 		"a submission that waits for an attempt's end does not count": {0, 5, 10, 1},
 		"a held submission counts":                                    {0, 6, 10, 2},
 		"a pending submission counts":                                 {0, 8, 10, 3},
@@ -149,7 +149,8 @@ func TestCountAheadCountsQueuedSubmissionsOfEqualOrOlderRoots(t *testing.T) {
 	}
 }
 
-// They count as held even while they are leased, and do not count as ahead.
+// Submissions that wait for a second endpoint count as held even while they are leased, and do not
+// count as ahead.
 func TestSubmissionsWaitingForASecondEndpointCountAsHeld(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()

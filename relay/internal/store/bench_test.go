@@ -62,7 +62,7 @@ func (b *bench) landings(leases []txmgr.Lease) []submission.Landing {
 	return out
 }
 
-// across runs f for each number below n, by concurrent clients.
+// across runs f for each number below n, in as many goroutines as there are clients.
 func across(clients, n int, f func(i int) error) error {
 	var next atomic.Int64
 	var wg sync.WaitGroup

@@ -53,8 +53,9 @@ ORDER BY `
 
 	claimSQL = claimHead + claimDue + claimAlive + ` ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
 	// probeSQL claims all started submissions and one of the others, the longest due: a
-	// failed try puts it behind those that were not tried since. In the order of roots, the
-	// same few would be tried for ever, although they may wait for something else.
+	// failed try puts it behind those that were not tried since. If they were
+	// ordered by root, the same few would be tried for ever, although they may wait for
+	// something else.
 	probeSQL = claimHead + claimDue + claimAlive + ` AND (` + claimStarted + ` OR s.id = (
 		SELECT s.id FROM submissions s WHERE ` + claimDue + ` AND NOT ` + claimStarted + ` ORDER BY s.due_at, ` + byRoot + ` LIMIT 1
 	)) ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt

@@ -218,7 +218,7 @@ func TestTablesStopGrowingUnderRetention(t *testing.T) {
 	}
 	left := one[int](t, s, `SELECT (SELECT count(*) FROM submissions) + (SELECT count(*) FROM requests) + (SELECT count(*) FROM attempts)`)
 	reserved := one[uint64](t, s, `SELECT count(*) FROM reservations`)
-	// Every eighth failed.
+	// Every eighth submission failed.
 	if want := 2 * (next - next/8); left != 0 || reserved != want {
 		t.Errorf("%d rows and %d reservations are left, want none and %d", left, reserved, want)
 	}

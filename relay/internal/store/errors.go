@@ -52,7 +52,7 @@ func Unreachable(err error) bool {
 }
 
 // Unmigrated reports whether a statement failed because a table or column is missing, as in
-// a database that relay migrate has not brought up to date.
+// a database that the command `relay migrate` has not brought up to date.
 func Unmigrated(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "42703")

@@ -70,7 +70,7 @@ func TestLeasesListsTheLeasesOfAWorker(t *testing.T) {
 	}
 }
 
-func TestALeaseOfADeadWorkerIsDueAtOnceUnderANewEpoch(t *testing.T) {
+func TestSubmissionOfADeadWorkerIsDueAtOnceUnderANewEpoch(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	dead, live := worker(t, s), worker(t, s)
@@ -247,7 +247,7 @@ func TestReleaseAllReleasesTheLeasesOfOneWorker(t *testing.T) {
 		t.Fatalf("ReleaseAll frees %d leases (%v), want 2", n, err)
 	}
 	if got, err := s.ClaimLanded(ctx, other, 10); err != nil || len(got) != 1 || len(claim(t, s, other)) != 1 {
-		t.Errorf("ClaimLanded of another worker returns %v (%v), want the landed submission, and Claim the other", got, err)
+		t.Errorf("ClaimLanded of another worker returns %v (%v), want the landed submission; Claim has to return the other one", got, err)
 	}
 	if got := claim(t, s, w); len(got) != 0 || one[int](t, s, `SELECT count(*) FROM workers`) != 1 {
 		t.Errorf("the retired worker claims %v, or is still stored", ids(got))
@@ -300,7 +300,7 @@ func TestAReleasedSubmissionIsDueAfterItsDelay(t *testing.T) {
 	}
 	delay := one[time.Duration](t, s, `SELECT due_at - now() FROM submissions`)
 	if delay < 59*time.Minute || delay > time.Hour {
-		t.Errorf("it is due in %s, want an hour", delay)
+		t.Errorf("the submission is due in %s, want an hour", delay)
 	}
 	steps := []struct {
 		hold  string

@@ -25,7 +25,7 @@ func TestListenReceivesOutcomesAndDueWork(t *testing.T) {
 	go func() {
 		ended <- s.Listen(listenCtx, submission.Notifications{Done: func(id uuid.UUID) { done <- id }, Due: func() { due <- struct{}{} }})
 	}()
-	for connected := false; !connected; { // the listener may not be connected yet
+	for connected := false; !connected; { // perhaps the listener is not connected yet
 		ok(t, s.NotifyDue(ctx))
 		select {
 		case <-due:

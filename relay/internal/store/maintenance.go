@@ -14,7 +14,7 @@ import (
 type Job struct {
 	// Name is unique, lower-case with underscores; it is a metric's label.
 	Name string
-	// Every is its interval, at least a second.
+	// Every is the time between two starts of the job, at least a second.
 	Every time.Duration
 	// Timeout ends a run's context. It is at most Every, so that runs do not overlap.
 	Timeout time.Duration

@@ -168,7 +168,7 @@ func TestClaimLandedReturnsBothLegs(t *testing.T) {
 	first, c := bothLegs(t, s, w, 1)
 	complete(t, s, secondLegLanding(c.Lease, 8, submission.PhaseRefunded))
 	if n, err := s.ReleaseAll(ctx, w); err != nil || n != 2 {
-		t.Fatalf("ReleaseAll frees %d leases (%v), want both legs'", n, err)
+		t.Fatalf("ReleaseAll frees %d leases (%v), want the leases of both legs", n, err)
 	}
 	got, err := s.ClaimLanded(ctx, worker(t, s), 10)
 	ok(t, err)
@@ -242,7 +242,7 @@ func TestUnreadableRowsAreDeferredAndBlockNoOthers(t *testing.T) {
 				damaged++
 				row := one[string](t, s, `SELECT concat_ws(' ', hold_reason, lease_owner IS NULL, due_at > now() + interval '9 minutes') FROM submissions WHERE id = $1`, c.bad)
 				if row != "unreadable t t" {
-					t.Errorf("the damaged %s has hold reason, no lease and due in ten minutes: %q; want unreadable t t", what, row)
+					t.Errorf("hold reason, missing lease and delay of ten minutes of the damaged %s are %q, want unreadable t t", what, row)
 				}
 			}
 			if damaged == 0 {
@@ -338,7 +338,7 @@ func TestOutcomesOfSecondLegsNotifyTheClients(t *testing.T) {
 	go func() {
 		_ = s.Listen(ctx, submission.Notifications{Done: func(id uuid.UUID) { done <- id }, Due: func() { due <- struct{}{} }})
 	}()
-	for connected := false; !connected; { // the listener may not be connected yet
+	for connected := false; !connected; { // perhaps the listener is not connected yet
 		ok(t, s.NotifyDue(ctx))
 		select {
 		case <-due:
@@ -362,7 +362,7 @@ func TestOutcomesOfSecondLegsNotifyTheClients(t *testing.T) {
 			t.Fatalf("notified of %v within 30 s, want 6 notifications", notified)
 		}
 	}
-	// A first leg's id is notified of its landing and of the second leg's outcome.
+	// Waiters for a first leg are notified of its landing and of the second leg's outcome.
 	if diff := cmp.Diff(map[uuid.UUID]int{a.ID: 2, b.ID: 2, x.ID: 1, y.ID: 1}, notified); diff != "" {
 		t.Errorf("notifications (-want +got):\n%s", diff)
 	}
@@ -644,7 +644,7 @@ func pagesRead(plan string) int {
 	return 1 << 30
 }
 
-func TestAReleaseBeforeSwapsWorksOnTheMigratedSchema(t *testing.T) {
+func TestReleaseWithoutSwapsWorksOnTheMigratedSchema(t *testing.T) {
 	t.Parallel()
 	pool := pgtest.Pool(t)
 	ctx := t.Context()

@@ -14,7 +14,7 @@ import (
 
 // SwapSummary summarises the fleet's swaps that have not ended.
 type SwapSummary struct {
-	// ByPhase counts them. The executed and refunded ones are not final yet.
+	// ByPhase counts the swaps by phase. The executed and refunded swaps are not final yet.
 	ByPhase map[submission.Phase]int64
 	// OldestAge is the time since the oldest open swap was funded; 0 without one.
 	OldestAge time.Duration
@@ -61,9 +61,9 @@ func (s *Store) Swaps(ctx context.Context, slot uint64) (SwapSummary, error) {
 	return out, nil
 }
 
-// ListedSwap is one swap for its operator, without amounts and addresses.
+// ListedSwap is a swap as the operator sees it, without amounts and addresses.
 type ListedSwap struct {
-	// ID is the id of the request, which opens /status. JobID is the id in GET /backlog.
+	// ID is the id of the request in GET /status. JobID is the id in GET /backlog.
 	ID    uuid.UUID
 	JobID int64
 	Phase submission.Phase

@@ -68,13 +68,13 @@ func TestSwapsAreSummedUpByPhaseAndTimeout(t *testing.T) {
 	tests := map[string]struct {
 		slot, overdue, slots uint64
 	}{
-		"no slot is known":                 {0, 0, 0},
-		"before the first timeout":         {109, 0, 0},
-		"at the first timeout":             {110, 1, 0},
-		"one slot after the first timeout": {111, 1, 1},
-		"after two timeouts":               {125, 2, 15},
-		"after the timeout of an executed": {165, 5, 55},
-		"after all timeouts":               {1000, 5, 890},
+		"no slot is known":                      {0, 0, 0},
+		"before the first timeout":              {109, 0, 0},
+		"at the first timeout":                  {110, 1, 0},
+		"one slot after the first timeout":      {111, 1, 1},
+		"after two timeouts":                    {125, 2, 15},
+		"after the timeout of an executed swap": {165, 5, 55},
+		"after all timeouts":                    {1000, 5, 890},
 	}
 	for name, test := range tests {
 		got, err := s.Swaps(ctx, test.slot)

@@ -244,7 +244,7 @@ func TestASwapIsQuotedWhileAnExecutionIsLive(t *testing.T) {
 		{"an execution is signed", record(2, txmgr.PurposeExecute), submission.PhaseQuoted},
 		{"another is signed", record(3, txmgr.PurposeExecute), submission.PhaseQuoted},
 		{"one of the two is marked dead", markDead(2), submission.PhaseQuoted},
-		{"it is marked dead again", markDead(2), submission.PhaseQuoted},
+		{"the same one is marked dead again", markDead(2), submission.PhaseQuoted},
 		{"the other is marked dead", markDead(3), submission.PhaseFunded},
 		{"a third execution is signed", record(4, txmgr.PurposeExecute), submission.PhaseQuoted},
 		{"a refund is signed too", record(5, txmgr.PurposeRefund), submission.PhaseQuoted},

@@ -11,7 +11,8 @@ import (
 //
 // Monitoring makes objects for the Prometheus operator.
 type MonitoringApplyConfiguration struct {
-	// PodMonitor has Prometheus scrape every pod: Enabled or Disabled.
+	// PodMonitor creates a PodMonitor object, by which Prometheus scrapes every pod: Enabled
+	// or Disabled.
 	// Default: Enabled.
 	PodMonitor *apiv1alpha1.Switch `json:"podMonitor,omitempty"`
 	// PrometheusRule brings alerts that a person can act on: Enabled or Disabled.
