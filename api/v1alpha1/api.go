@@ -24,8 +24,8 @@ type API struct {
 	// +kubebuilder:validation:items:Pattern=`^(\*|https?://[^/,\s]+)$`
 	// +kubebuilder:validation:items:MaxLength=256
 	CORSOrigins []string `json:"corsOrigins,omitempty"`
-	// KeysSecretRef is the Secret of the API keys, a line each, of which clients have to
-	// present one. Default: everybody is served.
+	// KeysSecretRef is the Secret of the API keys, one a line; clients have to present
+	// one of them. Default: everybody is served.
 	// +optional
 	KeysSecretRef *SecretKeyReference `json:"keysSecretRef,omitempty"`
 	// WaitSeconds is how long a submission waits for its outcome, in seconds,
@@ -35,7 +35,7 @@ type API struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=60
 	WaitSeconds *int32 `json:"waitSeconds,omitempty"`
-	// RetentionHours is how long a finished submission can be asked for, in hours.
+	// RetentionHours is how long a finished submission can be queried, in hours.
 	// Default: 168, which is a week.
 	// +optional
 	// +kubebuilder:default=168

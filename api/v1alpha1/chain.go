@@ -9,7 +9,7 @@ type Role string
 const (
 	// RoleRead is asked for accounts, blockhashes and statuses.
 	RoleRead Role = "Read"
-	// RoleSubmit is sent transactions.
+	// RoleSubmit gets transactions.
 	RoleSubmit Role = "Submit"
 	// RoleArchive is asked first for blocks and histories, which may be old.
 	RoleArchive Role = "Archive"
@@ -46,13 +46,14 @@ const (
 // Solana says how the chain is reached.
 type Solana struct {
 	// Cluster is the genesis hash that the chain must have, in base58, or
-	// mainnet-beta, devnet or testnet for that of a public cluster. A fleet never
-	// sends to another. Example: mainnet-beta
+	// mainnet-beta, devnet or testnet for the hash of a public cluster. A fleet
+	// never sends to another chain. Example: mainnet-beta
 	// +required
 	// +kubebuilder:validation:Pattern=`^(mainnet-beta|devnet|testnet|[1-9A-HJ-NP-Za-km-z]{32,44})$`
 	// +kubebuilder:validation:MaxLength=44
 	Cluster string `json:"cluster"`
-	// Endpoints are Solana JSON-RPC servers. At least one reads and one submits.
+	// Endpoints are Solana JSON-RPC servers. At least one has the
+	// role Read, and at least one the role Submit.
 	// +required
 	// +listType=map
 	// +listMapKey=name
@@ -97,13 +98,13 @@ type Solana struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: give the HTTP URL, from which the relay derives the ws:// or wss:// URL of notifications"
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef"
 type Endpoint struct {
-	// Name is the endpoint's in logs, metrics and conditions, which never show its
-	// URL: lower-case letters, digits and dashes. Example: paid
+	// Name identifies the endpoint in logs, metrics and conditions, which never show
+	// its URL: lower-case letters, digits and dashes. Example: paid
 	// +required
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=32
 	Name string `json:"name"`
-	// URL is the server's, when it holds no credentials. Default: none; either url
+	// URL is the server's URL, if it holds no credentials. Default: none; either url
 	// or urlSecretRef is set. Example: https://api.mainnet-beta.solana.com
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
@@ -112,7 +113,7 @@ type Endpoint struct {
 	// either url or urlSecretRef is set.
 	// +optional
 	URLSecretRef *SecretKeyReference `json:"urlSecretRef,omitempty"`
-	// WebSocket says whether notifications are subscribed to, at the same address
+	// WebSocket says whether relays subscribe to notifications, at the same address
 	// by ws or wss: Enabled or Disabled. Default: Enabled.
 	// +optional
 	// +kubebuilder:default=Enabled
@@ -125,7 +126,7 @@ type Endpoint struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
 	Roles []Role `json:"roles,omitempty"`
-	// RequestsPerSecond is the server's plan, in requests a second and pod.
+	// RequestsPerSecond is the limit of the server's plan, in requests a second and pod.
 	// Default: no limit. Example: 50
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -133,7 +134,7 @@ type Endpoint struct {
 	RequestsPerSecond int32 `json:"requestsPerSecond,omitempty"`
 }
 
-// PriorityFee is paid by the compute unit, in micro-lamports.
+// PriorityFee is paid for each compute unit, in micro-lamports.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.floorMicroLamports) || !has(self.capMicroLamports) || self.floorMicroLamports <= self.capMicroLamports",message="priorityFee.floorMicroLamports is above priorityFee.capMicroLamports: lower the floor or raise the cap"
 type PriorityFee struct {
@@ -143,13 +144,13 @@ type PriorityFee struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Percentile *int32 `json:"percentile,omitempty"`
-	// FloorMicroLamports is the least, in micro-lamports a compute unit. Default: 0.
+	// FloorMicroLamports is the lowest fee, in micro-lamports a compute unit. Default: 0.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000
 	FloorMicroLamports *int64 `json:"floorMicroLamports,omitempty"`
-	// CapMicroLamports is the most, in micro-lamports a compute unit. Default: 1000000.
+	// CapMicroLamports is the highest fee, in micro-lamports a compute unit. Default: 1000000.
 	// +optional
 	// +kubebuilder:default=1000000
 	// +kubebuilder:validation:Minimum=0

@@ -6,7 +6,7 @@ type Database struct {
 	// postgres://user:password@host:port/name.
 	// +required
 	URLSecretRef SecretKeyReference `json:"urlSecretRef"`
-	// MaxConnections is the most that one pod opens. Default: 40.
+	// MaxConnections is the most connections that one pod opens. Default: 40.
 	// +optional
 	// +kubebuilder:default=40
 	// +kubebuilder:validation:Minimum=4

@@ -11,13 +11,13 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.generate) || !has(self.generate) || self.generate.count >= oldSelf.generate.count || has(self.rotation) && self.rotation.revision > (has(oldSelf.rotation) ? oldSelf.rotation.revision : 0)",message="generate.count goes down only together with a rotation: raise rotation.revision by one in the same change, which moves the funds"
 type FeePayers struct {
 	// SecretRefs are existing keys: each a JSON array of 64 numbers or base58, as
-	// relay keygen writes it. Default: none; either secretRefs or generate is set.
+	// the command relay keygen writes it. Default: none; either secretRefs or generate is set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	SecretRefs []SecretKeyReference `json:"secretRefs,omitempty"`
-	// Generate has the operator make keys, in Secrets that nobody owns and that
+	// Generate makes the operator create keys, in Secrets that nobody owns and that
 	// nobody deletes. Default: none; either secretRefs or generate is set.
 	// +optional
 	Generate *GeneratedKeys `json:"generate,omitempty"`
@@ -28,7 +28,7 @@ type FeePayers struct {
 	// +kubebuilder:validation:Minimum=5000000
 	// +kubebuilder:validation:Maximum=1000000000000000
 	MinimumBalanceLamports *int64 `json:"minimumBalanceLamports,omitempty"`
-	// TargetBalanceLamports is what a payer is to be funded to, in lamports.
+	// TargetBalanceLamports is the balance to which a payer is to be funded, in lamports.
 	// Default: 1000000000, which is 1 SOL.
 	// +optional
 	// +kubebuilder:default=1000000000
@@ -87,8 +87,8 @@ type SpendCaps struct {
 	// +kubebuilder:validation:Maximum=1000000000000000
 	DayLamports int64 `json:"dayLamports,omitempty"`
 	// TransfersDayLamports is the most that is spent on transfers, which pay the pool no
-	// fee, in any 24 hours, in lamports; 0 is no cap. Default: the relay's own,
-	// 1000000000, which pays for about 550. Example: 5000000000
+	// fee, in any 24 hours, in lamports; 0 is no cap. Default: the relay's default,
+	// 1000000000, which pays for about 550 transfers. Example: 5000000000
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000000

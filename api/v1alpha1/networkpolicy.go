@@ -6,12 +6,12 @@ import networkingv1 "k8s.io/api/networking/v1"
 // APIFrom, and the operations port is for the operator and OperationsFrom. Egress: DNS
 // and the named destinations.
 type NetworkPolicy struct {
-	// APIFrom are who may reach the API. Default: everybody.
+	// APIFrom lists who may reach the API. Default: everybody.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	APIFrom []networkingv1.NetworkPolicyPeer `json:"apiFrom,omitempty"`
-	// OperationsFrom are who may reach metrics, probes and /backlog besides the
+	// OperationsFrom lists who may reach metrics, probes and /backlog besides the
 	// operator: Prometheus and KEDA. Default: nobody.
 	// +optional
 	// +listType=atomic
@@ -39,13 +39,13 @@ type NetworkPolicy struct {
 
 // Destination is where traffic may go.
 type Destination struct {
-	// CIDR of the addresses. Example: 10.20.0.0/16
+	// CIDR is the address range. Example: 10.20.0.0/16
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=43
 	// +kubebuilder:validation:XValidation:rule="isCIDR(self)",message="cidr is no address range such as 10.20.0.0/16: write the address of the network, a slash and the length of its prefix"
 	CIDR string `json:"cidr"`
-	// Port of TCP. Example: 5432
+	// Port is the TCP port. Example: 5432
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535

@@ -73,7 +73,7 @@ type Pool struct {
 	// +kubebuilder:validation:Enum=Refuse;Allow
 	OffCurveRecipients string `json:"offCurveRecipients,omitempty"`
 	// Gate says what happens while the pool is not initialised: Hold starts no pod
-	// until it is, Warn starts them at once. Once open, the gate never closes.
+	// until it is, Warn starts the pods at once. Once open, the gate never closes.
 	// Default: Hold.
 	// +optional
 	// +kubebuilder:default=Hold
@@ -99,7 +99,8 @@ type Profile struct {
 	// +optional
 	// +kubebuilder:validation:Enum=shield-pool-v1;development
 	Name string `json:"name,omitempty"`
-	// ConfigMapRef is a profile as YAML, as relay probe --profile-file reads it.
+	// ConfigMapRef is a profile as YAML, as the command relay probe
+	// --profile-file reads it.
 	// Default: none; either name or configMapRef is set.
 	// +optional
 	ConfigMapRef *ConfigMapKeyReference `json:"configMapRef,omitempty"`
@@ -107,7 +108,7 @@ type Profile struct {
 
 // Mint is one asset of the pool.
 type Mint struct {
-	// Address is the mint's, in base58.
+	// Address is the mint's address, in base58.
 	// Example: EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v
 	// +required
 	// +kubebuilder:validation:Pattern=`^[1-9A-HJ-NP-Za-km-z]{32,44}$`

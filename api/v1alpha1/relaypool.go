@@ -114,7 +114,7 @@ type RelayPoolSpec struct {
 
 // SecretKeyReference names one value of a Secret in the RelayPool's namespace.
 type SecretKeyReference struct {
-	// Name is the Secret's. Example: relay-credentials
+	// Name is the Secret's name. Example: relay-credentials
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -130,7 +130,7 @@ type SecretKeyReference struct {
 
 // ConfigMapKeyReference names one value of a ConfigMap in the RelayPool's namespace.
 type ConfigMapKeyReference struct {
-	// Name is the ConfigMap's. Example: shield-pool
+	// Name is the ConfigMap's name. Example: shield-pool
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -163,13 +163,13 @@ type Template struct {
 	// The operator, not the API server, checks the form of labels' values, and reports
 	// faults in the condition Accepted: as a rule of the CRD, the check costs too much.
 
-	// Labels are added to the pods. Those that the operator sets win.
+	// Labels are added to the pods. Labels that the operator sets have priority.
 	// Default: none. Example: {team: payments}
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue() && self[k].size() <= 63)",message="template.labels has a key that no label can have, or a value of more than 63 characters: expected keys such as team or example.com/team"
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are added to the pods. Those that the operator sets win.
+	// Annotations are added to the pods. Annotations that the operator sets have priority.
 	// Default: none. Example: {example.com/owner: payments}
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
@@ -215,7 +215,7 @@ type Template struct {
 
 // SecretReference names a Secret in the RelayPool's namespace.
 type SecretReference struct {
-	// Name is the Secret's. Example: relay-credentials
+	// Name is the Secret's name. Example: relay-credentials
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

@@ -72,7 +72,7 @@ func rules() map[string]rule {
 			refused:  `{"metadata":{"name":"` + strings.Repeat("a", 41) + `"}}`,
 			message:  "metadata.name has more than 40 characters: names of owned objects are made from it",
 		},
-		"a name is a Service's name": {
+		"a name is valid for a Service": {
 			accepted: `{"metadata":{"name":"a-1"}}`,
 			refused:  `{"metadata":{"name":"1-a"}}`,
 			message:  nameMessage,
@@ -97,7 +97,7 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"pool":{"profile":{"configMapRef":{"name":"a","key":"b"}}}}}`,
 			message:  "exactly one of the fields in [name configMapRef] must be set",
 		},
-		"a profile is built in or in a ConfigMap, not neither": {
+		"a profile is built in or in a ConfigMap; one is required": {
 			accepted: `{"spec":{"pool":{"profile":{"name":"shield-pool-v1"}}}}`,
 			refused:  `{"spec":{"pool":{"profile":{"name":null}}}}`,
 			message:  "exactly one of the fields in [name configMapRef] must be set",
@@ -167,7 +167,7 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"feePayers":{"generate":{"count":2}}}}`,
 			message:  "exactly one of the fields in [secretRefs generate] must be set",
 		},
-		"fee payers are given or generated, not neither": {
+		"fee payers are given or generated; one is required": {
 			accepted: ownKeys,
 			refused:  `{"spec":{"feePayers":{"secretRefs":null}}}`,
 			message:  "exactly one of the fields in [secretRefs generate] must be set",
@@ -413,7 +413,7 @@ func TestAProfileLostInARenameCanBeRestored(t *testing.T) {
 	}
 	merge(t, object, `{"spec":{"pool":{"profile":{"configMapRef":{"name":"other"}}}}}`)
 	if err := cl.Update(t.Context(), object); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.pool.profile cannot change") {
-		t.Errorf("another profile after that: the error is %v, want that it cannot change", err)
+		t.Errorf("another profile after that: the error is %v, want one that says that it cannot change", err)
 	}
 }
 

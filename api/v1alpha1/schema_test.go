@@ -186,10 +186,10 @@ func boundsValues(s apiextensionsv1.JSONSchemaProps) bool {
 // bound is one limit of a field. The schema accepts the value on the limit, and refuses the
 // value beyond it, with a message that names the field and contains the text.
 type bound struct {
-	name        string
-	on, beyond  any
-	text        string
-	onIsInvalid bool // another limit of the field refuses the value on
+	name                 string
+	atLimit, beyondLimit any
+	text                 string
+	limitIsInvalid       bool // another limit of the field refuses the value at the limit
 }
 
 // The server must enforce every limit. The test sets each field of the samples to its
@@ -218,10 +218,10 @@ func TestBounds(t *testing.T) {
 				}
 				// A rule over several fields may refuse a value on the limit. The field's own
 				// schema must not.
-				if err := submit(b.on); err != nil && !b.onIsInvalid && schemaRefuses(err, f.path) {
+				if err := submit(b.atLimit); err != nil && !b.limitIsInvalid && schemaRefuses(err, f.path) {
 					t.Errorf("%s: the value on the limit is refused: %v", b.name, err)
 				}
-				if err := submit(b.beyond); err == nil || !strings.Contains(err.Error(), b.text) || !strings.Contains(err.Error(), shownPath(f.path)) {
+				if err := submit(b.beyondLimit); err == nil || !strings.Contains(err.Error(), b.text) || !strings.Contains(err.Error(), shownPath(f.path)) {
 					t.Errorf("%s: the value beyond the limit gave %v; expected an error with %q that names %s", b.name, err, b.text, shownPath(f.path))
 				}
 			}
@@ -232,36 +232,36 @@ func TestBounds(t *testing.T) {
 func bounds(s apiextensionsv1.JSONSchemaProps) []bound {
 	var list []bound
 	if s.Minimum != nil {
-		list = append(list, bound{name: "minimum", on: int64(*s.Minimum), beyond: int64(*s.Minimum) - 1, text: "should be greater than or equal to " + number(*s.Minimum)})
+		list = append(list, bound{name: "minimum", atLimit: int64(*s.Minimum), beyondLimit: int64(*s.Minimum) - 1, text: "should be greater than or equal to " + number(*s.Minimum)})
 	}
 	if s.Maximum != nil {
-		list = append(list, bound{name: "maximum", on: int64(*s.Maximum), beyond: int64(*s.Maximum) + 1, text: "should be less than or equal to " + number(*s.Maximum)})
+		list = append(list, bound{name: "maximum", atLimit: int64(*s.Maximum), beyondLimit: int64(*s.Maximum) + 1, text: "should be less than or equal to " + number(*s.Maximum)})
 	}
 	if s.MaxLength != nil {
 		long := strings.Repeat("1", int(*s.MaxLength))
-		list = append(list, bound{name: "maximum length", on: long, beyond: long + "1", text: fmt.Sprintf("may not be more than %d", *s.MaxLength), onIsInvalid: s.Pattern != "" || s.Format != ""})
+		list = append(list, bound{name: "maximum length", atLimit: long, beyondLimit: long + "1", text: fmt.Sprintf("may not be more than %d", *s.MaxLength), limitIsInvalid: s.Pattern != "" || s.Format != ""})
 	}
 	if s.MinLength != nil && *s.MinLength == 1 {
-		list = append(list, bound{name: "minimum length", on: "1", beyond: "", text: "should be at least 1 chars long"})
+		list = append(list, bound{name: "minimum length", atLimit: "1", beyondLimit: "", text: "should be at least 1 chars long"})
 	}
 	if s.Pattern != "" {
-		list = append(list, bound{name: "pattern", beyond: "\n", text: "should match", onIsInvalid: true})
+		list = append(list, bound{name: "pattern", beyondLimit: "\n", text: "should match", limitIsInvalid: true})
 	}
 	if len(s.Enum) > 0 {
-		list = append(list, bound{name: "enum", on: strings.Trim(string(s.Enum[0].Raw), `"`), beyond: "neither", text: "Unsupported value"})
+		list = append(list, bound{name: "enum", atLimit: strings.Trim(string(s.Enum[0].Raw), `"`), beyondLimit: "neither", text: "Unsupported value"})
 	}
 	if s.MinItems != nil {
-		list = append(list, bound{name: "minimum of entries", beyond: []any{}, text: fmt.Sprintf("should have at least %d items", *s.MinItems), onIsInvalid: true})
+		list = append(list, bound{name: "minimum of entries", beyondLimit: []any{}, text: fmt.Sprintf("should have at least %d items", *s.MinItems), limitIsInvalid: true})
 	}
 	if s.MaxItems != nil {
-		list = append(list, bound{name: "maximum of entries", beyond: make([]any, *s.MaxItems+1), text: fmt.Sprintf("must have at most %d items", *s.MaxItems), onIsInvalid: true})
+		list = append(list, bound{name: "maximum of entries", beyondLimit: make([]any, *s.MaxItems+1), text: fmt.Sprintf("must have at most %d items", *s.MaxItems), limitIsInvalid: true})
 	}
 	if s.MaxProperties != nil {
 		many := map[string]any{}
 		for i := range *s.MaxProperties + 1 {
 			many[fmt.Sprintf("key-%d", i)] = "value"
 		}
-		list = append(list, bound{name: "maximum of keys", beyond: many, text: fmt.Sprintf("must have at most %d items", *s.MaxProperties), onIsInvalid: true})
+		list = append(list, bound{name: "maximum of keys", beyondLimit: many, text: fmt.Sprintf("must have at most %d items", *s.MaxProperties), limitIsInvalid: true})
 	}
 	return list
 }

@@ -112,7 +112,7 @@ const (
 	PayerIncoming FeePayerState = "Incoming"
 	// PayerDraining: the fleet no longer uses it, and its funds are not swept yet.
 	PayerDraining FeePayerState = "Draining"
-	// PayerRetired: swept. Its Secret stays.
+	// PayerRetired: the key's funds are swept. Its Secret stays.
 	PayerRetired FeePayerState = "Retired"
 )
 

@@ -305,7 +305,7 @@ func TestExtDataBindsTheDestination(t *testing.T) {
 	d := Destination{Recipient: solana.PublicKey{1, 2, 3}}
 	in := &PublicInputs{PublicAmount: -1, ExtDataHash: ExtDataHash(d)}
 	if in.ExtDataHash[0] != 0 {
-		t.Error("the hash does not start with a zero byte, so it may not be a field element")
+		t.Error("the hash does not start with a zero byte, so it can exceed the field's modulus")
 	}
 	if !dev.BindsDestination(in, d) {
 		t.Error("the bound destination is refused")

@@ -14,13 +14,13 @@ func TestParseRentReadsBothLayoutsOfTheSysvar(t *testing.T) {
 		want    shieldpool.Rent
 		invalid bool
 	}{
-		"today's rate counts once":                  {"d813000000000000" + "000000000000f03f" + "32", 5080, false},
-		"the rate of before SIMD-0194 counts twice": {"980d000000000000" + "0000000000000040" + "32", 6960, false},
-		"a rate of nothing":                         {"0000000000000000" + "000000000000f03f" + "32", 0, true},
-		"a rate beyond reason":                      {"ffffffffffffff00" + "000000000000f03f" + "32", 0, true},
-		"a factor that is no number":                {"d813000000000000" + "000000000000f87f" + "32", 0, true},
-		"a rate that is no whole number":            {"0100000000000000" + "000000000000f83f" + "32", 0, true},
-		"another length":                            {"d813000000000000" + "000000000000f03f", 0, true},
+		"today's rate counts once":               {"d813000000000000" + "000000000000f03f" + "32", 5080, false},
+		"the rate before SIMD-0194 counts twice": {"980d000000000000" + "0000000000000040" + "32", 6960, false},
+		"a rate of zero":                         {"0000000000000000" + "000000000000f03f" + "32", 0, true},
+		"a rate above the maximum":               {"ffffffffffffff00" + "000000000000f03f" + "32", 0, true},
+		"a factor that is no number":             {"d813000000000000" + "000000000000f87f" + "32", 0, true},
+		"a rate that is no whole number":         {"0100000000000000" + "000000000000f83f" + "32", 0, true},
+		"another length":                         {"d813000000000000" + "000000000000f03f", 0, true},
 	}
 	for name, test := range tests {
 		data, err := hex.DecodeString(test.data)
@@ -34,8 +34,8 @@ func TestParseRentReadsBothLayoutsOfTheSysvar(t *testing.T) {
 	}
 }
 
-// TestRentIsMainnets compares with the minimum balances that chain explorers show.
-func TestRentIsMainnets(t *testing.T) {
+// TestRentEqualsMainnetMinimumBalances compares with the minimum balances that chain explorers show.
+func TestRentEqualsMainnetMinimumBalances(t *testing.T) {
 	t.Parallel()
 	for rate, want := range map[shieldpool.Rent][3]uint64{
 		5080:                   {650_240, 1_468_120, 1_488_440},

@@ -8,7 +8,8 @@ const (
 	// ClassStaleProof: the root left the root history; the client proves again, and the
 	// relay never resubmits.
 	ClassStaleProof Class = "stale_proof"
-	// ClassSpent: a nullifier account exists, created by the submission itself or by another.
+	// ClassSpent: a nullifier account exists, created by the submission itself or by another
+	// transaction.
 	ClassSpent Class = "spent"
 	// ClassBadInput: permanent, no retry.
 	ClassBadInput Class = "bad_input"

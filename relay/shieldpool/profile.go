@@ -28,7 +28,8 @@ type Mint struct {
 	Field   [32]byte
 }
 
-// Profile is everything that may differ between deployments of the pool program. It is immutable once built and safe for concurrent use.
+// Profile is everything that may differ between deployments of the pool program. It is immutable
+// once built and safe for concurrent use.
 type Profile struct {
 	Name      string
 	ProgramID solana.PublicKey

@@ -11,7 +11,7 @@ import (
 )
 
 // MarshalProfile writes a complete profile, without a base, so that ParseProfile returns it
-// again. It refuses an invalid one.
+// again. It refuses an invalid profile.
 func MarshalProfile(p *Profile) ([]byte, error) {
 	if err := ValidateProfile(p); err != nil {
 		return nil, fmt.Errorf("write profile: %w", err)

@@ -277,7 +277,7 @@ func (r *profileChecker) names(to *map[uint32]string) yamlField {
 			}
 			at := joinPath(path, fmt.Sprintf("0x%x", c))
 			if _, twice := (*to)[c]; twice {
-				r.fault(at, key, "the code is there twice: expected it once")
+				r.fault(at, key, "the code is repeated: expected it once")
 			}
 			if text, ok := r.text(at, value, maxName); ok {
 				(*to)[c] = text

@@ -111,7 +111,7 @@ func TestProblemsNameTheKeyAndNoValue(t *testing.T) {
 		"no mint":                          {base + "mints: []", []string{"mints (line 2): expected a list of 1 to 16, received a list of 0"}},
 		"a fee of 100 percent":             {base + "fees: {numerator: 1000}", []string{"fees: expected a numerator below the denominator, received 1000 and 1000"}},
 		"an invalid code":                  {base + "errors: {" + canary + ": X}", []string{"errors (line 2): expected a code such as 0x1001 as the key, received 12 characters"}},
-		"a code twice":                     {base + "errors: {0x10: X, 16: Y}", []string{"errors.0x10 (line 2): the code is there twice"}},
+		"a code twice":                     {base + "errors: {0x10: X, 16: Y}", []string{"errors.0x10 (line 2): the code is repeated"}},
 		"a reversed range":                 {base + "classes: [{first: 2, last: 1, class: spent}]", []string{"classes[0]: expected first to be at most last, received 0x2 and 0x1"}},
 		"an unknown class":                 {base + "classes: [{first: 2, class: " + canary + "}]", []string{"classes[0].class (line 2): expected one of stale_proof, spent"}},
 		"an empty message":                 {base + "signInMessages: ['']", []string{"signInMessages[0] (line 2): expected a text of 1 to 1024 characters, received nothing"}},

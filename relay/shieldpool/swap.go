@@ -44,7 +44,7 @@ func (s *Swap) addresses(payer solana.PublicKey) Addresses {
 
 // Accounts returns instructions that create the three token accounts of the swap if they
 // are missing, in this order: the state's WSOL and Output, and the wallet's account of
-// the output mint. Payer pays their rent.
+// the output mint. payer pays their rent.
 func (s *Swap) Accounts(payer, wallet solana.PublicKey) []solana.Instruction {
 	create := func(account, owner, mint solana.PublicKey) solana.Instruction {
 		return solana.NewInstruction(solana.SPLAssociatedTokenAccountProgramID, solana.AccountMetaSlice{

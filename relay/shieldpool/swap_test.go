@@ -23,7 +23,7 @@ func testSwap(t *testing.T) *shieldpool.Swap {
 	return swap
 }
 
-// flags formats an account list as in protocol §2: s signer, w writable.
+// flags formats an account list as in protocol §2: s marks a signer, w a writable account.
 func flags(t *testing.T, ix solana.Instruction) (out []string) {
 	t.Helper()
 	for _, a := range ix.Accounts() {

@@ -30,7 +30,7 @@ type TokenAccount struct {
 	Mint, Owner solana.PublicKey
 	// Amount is in the mint's smallest unit.
 	Amount uint64
-	// Frozen accounts cannot transfer; Native ones hold wrapped SOL.
+	// Frozen says that the account cannot transfer; Native says that it holds wrapped SOL.
 	Frozen, Native bool
 }
 

@@ -13,7 +13,7 @@ type Compute struct {
 	// Format is where the transaction has its compute budget: in two instructions, or in V1 in
 	// its header. The zero value stands for the formats before V1.
 	Format Format
-	// Limit is in compute units, Price in micro-lamports a unit.
+	// Limit is in compute units; Price is in micro-lamports a unit.
 	Limit uint32
 	Price uint64
 	// LoadedData is the most account data that the transaction may load, in bytes. Only V1 sets

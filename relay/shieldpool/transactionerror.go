@@ -11,8 +11,8 @@ import (
 type TransactionError struct {
 	// Kind is the outer variant, such as BlockhashNotFound or InstructionError.
 	Kind string
-	// Instruction is the index of the failing instruction, and Detail the variant of its
-	// error, such as Custom; set when Kind is InstructionError.
+	// Instruction is the index of the failing instruction, and Detail is the variant of its
+	// error, such as Custom. Both are set when Kind is InstructionError.
 	Instruction int
 	Detail      string
 	// Custom is the program's code; set when Detail is Custom.

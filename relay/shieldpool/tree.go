@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/merkle"
 )
 
-// Offsets of the Merkle tree account (protocol: root offset seen, the rest
-// inferred and confirmed by the self-check).
+// Offsets of the Merkle tree account. The root's offset was observed; the others are inferred, and
+// the self-check confirms them.
 const (
 	treeNextIndexAt = 32
 	treeFrontierAt  = 40

@@ -175,7 +175,7 @@ func TestTransactAgreesWithWeb3(t *testing.T) {
 		secret[i] = byte(b)
 	}
 	call := &Call{Proof: unhex(t, proof.ProofBytesHex), Inputs: in, Destination: Destination{Recipient: solana.MustPublicKeyFromBase58(v.Transact.Recipient)}}
-	ours, err := pool.Transaction(secret.PublicKey(), call, Compute{Limit: 400_000, Price: 10_000}, solana.MustHashFromBase58(v.Transact.Blockhash), nil)
+	relayTx, err := pool.Transaction(secret.PublicKey(), call, Compute{Limit: 400_000, Price: 10_000}, solana.MustHashFromBase58(v.Transact.Blockhash), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,17 +183,17 @@ func TestTransactAgreesWithWeb3(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := solana.TransactionFromBytes(raw)
+	web3Tx, err := solana.TransactionFromBytes(raw)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := theirs.VerifySignatures(); err != nil {
+	if err := web3Tx.VerifySignatures(); err != nil {
 		t.Errorf("the vector's signature does not verify: %v", err)
 	}
 	if len(raw) != v.Transact.Size {
 		t.Errorf("the vector has %d bytes, want its size %d", len(raw), v.Transact.Size)
 	}
-	if diff := cmp.Diff(resolveInstructions(t, theirs), resolveInstructions(t, ours)); diff != "" {
+	if diff := cmp.Diff(resolveInstructions(t, web3Tx), resolveInstructions(t, relayTx)); diff != "" {
 		t.Errorf("the transactions differ (-web3 +relay):\n%s", diff)
 	}
 	data, err := pool.Profile.Data(call)

@@ -11,8 +11,8 @@ import (
 
 type solanaKey = solana.PrivateKey
 
-// TestRentIsMainnets checks the minimum balances that chain explorers show at this rate.
-func TestRentIsMainnets(t *testing.T) {
+// TestRentEqualsMainnetMinimumBalances checks the minimum balances that chain explorers show at this rate.
+func TestRentEqualsMainnetMinimumBalances(t *testing.T) {
 	t.Parallel()
 	for size, want := range map[uint64]uint64{0: 650_240, 161: 1_468_120, 165: 1_488_440} {
 		if got := bank.RentExemption(size); got != want {

@@ -51,7 +51,7 @@ type Metrics struct {
 	deleted             *prometheus.CounterVec
 	ledgerEntries       *prometheus.CounterVec
 
-	// These have no labels, but are vectors: a vector has no sample until its value is set.
+	// The next two have no labels, but are vectors: a vector has no sample until its value is set.
 	// An unknown value must not be shown as zero.
 	treeLeaves *prometheus.GaugeVec
 	treeCheck  *prometheus.GaugeVec

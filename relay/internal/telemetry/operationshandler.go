@@ -10,7 +10,7 @@ import (
 )
 
 // OperationsHandler serves metrics, probes, the backlog and the relay's health. ready
-// returns why the process is not ready, or nil. A process that answers is alive. details
+// returns the reason why the process is not ready, or nil. A process that answers is alive. details
 // serves GET /backlog without rate limits, for autoscalers, and GET /health with all
 // details.
 func (m *Metrics) OperationsHandler(ready func() error, details http.Handler) http.Handler {

@@ -141,9 +141,9 @@ const introduction = `# Metrics
 
 <!-- Generated from relay/contract by go generate ./relay/internal/telemetry. Do not edit. -->
 
-A relay serves these at ` + "`/metrics`" + ` of its operations port, beside those of Go and the process. Labels are from fixed
-sets: nothing of a request is among them. What is not known has no sample. Figures of the fleet are the same on every
-pod: take ` + "`max by (namespace, pool)`" + `. [Alerts](alerts.md) say what to do. In brackets: type and labels.
+A relay serves these metrics at ` + "`/metrics`" + ` of its operations port, with those of Go and the process. Labels are from
+fixed sets and contain nothing of a request. Unknown values have no sample. Figures of the fleet are the same on every
+pod: use ` + "`max by (namespace, pool)`" + `. [Alerts](alerts.md) say what to do. In brackets: type and labels.
 
 `
 

@@ -560,7 +560,7 @@ func TestValidSwapsAreAccepted(t *testing.T) {
 			}
 			// The caps also check the second leg's fee and the rent of the token account that it makes.
 			if wantCost := nullifiers*650_240 + 1_468_120 + 1_488_440 + 2*5000; caps.lamports != wantCost || caps.transfer {
-				t.Errorf("the caps checked %d lamports (of a transfer: %v), want %d of no transfer", caps.lamports, caps.transfer, wantCost)
+				t.Errorf("the caps checked %d lamports (of a transfer: %v), want %d, not of a transfer", caps.lamports, caps.transfer, wantCost)
 			}
 		})
 	}

@@ -238,7 +238,7 @@ func TestStoppedRelayReleasesItsLeases(t *testing.T) {
 		t.Errorf("the submission ended as %+v after %d new signatures; want it completed after none", s, second.count("signed"))
 	}
 	if first.count("lease handed_over") == 0 {
-		t.Error("nothing was handed over")
+		t.Error("the stopped relay reports no lease as handed over")
 	}
 }
 

@@ -25,7 +25,7 @@ func (e *Manager) FreeDeadProcessesOnce(ctx context.Context) {
 	e.freeDeadProcesses(ctx)
 }
 
-// ClaimOnce claims due submissions once, and ClaimLandedOnce landed submissions.
+// ClaimOnce claims due submissions once. ClaimLandedOnce claims landed submissions once.
 func (e *Manager) ClaimOnce(ctx context.Context)       { e.claimBatch(ctx, e.main()) }
 func (e *Manager) ClaimLandedOnce(ctx context.Context) { e.claimLanded(ctx) }
 

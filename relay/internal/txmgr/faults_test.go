@@ -284,28 +284,28 @@ func TestHangingTreeReadDoesNotDelayOutcomes(t *testing.T) {
 	}
 }
 
-// lateLeaves is an index that finds leaves only once here is set.
-type lateLeaves struct{ here atomic.Bool }
+// lateLeaves is an index that finds leaves only once readable is set.
+type lateLeaves struct{ readable atomic.Bool }
 
 func (*lateLeaves) Sync(context.Context) error { return errors.New("behind") }
 func (l *lateLeaves) Find(_ context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
 	found := map[[32]byte]uint64{}
 	for _, c := range commitments {
-		if l.here.Load() {
+		if l.readable.Load() {
 			found[c] = uint64(c[31])
 		}
 	}
 	return found, nil
 }
 
-// lateTree is a chain whose tree cannot be read from the landing until here is set.
+// lateTree is a chain whose tree cannot be read from the landing until readable is set.
 type lateTree struct {
 	submission.PoolState
-	landed, here *atomic.Bool
+	landed, readable *atomic.Bool
 }
 
 func (s lateTree) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
-	if s.landed.Load() && !s.here.Load() {
+	if s.landed.Load() && !s.readable.Load() {
 		return onchain.Snapshot{}, refusal.New(refusal.ChainUnavailable, "no endpoint answers")
 	}
 	return s.PoolState.Tree(ctx, maxAge)
@@ -321,10 +321,10 @@ func TestLateLeavesAndRootAreAddedAtFinality(t *testing.T) {
 	index := new(lateLeaves)
 	w.leaves = index
 	var landed atomic.Bool
-	r := w.assemble(parts{state: lateTree{w.state, &landed, &index.here}, chain: func(c txmgr.Chain) txmgr.Chain {
+	r := w.assemble(parts{state: lateTree{w.state, &landed, &index.readable}, chain: func(c txmgr.Chain) txmgr.Chain {
 		return &alteredChain{Chain: c, statuses: func(_ bool, s []*onchain.Status) {
 			landed.Store(landed.Load() || slices.ContainsFunc(s, func(st *onchain.Status) bool { return st != nil }))
-			if !index.here.Load() {
+			if !index.readable.Load() {
 				capCommitment(s, onchain.Confirmed)
 			}
 		}}
@@ -335,7 +335,7 @@ func TestLateLeavesAndRootAreAddedAtFinality(t *testing.T) {
 	if s := w.done(id); len(s.LeafIndices) != 0 || s.Root != nil {
 		t.Fatalf("the leaves are %v and the root is %v before they can be read, want none", s.LeafIndices, s.Root)
 	}
-	index.here.Store(true)
+	index.readable.Store(true)
 	w.eventually("the submission is finalized", func() bool { return w.get(id).Finalized })
 	if got := w.get(id); !cmp.Equal(got.LeafIndices, []uint64{3, 4}) || got.Root == nil {
 		t.Errorf("the leaves are %v and the root is %v, want 3 and 4 and a root", got.LeafIndices, got.Root)

@@ -111,7 +111,7 @@ func TestALandingMarksThePayerAsWorking(t *testing.T) {
 	}}
 	w, _ := e.tracker.add(c)
 	if !e.recorder.writeCompleted(t.Context(), []*landing{{w: w, l: Landing{Signature: solana.Signature{2}}}}) {
-		t.Fatal("the landing is not acceptingOutcomes")
+		t.Fatal("the landing is not accepted")
 	}
 	if diff := cmp.Diff([]solana.PublicKey{paid}, payers.working); diff != "" {
 		t.Errorf("payers marked as working (-want +got):\n%s", diff)

@@ -40,7 +40,8 @@ type modelChain struct {
 type modelRules struct {
 	// format is the format of the relay's transactions.
 	format shieldpool.Format
-	// blockhashLife is how many blocks a blockhash is valid; rootHistory how many roots the program keeps.
+	// blockhashLife is how many blocks a blockhash is valid. rootHistory is how many roots the
+	// program keeps.
 	blockhashLife uint64
 	rootHistory   int
 	// confirmAfter and finalAfter are how many blocks on top make a block confirmed and finalized.
@@ -163,9 +164,9 @@ func (c *modelChain) updateCommitments() {
 	c.views = append(c.views, modelView{c.tip, c.confirmed, c.finalized})
 }
 
-// fork removes up to depth blocks that are not finalized. Transactions of these blocks for which
-// again returns true become pending again; the others are lost until they are sent again.
-func (c *modelChain) fork(depth uint64, again func() bool) (undone int) {
+// fork removes up to depth blocks that are not finalized. It calls isKept for each transaction of
+// these blocks: true makes it pending again, false loses it until it is sent again.
+func (c *modelChain) fork(depth uint64, isKept func() bool) (undone int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	to := c.tip.ancestorAt(max(c.finalized.height, c.tip.height-min(c.tip.height, depth)))
@@ -178,7 +179,7 @@ func (c *modelChain) fork(depth uint64, again func() bool) (undone int) {
 	slices.SortFunc(lost, func(x, y *modelTx) int { return bytes.Compare(x.signature[:], y.signature[:]) })
 	c.tip = to
 	for _, tx := range lost {
-		if again() {
+		if isKept() {
 			c.pending[tx.signature] = tx
 		}
 	}

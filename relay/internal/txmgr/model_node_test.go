@@ -55,8 +55,8 @@ func (n modelNode) Send(ctx context.Context, raw []byte, first bool, minContextS
 	return err
 }
 
-// preflight returns the error with which a node refuses a transaction; nil when it accepts it. With
-// replaced, the transaction's blockhash is not checked.
+// preflight returns the error with which a node refuses a transaction; nil when it accepts it. If
+// replaced is set, the transaction's blockhash is not checked.
 func (c *modelChain) preflight(v modelView, tx *modelTx, replaced bool) *shieldpool.TransactionError {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,8 @@ func (n modelNode) Simulate(ctx context.Context, raw []byte, replaceBlockhash bo
 	})
 }
 
-// status returns a signature's status at a node with that view; nil when it landed before slot from.
+// status returns a signature's status at a node with that view; nil when it landed before the slot
+// in from.
 func (c *modelChain) status(v modelView, sig solana.Signature, from uint64) *onchain.Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()

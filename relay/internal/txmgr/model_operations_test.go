@@ -42,7 +42,7 @@ func (m *model) clientOperations() []modelOperation {
 // trySubmit submits and ignores the result.
 func (m *model) trySubmit(p *modelProcess, c *shieldpool.Call) { _, _ = m.submit(p, c) }
 
-// overlap has two processes check requests with the same note before either process commits.
+// overlap makes two processes check requests with the same note before either process commits.
 func (m *model) overlap(p *modelProcess) {
 	q := m.processes[m.rand.IntN(len(m.processes))]
 	one, two := m.call(0, 2), m.call(0, 2)
@@ -138,7 +138,7 @@ func (m *model) chainOperations() []modelOperation {
 				}
 				call.Inputs = &in
 				txs := []*modelTx{m.foreign(&call)}
-				if m.rand.IntN(2) == 0 { // the own transaction is in the same block, before or after it
+				if m.rand.IntN(2) == 0 { // the relay's own transaction is in the same block, before or after it
 					txs = append(txs, m.chain.pendingTxs()...)
 				}
 				m.chain.produce(0, txs)
@@ -280,7 +280,7 @@ func (m *model) pauseStep(p *modelProcess) {
 	}
 }
 
-// pauseFailingStep pauses a step that is about to fail a submission, and has another process claim the
+// pauseFailingStep pauses a step that is about to fail a submission, and makes another process claim the
 // submission meanwhile.
 func (m *model) pauseFailingStep(p *modelProcess) {
 	if p.pausedStep() != nil {
@@ -298,7 +298,7 @@ func (m *model) pauseFailingStep(p *modelProcess) {
 	m.takeOver(p)
 }
 
-// loseLandedJobs has other processes take over the landed jobs of a process that still tracks them, and
+// loseLandedJobs makes other processes take over the landed jobs of a process that still tracks them, and
 // rolls the landings back by a fork.
 func (m *model) loseLandedJobs(p *modelProcess) {
 	m.lapse(p)
@@ -315,7 +315,7 @@ func (m *model) loseLandedJobs(p *modelProcess) {
 	}
 }
 
-// takeOver has the other processes claim the jobs of a process whose leases have lapsed.
+// takeOver makes the other processes claim the jobs of a process whose leases have lapsed.
 func (m *model) takeOver(from *modelProcess) {
 	for _, newOwner := range m.processes {
 		if newOwner != from {

@@ -36,7 +36,7 @@ type modelProcess struct {
 	mu sync.Mutex
 	// dead: the process has been killed, and its later calls fail.
 	dead bool
-	// dieAt is the point at which the process dies; stopAt the point at which a step of the driver
+	// dieAt is the point at which the process dies. stopAt is the point at which a step of the driver
 	// pauses.
 	dieAt, stopAt string
 	stopped       *modelStop

@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// modelFee is the cost of a signature, and modelRent that of a nullifier's account, in lamports.
+	// modelFee is the cost of a signature, and modelRent is the cost of a nullifier's account, in
+	// lamports.
 	modelFee  = 5000
 	modelRent = 650_240
 )
@@ -24,7 +25,7 @@ type modelTx struct {
 	payer     solana.PublicKey
 	blockhash solana.Hash
 	call      *shieldpool.Call
-	// limit is in compute units; fee and rent in lamports.
+	// limit is in compute units; fee and rent are in lamports.
 	limit, fee, rent uint64
 	// foreign: a stranger's transaction. It needs no blockhash, and the model does not charge its payer.
 	foreign bool

@@ -26,7 +26,7 @@ func newModelFleet(t *testing.T, db *store.Store) (w *modelWorld, a, b *modelPro
 	return w, w.processes[0], w.processes[1]
 }
 
-// acceptNew has a process accept a new submission, and returns the model's record of it.
+// acceptNew makes a process accept a new submission, and returns the model's record of it.
 func (w *modelWorld) acceptNew(p *modelProcess) *modelSubmission {
 	w.t.Helper()
 	s, err := w.submit(p, w.call(0, 2))
@@ -34,7 +34,7 @@ func (w *modelWorld) acceptNew(p *modelProcess) *modelSubmission {
 	return w.find(s.ID)
 }
 
-// takeOverFrom lets the leases of a process lapse, and has another process claim a job of it.
+// takeOverFrom lets the leases of a process lapse, and makes another process claim one of its jobs.
 func (w *modelWorld) takeOverFrom(p, newOwner *modelProcess) {
 	w.t.Helper()
 	w.lapse(p)

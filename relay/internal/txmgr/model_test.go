@@ -16,7 +16,7 @@ import (
 
 // A failing run prints its seed. These flags repeat a seed, or run more seeds for longer.
 var (
-	modelSeed  = flag.Uint64("model.seed", 0, "run the model of this seed alone; 0 runs those from 1 to model.seeds")
+	modelSeed  = flag.Uint64("model.seed", 0, "the only seed to run; 0 runs the seeds from 1 to model.seeds")
 	modelSeeds = flag.Uint64("model.seeds", 24, "how many seeds the model runs")
 	modelOps   = flag.Int("model.ops", 120, "how many operations the model runs for each seed before it finishes all work")
 )

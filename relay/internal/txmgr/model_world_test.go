@@ -58,14 +58,15 @@ type modelWorld struct {
 	serial       uint64
 	// clients: requests have API keys, by which clients are distinguished.
 	clients bool
-	// liar is the lying endpoint, if any. lied: there has ever been one.
+	// liar is the lying endpoint, if any. lied says that there has been one at
+	// some time.
 	liar modelLiar
 	lied bool
 
 	mu    sync.Mutex
 	ahead time.Duration
 	start time.Time
-	// due is when deferred rows are due again, in the model's time.
+	// due has the times at which deferred rows are due again, in the model's time.
 	due         map[uuid.UUID]time.Time
 	submissions []*modelSubmission
 	attempts    map[solana.Signature]*modelAttempt
@@ -81,7 +82,8 @@ type modelSubmission struct {
 	// from is the sender of the accepted request.
 	from     modelSender
 	accepted *submission.Submission
-	// last is the row when it was last read. wasCompleted: the submission has ever been completed.
+	// last is the row when it was last read. wasCompleted says that the submission has
+	// been completed at some time.
 	last         modelRow
 	wasCompleted bool
 }
@@ -225,8 +227,8 @@ func (w *modelWorld) slots(n int, land func(*modelTx) bool) {
 func landAll(*modelTx) bool  { return true }
 func landNone(*modelTx) bool { return false }
 
-// call makes a transfer or withdrawal of that many new notes. Its root is the newest, or back roots
-// older.
+// call makes a transfer or withdrawal of that many new notes. Its root is the newest one, or
+// as many roots older as back says.
 func (w *modelWorld) call(back, notes int) *shieldpool.Call {
 	roots := w.chain.newestView().confirmed.state.roots
 	in := &shieldpool.PublicInputs{Root: roots[max(0, len(roots)-1-back)], MintAddress: w.pool.Mint.Field}

@@ -24,16 +24,16 @@ func TestSendOutageNeedsRepeatedFailures(t *testing.T) {
 		at    time.Duration
 		want  bool
 	}{
-		"nothing was sent":                            {at: time.Minute},
-		"three fail over five seconds":                {sends: []send{{err: timeout}, {at: 2 * time.Second, err: timeout}, {at: least, err: timeout}}, at: least, want: true},
-		"two fail over five seconds":                  {sends: []send{{err: timeout}, {at: least, err: timeout}}, at: least},
-		"many fail at one moment":                     {sends: []send{{err: timeout}, {err: timeout}, {err: timeout}, {err: timeout}}, at: least},
-		"one of the sends is accepted":                {sends: []send{{err: timeout}, {at: 2 * time.Second}, {at: 3 * time.Second, err: timeout}, {at: least, err: timeout}}, at: least},
-		"the last send is refused by an endpoint":     {sends: []send{{err: timeout}, {err: timeout}, {at: least, err: timeout}, {at: least, err: &onchain.SendError{}}}, at: least},
-		"a transaction lands after three timeouts":    {sends: []send{{err: timeout}, {err: timeout}, {at: least, err: timeout}, {at: least, lands: true}}, at: least},
-		"the relay withheld all sends for its budget": {sends: []send{{err: noBudget}, {at: 2 * time.Second, err: noBudget}, {at: least, err: noBudget}}, at: least},
-		"one fails long after the others":             {sends: []send{{err: timeout}, {at: 2 * time.Second, err: timeout}, {at: least, err: timeout}, {at: time.Hour, err: timeout}}, at: time.Hour},
-		"nothing was sent since then for long":        {sends: []send{{err: timeout}, {at: 2 * time.Second, err: timeout}, {at: least, err: timeout}}, at: 3 * least},
+		"nothing was sent":                              {at: time.Minute},
+		"three fail over five seconds":                  {sends: []send{{err: timeout}, {at: 2 * time.Second, err: timeout}, {at: least, err: timeout}}, at: least, want: true},
+		"two fail over five seconds":                    {sends: []send{{err: timeout}, {at: least, err: timeout}}, at: least},
+		"many fail at one moment":                       {sends: []send{{err: timeout}, {err: timeout}, {err: timeout}, {err: timeout}}, at: least},
+		"one of the sends is accepted":                  {sends: []send{{err: timeout}, {at: 2 * time.Second}, {at: 3 * time.Second, err: timeout}, {at: least, err: timeout}}, at: least},
+		"the last send is refused by an endpoint":       {sends: []send{{err: timeout}, {err: timeout}, {at: least, err: timeout}, {at: least, err: &onchain.SendError{}}}, at: least},
+		"a transaction lands after three timeouts":      {sends: []send{{err: timeout}, {err: timeout}, {at: least, err: timeout}, {at: least, lands: true}}, at: least},
+		"the relay withheld all sends for its budget":   {sends: []send{{err: noBudget}, {at: 2 * time.Second, err: noBudget}, {at: least, err: noBudget}}, at: least},
+		"one fails long after the others":               {sends: []send{{err: timeout}, {at: 2 * time.Second, err: timeout}, {at: least, err: timeout}, {at: time.Hour, err: timeout}}, at: time.Hour},
+		"nothing is sent for long after three failures": {sends: []send{{err: timeout}, {at: 2 * time.Second, err: timeout}, {at: least, err: timeout}}, at: 3 * least},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

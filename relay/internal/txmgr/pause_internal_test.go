@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// richestPayer is fee payers of which the richest holds lamports.
+// richestPayer stands for fee payers, the richest of which holds that many lamports.
 type richestPayer struct {
 	FeePayers
 	lamports uint64

@@ -258,7 +258,7 @@ func TestOneFailedReadDoesNotPauseTheQueue(t *testing.T) {
 
 // A worker whose queue is paused claims submissions that may be on the chain and, of the others, the
 // one that has waited longest, regardless of its root.
-func TestProbesTakeTurns(t *testing.T) {
+func TestProbeClaimsTheLongestWaitingSubmission(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(nil)

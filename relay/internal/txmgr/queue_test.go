@@ -21,7 +21,7 @@ func TestSubmissionIsRefusedIfTheQueueWouldEvictItsRoot(t *testing.T) {
 		req, _ := w.withdrawal(sol)
 		w.submit(r, req)
 	}
-	late := w.submit(r, old) // no other submission has a root as old
+	late := w.submit(r, old) // no other submission has so old a root
 	req, _ := w.withdrawal(sol)
 	_, err := r.Submit(t.Context(), req)
 	refused := wantCode(t, err, refusal.PoolBusy)

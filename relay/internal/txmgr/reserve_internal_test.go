@@ -118,7 +118,7 @@ func (e *capRecorder) Allow(context.Context, bool, uint64) (func(bool), error) {
 	return func(recorded bool) { e.recorded = append(e.recorded, recorded) }, nil
 }
 
-// emptyPayer is fee payers of which none can pay.
+// emptyPayer stands for fee payers, none of which can pay.
 type emptyPayer struct{ fakePayer }
 
 func (*emptyPayer) Pick(context.Context, uint64, bool) (Payer, error) {

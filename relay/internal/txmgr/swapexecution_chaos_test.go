@@ -58,17 +58,17 @@ const (
 )
 
 // draw chooses the fate of a call, and how long the call hangs first.
-func (u *callFaults) draw() (fate, time.Duration) {
-	if !u.on.Load() {
+func (calls *callFaults) draw() (fate, time.Duration) {
+	if !calls.on.Load() {
 		return goesWell, 0
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
+	calls.mu.Lock()
+	defer calls.mu.Unlock()
 	var hang time.Duration
-	if u.rand.IntN(40) == 0 {
-		hang = time.Duration(u.rand.IntN(1500)) * time.Millisecond
+	if calls.rand.IntN(40) == 0 {
+		hang = time.Duration(calls.rand.IntN(1500)) * time.Millisecond
 	}
-	switch u.rand.IntN(20) {
+	switch calls.rand.IntN(20) {
 	case 0:
 		return notMade, hang
 	case 1, 2:
@@ -78,10 +78,10 @@ func (u *callFaults) draw() (fate, time.Duration) {
 	}
 }
 
-// callWithFaults makes a call with the faults that u chooses.
-func callWithFaults[T any](ctx context.Context, u *callFaults, call func() (T, error)) (T, error) {
+// callWithFaults makes a call with the faults that callFaults chooses.
+func callWithFaults[T any](ctx context.Context, calls *callFaults, call func() (T, error)) (T, error) {
 	var none T
-	f, hang := u.draw()
+	f, hang := calls.draw()
 	if hang > 0 {
 		timer := time.NewTimer(hang)
 		defer timer.Stop()
@@ -101,67 +101,67 @@ func callWithFaults[T any](ctx context.Context, u *callFaults, call func() (T, e
 	return out, err
 }
 
-func callWithFaults0(ctx context.Context, u *callFaults, call func() error) error {
-	_, err := callWithFaults(ctx, u, func() (struct{}, error) { return struct{}{}, call() })
+func callWithFaults0(ctx context.Context, calls *callFaults, call func() error) error {
+	_, err := callWithFaults(ctx, calls, func() (struct{}, error) { return struct{}{}, call() })
 	return err
 }
 
-// faultyStore is a database with the faults that u chooses.
+// faultyStore is a database with the faults that callFaults chooses.
 type faultyStore struct {
 	submission.Store
-	u *callFaults
+	calls *callFaults
 }
 
 func (s *faultyStore) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
-	return callWithFaults(ctx, s.u, func() ([]*txmgr.Job, error) { return s.Store.Claim(ctx, worker, limit) })
+	return callWithFaults(ctx, s.calls, func() ([]*txmgr.Job, error) { return s.Store.Claim(ctx, worker, limit) })
 }
 
 func (s *faultyStore) ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
-	return callWithFaults(ctx, s.u, func() ([]*txmgr.Job, error) { return s.Store.ClaimSwapExecutions(ctx, worker, limit) })
+	return callWithFaults(ctx, s.calls, func() ([]*txmgr.Job, error) { return s.Store.ClaimSwapExecutions(ctx, worker, limit) })
 }
 
 func (s *faultyStore) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Duration) (bool, error) {
-	return callWithFaults(ctx, s.u, func() (bool, error) { return s.Store.Heartbeat(ctx, w, lease) })
+	return callWithFaults(ctx, s.calls, func() (bool, error) { return s.Store.Heartbeat(ctx, w, lease) })
 }
 
 func (s *faultyStore) Release(ctx context.Context, l txmgr.Lease, delay time.Duration, hold string) error {
-	return callWithFaults0(ctx, s.u, func() error { return s.Store.Release(ctx, l, delay, hold) })
+	return callWithFaults0(ctx, s.calls, func() error { return s.Store.Release(ctx, l, delay, hold) })
 }
 
 func (s *faultyStore) RecordAttempt(ctx context.Context, l txmgr.Lease, a txmgr.Attempt) error {
-	return callWithFaults0(ctx, s.u, func() error {
+	return callWithFaults0(ctx, s.calls, func() error {
 		err := s.Store.RecordAttempt(ctx, l, a)
 		if err == nil {
-			s.u.onRecorded(l, &a)
+			s.calls.onRecorded(l, &a)
 		}
 		return err
 	})
 }
 
 func (s *faultyStore) MarkAttemptsDead(ctx context.Context, l txmgr.Lease, attempts []txmgr.DeadAttempt) error {
-	return callWithFaults0(ctx, s.u, func() error { return s.Store.MarkAttemptsDead(ctx, l, attempts) })
+	return callWithFaults0(ctx, s.calls, func() error { return s.Store.MarkAttemptsDead(ctx, l, attempts) })
 }
 
 func (s *faultyStore) UpdateSwap(ctx context.Context, l txmgr.Lease, phase submission.Phase, timeout uint64) error {
-	return callWithFaults0(ctx, s.u, func() error { return s.Store.UpdateSwap(ctx, l, phase, timeout) })
+	return callWithFaults0(ctx, s.calls, func() error { return s.Store.UpdateSwap(ctx, l, phase, timeout) })
 }
 
 func (s *faultyStore) Complete(ctx context.Context, landings []submission.Landing) ([]txmgr.Lease, error) {
-	return callWithFaults(ctx, s.u, func() ([]txmgr.Lease, error) { return s.Store.Complete(ctx, landings) })
+	return callWithFaults(ctx, s.calls, func() ([]txmgr.Lease, error) { return s.Store.Complete(ctx, landings) })
 }
 
 func (s *faultyStore) Finalize(ctx context.Context, landings []submission.Landing, pins []submission.ProofAPin) ([]txmgr.Lease, error) {
-	return callWithFaults(ctx, s.u, func() ([]txmgr.Lease, error) { return s.Store.Finalize(ctx, landings, pins) })
+	return callWithFaults(ctx, s.calls, func() ([]txmgr.Lease, error) { return s.Store.Finalize(ctx, landings, pins) })
 }
 
 func (s *faultyStore) Reopen(ctx context.Context, l txmgr.Lease) error {
-	return callWithFaults0(ctx, s.u, func() error { return s.Store.Reopen(ctx, l) })
+	return callWithFaults0(ctx, s.calls, func() error { return s.Store.Reopen(ctx, l) })
 }
 
-// faultyChain is an RPC with the faults that u chooses, for manager and swap executor.
+// faultyChain is an RPC with the faults that callFaults chooses, for manager and swap executor.
 type faultyChain struct {
 	chainCalls
-	u *callFaults
+	calls *callFaults
 }
 
 // chainCalls are the chain calls of manager and swap executor.
@@ -173,17 +173,17 @@ type chainCalls interface {
 }
 
 func (c *faultyChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
-	return callWithFaults0(ctx, c.u, func() error { return c.chainCalls.Send(ctx, raw, first, minContextSlot) })
+	return callWithFaults0(ctx, c.calls, func() error { return c.chainCalls.Send(ctx, raw, first, minContextSlot) })
 }
 
 func (c *faultyChain) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
-	return callWithFaults(ctx, c.u, func() (onchain.Simulation, error) {
+	return callWithFaults(ctx, c.calls, func() (onchain.Simulation, error) {
 		return c.chainCalls.Simulate(ctx, raw, replaceBlockhash, minContextSlot)
 	})
 }
 
 func (c *faultyChain) Statuses(ctx context.Context, sigs []solana.Signature) (out []*onchain.Status, slot uint64, err error) {
-	out, err = callWithFaults(ctx, c.u, func() (found []*onchain.Status, err error) {
+	out, err = callWithFaults(ctx, c.calls, func() (found []*onchain.Status, err error) {
 		found, slot, err = c.chainCalls.Statuses(ctx, sigs)
 		return found, err
 	})
@@ -191,11 +191,11 @@ func (c *faultyChain) Statuses(ctx context.Context, sigs []solana.Signature) (ou
 }
 
 func (c *faultyChain) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
-	return callWithFaults(ctx, c.u, func() (onchain.SearchResult, error) { return c.chainCalls.Search(ctx, sigs) })
+	return callWithFaults(ctx, c.calls, func() (onchain.SearchResult, error) { return c.chainCalls.Search(ctx, sigs) })
 }
 
 func (c *faultyChain) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) (out []*onchain.Account, slot uint64, err error) {
-	out, err = callWithFaults(ctx, c.u, func() (found []*onchain.Account, err error) {
+	out, err = callWithFaults(ctx, c.calls, func() (found []*onchain.Account, err error) {
 		found, slot, err = c.chainCalls.Accounts(ctx, keys, commitment, minContextSlot)
 		return found, err
 	})
@@ -203,7 +203,7 @@ func (c *faultyChain) Accounts(ctx context.Context, keys []solana.PublicKey, com
 }
 
 func (c *faultyChain) FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
-	return callWithFaults(ctx, c.u, func() (*onchain.SwapEnd, error) { return c.chainCalls.FindSwapEnd(ctx, swap, first, last) })
+	return callWithFaults(ctx, c.calls, func() (*onchain.SwapEnd, error) { return c.chainCalls.FindSwapEnd(ctx, swap, first, last) })
 }
 
 // chaos is several processes, their swaps, and the faults of their world.
@@ -424,10 +424,10 @@ func newChaos(t *testing.T, seed uint64, swaps int) *chaos {
 	return c
 }
 
-// faultyProcess starts a process whose calls have the faults that u chooses.
-func (r *swapRun) faultyProcess(u *callFaults) (*process, error) {
-	chain := &faultyChain{r.rpc, u}
-	return r.wire(wiring{store: &faultyStore{r.store, u}, chain: chain, reads: chain, router: func(c swap.Router) swap.Router { return c }})
+// faultyProcess starts a process whose calls have the given faults.
+func (r *swapRun) faultyProcess(calls *callFaults) (*process, error) {
+	chain := &faultyChain{r.rpc, calls}
+	return r.wire(wiring{store: &faultyStore{r.store, calls}, chain: chain, reads: chain, router: func(c swap.Router) swap.Router { return c }})
 }
 
 // verify checks every swap's end against the chain, and the payer's balance against all swaps.

@@ -318,8 +318,8 @@ type swapRun struct {
 	net   uint64
 }
 
-// newSwapRun makes a run with a new request. It may fail the test, so only the test's own goroutine
-// may call it.
+// newSwapRun makes a run with a new request. It can fail the test, so only the test's own goroutine
+// calls it.
 func (s *swapWorld) newSwapRun(gross, least uint64) *swapRun {
 	s.t.Helper()
 	r := &swapRun{swapWorld: s, db: pgtest.Pool(s.t), payer: s.newKey()}
@@ -601,7 +601,7 @@ func (r *swapRun) checkRows(ctx context.Context, spent uint64) (faults []string)
 	return faults
 }
 
-// runCrashes runs a swap once for each death, atOnce of them in parallel.
+// runCrashes runs a swap once for each death, with atOnce swaps in parallel.
 func (s *swapWorld) runCrashes(atOnce int, gross, least uint64, want submission.Phase, deaths []death) {
 	s.t.Helper()
 	running := make(chan struct{}, atOnce)
@@ -642,13 +642,14 @@ func (s *swapWorld) runCrashes(atOnce int, gross, least uint64, want submission.
 	}
 }
 
-// crashPoints returns the points before and after each counted call, for at most the first calls of a kind.
-func crashPoints(calls map[string]int, most int) (out []death) {
+// crashPoints returns the points before and after each counted call, for at most limit calls of
+// each kind.
+func crashPoints(calls map[string]int, limit int) (out []death) {
 	for _, kind := range slices.Sorted(maps.Keys(calls)) {
 		if kind == "" || strings.HasPrefix(kind, "sent ") {
 			continue
 		}
-		for n := 1; n <= min(calls[kind], most); n++ {
+		for n := 1; n <= min(calls[kind], limit); n++ {
 			out = append(out, death{kind, n, false}, death{kind, n, true})
 		}
 	}

@@ -17,13 +17,13 @@ type APIApplyConfiguration struct {
 	// CORSOrigins are the origins of web pages that may call the interface, or *.
 	// Default: none. Example: [https://app.example]
 	CORSOrigins []string `json:"corsOrigins,omitempty"`
-	// KeysSecretRef is the Secret of the API keys, a line each, of which clients have to
-	// present one. Default: everybody is served.
+	// KeysSecretRef is the Secret of the API keys, one a line; clients have to present
+	// one of them. Default: everybody is served.
 	KeysSecretRef *SecretKeyReferenceApplyConfiguration `json:"keysSecretRef,omitempty"`
 	// WaitSeconds is how long a submission waits for its outcome, in seconds,
 	// unless the client's Prefer header says otherwise. Default: 30.
 	WaitSeconds *int32 `json:"waitSeconds,omitempty"`
-	// RetentionHours is how long a finished submission can be asked for, in hours.
+	// RetentionHours is how long a finished submission can be queried, in hours.
 	// Default: 168, which is a week.
 	RetentionHours *int32 `json:"retentionHours,omitempty"`
 }

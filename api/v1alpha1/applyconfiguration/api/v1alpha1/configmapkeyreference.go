@@ -7,7 +7,7 @@ package v1alpha1
 //
 // ConfigMapKeyReference names one value of a ConfigMap in the RelayPool's namespace.
 type ConfigMapKeyReferenceApplyConfiguration struct {
-	// Name is the ConfigMap's. Example: shield-pool
+	// Name is the ConfigMap's name. Example: shield-pool
 	Name *string `json:"name,omitempty"`
 	// Key is the value's name in the ConfigMap. Example: verification_key.json
 	Key *string `json:"key,omitempty"`

@@ -10,7 +10,7 @@ type DatabaseApplyConfiguration struct {
 	// URLSecretRef is the Secret of the URL,
 	// postgres://user:password@host:port/name.
 	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
-	// MaxConnections is the most that one pod opens. Default: 40.
+	// MaxConnections is the most connections that one pod opens. Default: 40.
 	MaxConnections *int32 `json:"maxConnections,omitempty"`
 }
 

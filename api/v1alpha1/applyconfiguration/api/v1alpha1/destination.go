@@ -7,9 +7,9 @@ package v1alpha1
 //
 // Destination is where traffic may go.
 type DestinationApplyConfiguration struct {
-	// CIDR of the addresses. Example: 10.20.0.0/16
+	// CIDR is the address range. Example: 10.20.0.0/16
 	CIDR *string `json:"cidr,omitempty"`
-	// Port of TCP. Example: 5432
+	// Port is the TCP port. Example: 5432
 	Port *int32 `json:"port,omitempty"`
 }
 

@@ -13,22 +13,22 @@ import (
 // field would repeat the value, which may be a credential.
 // Endpoint is one RPC server.
 type EndpointApplyConfiguration struct {
-	// Name is the endpoint's in logs, metrics and conditions, which never show its
-	// URL: lower-case letters, digits and dashes. Example: paid
+	// Name identifies the endpoint in logs, metrics and conditions, which never show
+	// its URL: lower-case letters, digits and dashes. Example: paid
 	Name *string `json:"name,omitempty"`
-	// URL is the server's, when it holds no credentials. Default: none; either url
+	// URL is the server's URL, if it holds no credentials. Default: none; either url
 	// or urlSecretRef is set. Example: https://api.mainnet-beta.solana.com
 	URL *string `json:"url,omitempty"`
 	// URLSecretRef is the Secret of a URL that holds credentials. Default: none;
 	// either url or urlSecretRef is set.
 	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
-	// WebSocket says whether notifications are subscribed to, at the same address
+	// WebSocket says whether relays subscribe to notifications, at the same address
 	// by ws or wss: Enabled or Disabled. Default: Enabled.
 	WebSocket *string `json:"webSocket,omitempty"`
 	// Roles are what the endpoint is asked for: Read, Submit, Archive (blocks and
 	// histories of long ago). Default: all three. Example: [Read, Submit]
 	Roles []apiv1alpha1.Role `json:"roles,omitempty"`
-	// RequestsPerSecond is the server's plan, in requests a second and pod.
+	// RequestsPerSecond is the limit of the server's plan, in requests a second and pod.
 	// Default: no limit. Example: 50
 	RequestsPerSecond *int32 `json:"requestsPerSecond,omitempty"`
 }

@@ -9,15 +9,15 @@ package v1alpha1
 // keys that the operator makes.
 type FeePayersApplyConfiguration struct {
 	// SecretRefs are existing keys: each a JSON array of 64 numbers or base58, as
-	// relay keygen writes it. Default: none; either secretRefs or generate is set.
+	// the command relay keygen writes it. Default: none; either secretRefs or generate is set.
 	SecretRefs []SecretKeyReferenceApplyConfiguration `json:"secretRefs,omitempty"`
-	// Generate has the operator make keys, in Secrets that nobody owns and that
+	// Generate makes the operator create keys, in Secrets that nobody owns and that
 	// nobody deletes. Default: none; either secretRefs or generate is set.
 	Generate *GeneratedKeysApplyConfiguration `json:"generate,omitempty"`
 	// MinimumBalanceLamports is what a payer must hold, in lamports, to be used.
 	// Default: 50000000, which is 0.05 SOL.
 	MinimumBalanceLamports *int64 `json:"minimumBalanceLamports,omitempty"`
-	// TargetBalanceLamports is what a payer is to be funded to, in lamports.
+	// TargetBalanceLamports is the balance to which a payer is to be funded, in lamports.
 	// Default: 1000000000, which is 1 SOL.
 	TargetBalanceLamports *int64 `json:"targetBalanceLamports,omitempty"`
 	// SpendCaps bound what the whole fleet spends. Default: a cap on transfers only.

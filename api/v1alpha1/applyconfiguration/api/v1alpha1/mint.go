@@ -7,7 +7,7 @@ package v1alpha1
 //
 // Mint is one asset of the pool.
 type MintApplyConfiguration struct {
-	// Address is the mint's, in base58.
+	// Address is the mint's address, in base58.
 	// Example: EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v
 	Address *string `json:"address,omitempty"`
 	// Field is the field element that stands for the mint in public inputs: 64

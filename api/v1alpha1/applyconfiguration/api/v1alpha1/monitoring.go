@@ -15,13 +15,13 @@ type MonitoringApplyConfiguration struct {
 	// or Disabled.
 	// Default: Enabled.
 	PodMonitor *apiv1alpha1.Switch `json:"podMonitor,omitempty"`
-	// PrometheusRule brings alerts that a person can act on: Enabled or Disabled.
+	// PrometheusRule creates alerts that a person can act on: Enabled or Disabled.
 	// Default: Enabled.
 	PrometheusRule *apiv1alpha1.Switch `json:"prometheusRule,omitempty"`
-	// IntervalSeconds between scrapes, in seconds. Default: 15.
+	// IntervalSeconds is the time between scrapes, in seconds. Default: 15.
 	IntervalSeconds *int32 `json:"intervalSeconds,omitempty"`
-	// Labels of both objects, by which a Prometheus finds them. Default: those of
-	// every owned object. Example: {release: prometheus}
+	// Labels are set on both objects, so that a Prometheus finds them. Default: the
+	// labels of every owned object. Example: {release: prometheus}
 	Labels map[string]string `json:"labels,omitempty"`
 }
 

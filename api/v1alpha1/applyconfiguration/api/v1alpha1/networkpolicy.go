@@ -13,9 +13,9 @@ import (
 // APIFrom, and the operations port is for the operator and OperationsFrom. Egress: DNS
 // and the named destinations.
 type NetworkPolicyApplyConfiguration struct {
-	// APIFrom are who may reach the API. Default: everybody.
+	// APIFrom lists who may reach the API. Default: everybody.
 	APIFrom []v1.NetworkPolicyPeer `json:"apiFrom,omitempty"`
-	// OperationsFrom are who may reach metrics, probes and /backlog besides the
+	// OperationsFrom lists who may reach metrics, probes and /backlog besides the
 	// operator: Prometheus and KEDA. Default: nobody.
 	OperationsFrom []v1.NetworkPolicyPeer `json:"operationsFrom,omitempty"`
 	// Database is where Postgres is.

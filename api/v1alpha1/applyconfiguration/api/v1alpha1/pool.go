@@ -35,7 +35,7 @@ type PoolApplyConfiguration struct {
 	// multisig vaults, are paid: Refuse or Allow. Default: Refuse.
 	OffCurveRecipients *string `json:"offCurveRecipients,omitempty"`
 	// Gate says what happens while the pool is not initialised: Hold starts no pod
-	// until it is, Warn starts them at once. Once open, the gate never closes.
+	// until it is, Warn starts the pods at once. Once open, the gate never closes.
 	// Default: Hold.
 	Gate *apiv1alpha1.Gate `json:"gate,omitempty"`
 	// CheckIntervalSeconds is how often the pool is checked on the chain, in

@@ -5,13 +5,13 @@ package v1alpha1
 // PriorityFeeApplyConfiguration represents a declarative configuration of the PriorityFee type for use
 // with apply.
 //
-// PriorityFee is paid by the compute unit, in micro-lamports.
+// PriorityFee is paid for each compute unit, in micro-lamports.
 type PriorityFeeApplyConfiguration struct {
 	// Percentile of recent fees to pay, from 0 to 100. Default: 50.
 	Percentile *int32 `json:"percentile,omitempty"`
-	// FloorMicroLamports is the least, in micro-lamports a compute unit. Default: 0.
+	// FloorMicroLamports is the lowest fee, in micro-lamports a compute unit. Default: 0.
 	FloorMicroLamports *int64 `json:"floorMicroLamports,omitempty"`
-	// CapMicroLamports is the most, in micro-lamports a compute unit. Default: 1000000.
+	// CapMicroLamports is the highest fee, in micro-lamports a compute unit. Default: 1000000.
 	CapMicroLamports *int64 `json:"capMicroLamports,omitempty"`
 }
 

@@ -12,7 +12,8 @@ type ProfileApplyConfiguration struct {
 	// the local chain alone. Default: none; either name or configMapRef is set.
 	// Example: shield-pool-v1
 	Name *string `json:"name,omitempty"`
-	// ConfigMapRef is a profile as YAML, as relay probe --profile-file reads it.
+	// ConfigMapRef is a profile as YAML, as the command relay probe
+	// --profile-file reads it.
 	// Default: none; either name or configMapRef is set.
 	ConfigMapRef *ConfigMapKeyReferenceApplyConfiguration `json:"configMapRef,omitempty"`
 }

@@ -7,7 +7,7 @@ package v1alpha1
 //
 // SecretKeyReference names one value of a Secret in the RelayPool's namespace.
 type SecretKeyReferenceApplyConfiguration struct {
-	// Name is the Secret's. Example: relay-credentials
+	// Name is the Secret's name. Example: relay-credentials
 	Name *string `json:"name,omitempty"`
 	// Key is the value's name in the Secret. Example: url
 	Key *string `json:"key,omitempty"`

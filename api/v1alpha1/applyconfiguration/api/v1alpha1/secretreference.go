@@ -7,7 +7,7 @@ package v1alpha1
 //
 // SecretReference names a Secret in the RelayPool's namespace.
 type SecretReferenceApplyConfiguration struct {
-	// Name is the Secret's. Example: relay-credentials
+	// Name is the Secret's name. Example: relay-credentials
 	Name *string `json:"name,omitempty"`
 }
 

@@ -12,10 +12,11 @@ import (
 // Solana says how the chain is reached.
 type SolanaApplyConfiguration struct {
 	// Cluster is the genesis hash that the chain must have, in base58, or
-	// mainnet-beta, devnet or testnet for that of a public cluster. A fleet never
-	// sends to another. Example: mainnet-beta
+	// mainnet-beta, devnet or testnet for the hash of a public cluster. A fleet
+	// never sends to another chain. Example: mainnet-beta
 	Cluster *string `json:"cluster,omitempty"`
-	// Endpoints are Solana JSON-RPC servers. At least one reads and one submits.
+	// Endpoints are Solana JSON-RPC servers. At least one has the
+	// role Read, and at least one the role Submit.
 	Endpoints []EndpointApplyConfiguration `json:"endpoints,omitempty"`
 	// Commitment is the level at which the operator reads the pool: Confirmed or
 	// Finalized. Relays follow each transaction from confirmed to finalized in any

@@ -14,8 +14,8 @@ type SpendCapsApplyConfiguration struct {
 	// Default: 0, which is no cap. Example: 20000000000
 	DayLamports *int64 `json:"dayLamports,omitempty"`
 	// TransfersDayLamports is the most that is spent on transfers, which pay the pool no
-	// fee, in any 24 hours, in lamports; 0 is no cap. Default: the relay's own,
-	// 1000000000, which pays for about 550. Example: 5000000000
+	// fee, in any 24 hours, in lamports; 0 is no cap. Default: the relay's default,
+	// 1000000000, which pays for about 550 transfers. Example: 5000000000
 	TransfersDayLamports *int64 `json:"transfersDayLamports,omitempty"`
 }
 

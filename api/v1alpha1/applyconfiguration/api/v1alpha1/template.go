@@ -13,10 +13,10 @@ import (
 // Template adds to the relay's pods. Security settings, probes, ports and the
 // grace period are the operator's.
 type TemplateApplyConfiguration struct {
-	// Labels are added to the pods. Those that the operator sets win.
+	// Labels are added to the pods. Labels that the operator sets have priority.
 	// Default: none. Example: {team: payments}
 	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are added to the pods. Those that the operator sets win.
+	// Annotations are added to the pods. Annotations that the operator sets have priority.
 	// Default: none. Example: {example.com/owner: payments}
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// Resources of the relay's container. Default: requests of 250m and 256Mi, a

@@ -8,7 +8,7 @@ package v1alpha1
 // ViewingKeys says how viewing keys are registered and sealed.
 type ViewingKeysApplyConfiguration struct {
 	// CompliancePublicKey is what viewing keys are sealed to: 64 hexadecimal
-	// digits, made by relay compliance keygen on the officer's own machine. The
+	// digits, made by the command relay compliance keygen on the officer's own machine. The
 	// private half never enters the cluster.
 	// Example: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb
 	CompliancePublicKey *string `json:"compliancePublicKey,omitempty"`
