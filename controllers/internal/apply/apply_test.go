@@ -237,7 +237,7 @@ func TestUnwantedFieldsAreRemoved(t *testing.T) {
 			w.apply(with)
 			w.applyUntilUnchanged(with)
 			// Another owner's label stays.
-			w.changeAsOther(with[0], set("kept", "metadata", "labels", "theirs"))
+			w.changeAsOther(with[0], set("kept", "metadata", "labels", "other-owner"))
 			w.applyUntilUnchanged(with)
 			if restart {
 				w.restart()
@@ -247,8 +247,8 @@ func TestUnwantedFieldsAreRemoved(t *testing.T) {
 				t.Errorf("%+v, want the ConfigMap applied", result)
 			}
 			labels := w.get(with[0]).GetLabels()
-			if _, there := labels["extra"]; there || labels["theirs"] != "kept" {
-				t.Errorf("labels are %v, want extra removed and theirs kept", labels)
+			if _, there := labels["extra"]; there || labels["other-owner"] != "kept" {
+				t.Errorf("labels are %v, want extra removed and other-owner kept", labels)
 			}
 			w.applyUntilUnchanged(without)
 		})

@@ -135,7 +135,7 @@ func TestARefusalHasNoFieldValue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := causeMessage(metav1.StatusCause{Field: c.field, Message: c.message}); got != c.want {
-				t.Errorf("%q, want %q", got, c.want)
+				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}

@@ -30,7 +30,7 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 		"made by hand, with our label":    {labels: build.Labels(poolName)},
 		"owned by another controller":     {owners: controlledBy("apps/v1", "ReplicaSet", "x", "1")},
 		"owned by another RelayPool":      {labels: build.Labels(poolName), owners: controlledBy("relaypool.dev/v1alpha1", "RelayPool", "other", "1")},
-		"owned by an earlier RelayPool of the same name, so soon deleted": {
+		"owned by an earlier RelayPool of the same name, and therefore soon deleted": {
 			labels: build.Labels(poolName), owners: controlledBy("relaypool.dev/v1alpha1", "RelayPool", poolName, "1"), waiting: true},
 	}
 	for name, c := range cases {

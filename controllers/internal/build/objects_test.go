@@ -180,10 +180,10 @@ func TestGracePeriodMatchesTheContract(t *testing.T) {
 	t.Parallel()
 	pod := templates(t)["minimal"].spec
 	if got := ptr.Deref(pod.TerminationGracePeriodSeconds, 0); got != int64(contract.TerminationGrace/time.Second) {
-		t.Errorf("%d s, want %s", got, contract.TerminationGrace)
+		t.Errorf("the grace period is %d s, want %s", got, contract.TerminationGrace)
 	}
 	if got := pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds; got != int64(contract.PreStop/time.Second) {
-		t.Errorf("%d s of sleep before the stop, want %s", got, contract.PreStop)
+		t.Errorf("the sleep before the stop is %d s, want %s", got, contract.PreStop)
 	}
 }
 

@@ -133,11 +133,11 @@ func TestAlertsFollowTheSpec(t *testing.T) {
 		"no spend caps": {func(in *build.Input) {
 			in.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: ptr.To[int64](0)}
 		}, "RelaypoolSpendCapNearlyReached", false},
-		"only the default cap on transfers":           {func(in *build.Input) { in.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{} }, "RelaypoolSpendCapNearlyReached", true},
-		"spend caps reached":                          {func(*build.Input) {}, "RelaypoolSpendCapReached", true},
-		"the router, with swaps":                      {func(*build.Input) {}, "RelaypoolRouterDown", true},
-		"no router, without swaps":                    {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolRouterDown", false},
-		"swaps still under way, even when turned off": {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolSwapOverdue", true},
+		"only the default cap on transfers":                     {func(in *build.Input) { in.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{} }, "RelaypoolSpendCapNearlyReached", true},
+		"spend caps reached":                                    {func(*build.Input) {}, "RelaypoolSpendCapReached", true},
+		"the router, with swaps":                                {func(*build.Input) {}, "RelaypoolRouterDown", true},
+		"no router, without swaps":                              {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolRouterDown", false},
+		"swaps that are under way, after swaps were turned off": {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolSwapOverdue", true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -174,8 +174,8 @@ func TestAPayerIsLowBetweenMinimumAndTarget(t *testing.T) {
 		minimum, target *int64
 		want            string
 	}{
-		"a fifth of the way to target":   {ptr.To[int64](50_000_000), ptr.To[int64](1_000_000_000), "< 240000000"},
-		"at the minimum when both agree": {ptr.To[int64](50_000_000), ptr.To[int64](50_000_000), "< 50000000"},
+		"a fifth of the way to target":             {ptr.To[int64](50_000_000), ptr.To[int64](1_000_000_000), "< 240000000"},
+		"at the minimum when the target equals it": {ptr.To[int64](50_000_000), ptr.To[int64](50_000_000), "< 50000000"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

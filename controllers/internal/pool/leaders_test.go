@@ -233,13 +233,13 @@ func (s *operatorPair) answered(number int, r pooltest.Request, p *atomic.Pointe
 	killed <- number
 }
 
-// killLeaderAt calls cause, and waits until the leader is killed at its next request that
-// at selects.
-func (s *operatorPair) killLeaderAt(t *testing.T, what string, at func(pooltest.Request) bool, cause func()) {
+// killLeaderAt calls cause, and waits until the leader is killed at its next request for which
+// selects returns true.
+func (s *operatorPair) killLeaderAt(t *testing.T, what string, selects func(pooltest.Request) bool, cause func()) {
 	t.Helper()
 	killed := make(chan int, 1)
 	s.mutex.Lock()
-	s.killAt, s.killed = at, killed
+	s.killAt, s.killed = selects, killed
 	s.mutex.Unlock()
 	cause()
 	pooltest.Eventually(t, "the leader is killed when "+what, func() error {

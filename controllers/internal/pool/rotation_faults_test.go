@@ -183,7 +183,7 @@ func (r *rotation) checkRefused(t *testing.T, what string, change func(*v1alpha1
 	var p v1alpha1.RelayPool
 	r.Get(t, poolName, &p)
 	change(&p)
-	if err := r.Client.Update(t.Context(), &p); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "one at a time") {
+	if err := r.Client.Update(t.Context(), &p); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "can only be raised by one") {
 		t.Errorf("%s returns %v: want Invalid, with the reason", what, err)
 	}
 }

@@ -40,8 +40,8 @@ const (
 	// other is a RelayPool that is edited during the test, and not checked.
 	other = "other"
 
-	// figuresAtMost is how often figures may be written.
-	figuresAtMost = time.Minute
+	// figuresInterval is the least time between two writes of figures.
+	figuresInterval = time.Minute
 	// startBalance is the first balance of every payer, and payment is what a payer of a
 	// busy fleet pays in a round, both in lamports.
 	startBalance = 10_000_000_000
@@ -201,7 +201,7 @@ func (f *fleets) createAll(t *testing.T) {
 		return nil
 	})
 	t.Logf("%d fleets were ready after %s", len(poolNames()), time.Since(began).Round(time.Second))
-	f.advance(t, figuresAtMost+time.Second)
+	f.advance(t, figuresInterval+time.Second)
 	f.eventually(t, "all fleets show their figures", func(p *v1alpha1.RelayPool) error {
 		if p.Status.Backlog == nil || p.Status.NextIndex == nil || p.Status.FeePayers[0].BalanceLamports == nil || *p.Status.FeePayers[0].BalanceLamports != startBalance {
 			return errors.New("a figure is missing or old")
@@ -215,7 +215,7 @@ func (f *fleets) createAll(t *testing.T) {
 	}
 	// The advance of the clock may make writes for idle fleets due. Afterwards they have all
 	// happened.
-	f.advance(t, figuresAtMost+time.Second)
+	f.advance(t, figuresInterval+time.Second)
 	f.awaitPasses(t, 2)
 	f.traffic.Take()
 }
@@ -273,12 +273,12 @@ func (f *fleets) advance(t *testing.T, by time.Duration) {
 	f.awaitPasses(t, 1)
 }
 
-// awaitPasses waits for enough passes to reconcile each fleet that many times.
-func (f *fleets) awaitPasses(t *testing.T, each int) {
+// awaitPasses waits for enough passes to reconcile every fleet that many times.
+func (f *fleets) awaitPasses(t *testing.T, times int) {
 	t.Helper()
 	from := passesMade(t)
 	pooltest.Eventually(t, "passes are made", func() error {
-		if made := passesMade(t) - from; made < float64(each*len(poolNames())) {
+		if made := passesMade(t) - from; made < float64(times*len(poolNames())) {
 			return fmt.Errorf("%v passes were made", made)
 		}
 		return nil
@@ -324,7 +324,7 @@ func (f *fleets) round(t *testing.T, n int) {
 		})
 	}
 	f.restarts.Add(1)
-	f.advance(t, figuresAtMost/2+time.Second)
+	f.advance(t, figuresInterval/2+time.Second)
 	if n == 0 {
 		f.eventually(t, "conditions show the lack of funds at once", func(p *v1alpha1.RelayPool) error {
 			funded := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionFeePayersFunded)
@@ -335,7 +335,7 @@ func (f *fleets) round(t *testing.T, n int) {
 		})
 	}
 	f.restarts.Add(1)
-	f.advance(t, figuresAtMost/2+time.Second)
+	f.advance(t, figuresInterval/2+time.Second)
 	f.eventually(t, "statuses show the payments of busy fleets after a minute", func(p *v1alpha1.RelayPool) error {
 		got := *p.Status.FeePayers[0].BalanceLamports
 		if strings.HasPrefix(p.Name, "busy-") && uint64(got) > left {
@@ -535,7 +535,7 @@ func withoutFigures(p *v1alpha1.RelayPool) v1alpha1.RelayPoolStatus {
 // the resource's documentation, and not the operator's code.
 func writeNotAllowed(was, is *v1alpha1.RelayPool) error {
 	// Times in a status have whole seconds.
-	if since := is.Status.ObservedAt.Sub(was.Status.ObservedAt.Time); since < figuresAtMost-time.Second {
+	if since := is.Status.ObservedAt.Sub(was.Status.ObservedAt.Time); since < figuresInterval-time.Second {
 		return fmt.Errorf("the last write was only %s earlier", since)
 	}
 	changed := func(a, b *int64, part, least float64) bool {
