@@ -34,8 +34,8 @@ const (
 	minFinal = 30
 	// answerWithin bounds a request to a fleet.
 	answerWithin = 20 * time.Second
-	// swapGrace is within how many slots after its timeout a swap must be closed: two lost
-	// transactions have to expire first, while pods come and go.
+	// swapGrace is the number of slots after its timeout within which a swap must be closed:
+	// two lost transactions have to expire first, while pods come and go.
 	swapGrace = 2*(150+32) + 200
 )
 
@@ -123,7 +123,7 @@ func (f *fleet) awaitFinal(t *testing.T) {
 		return f.stage.withDatabase(ctx, f.name, func(conn *pgx.Conn) error {
 			working, unfinalized, err := gather.Open(ctx, conn)
 			if err == nil && working+unfinalized > 0 {
-				return fmt.Errorf("%d have no outcome and %d are not finalized", working, unfinalized)
+				return fmt.Errorf("%d submissions have no outcome and %d are not finalized", working, unfinalized)
 			}
 			return err
 		})

@@ -67,7 +67,7 @@ func (s *suite) airdrop(t *testing.T, to solana.PublicKey, lamports uint64) {
 		case status == nil:
 			return errors.New("the chain does not know the airdrop")
 		case status.Err != nil || status.ConfirmationStatus != rpc.ConfirmationStatusFinalized:
-			return fmt.Errorf("it is %s, with error %v", status.ConfirmationStatus, status.Err)
+			return fmt.Errorf("the airdrop is %s, with error %v", status.ConfirmationStatus, status.Err)
 		}
 		return nil
 	})
@@ -89,7 +89,7 @@ func (s *suite) initialise(t *testing.T, authority solana.PrivateKey) {
 	ok(t, err)
 }
 
-// balance reads an account's lamports; 0 for one that does not exist.
+// balance reads an account's lamports; an account that does not exist has 0.
 func (c *chain) balance(ctx context.Context, key solana.PublicKey, level rpc.CommitmentType) (uint64, error) {
 	answer, err := c.RPC.GetBalance(ctx, key, level)
 	if err != nil {

@@ -47,7 +47,7 @@ func (s *suite) clients(t *testing.T) {
 	})
 	s.others = append(s.others, recorded.records()...)
 	if err != nil {
-		t.Fatalf("%v; %s has the steps before it", err, path)
+		t.Fatalf("%v; %s has the steps before this error", err, path)
 	}
 	if len(recorded.records()) == 0 {
 		t.Fatal("none of the tour's requests was recorded: logs cannot be searched for their content")

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// operatorContainer is the name of the operator's container in its pods,
-	// operatorReplicas the number of pods with external metrics.
+	// operatorContainer is the name of the operator's container in its pods.
+	// operatorReplicas is the number of pods with external metrics.
 	operatorContainer = "operator"
 	operatorReplicas  = 2
 	// refsInterval is how often Secrets are read, less than the default of 1m to save time.
@@ -99,5 +99,5 @@ func (s *suite) metricsServed(ctx context.Context) error {
 			return nil
 		}
 	}
-	return errors.Join(err, fmt.Errorf("its conditions are %v", conditions))
+	return errors.Join(err, fmt.Errorf("the conditions of the API are %v", conditions))
 }

@@ -113,7 +113,7 @@ func (w *leaseWatch) restart(t *testing.T, pods int) {
 		}
 		newest := w.snapshots[len(w.snapshots)-1]
 		if len(newest) != pods {
-			return fmt.Errorf("it knows %d of %d", len(newest), pods)
+			return fmt.Errorf("the database knows %d processes, expected %d", len(newest), pods)
 		}
 		w.snapshots = []check.Snapshot{newest}
 		return nil
@@ -194,7 +194,7 @@ func (s *suite) busiest(t *testing.T, pods []corev1.Pod) (victim *corev1.Pod) {
 			}
 		}
 		if most < minHeld {
-			return fmt.Errorf("the busiest holds %.0f", most)
+			return fmt.Errorf("the busiest relay holds %.0f", most)
 		}
 		return nil
 	})

@@ -16,9 +16,9 @@ import (
 
 // listPods returns the pods of a namespace with these labels, except for pods that are
 // ending.
-func (s *suite) listPods(ctx context.Context, in string, labels map[string]string) (living []corev1.Pod, err error) {
+func (s *suite) listPods(ctx context.Context, namespaceName string, labels map[string]string) (living []corev1.Pod, err error) {
 	list := &corev1.PodList{}
-	err = s.kube.List(ctx, list, client.InNamespace(in), client.MatchingLabels(labels))
+	err = s.kube.List(ctx, list, client.InNamespace(namespaceName), client.MatchingLabels(labels))
 	for i := range list.Items {
 		if list.Items[i].DeletionTimestamp == nil {
 			living = append(living, list.Items[i])
@@ -43,10 +43,10 @@ func isReady(pod *corev1.Pod) bool {
 
 // awaitReady waits until there are exactly count pods with these labels and all are ready,
 // and returns them.
-func (s *suite) awaitReady(t *testing.T, in string, labels map[string]string, count int) (pods []corev1.Pod) {
+func (s *suite) awaitReady(t *testing.T, namespaceName string, labels map[string]string, count int) (pods []corev1.Pod) {
 	t.Helper()
-	s.await(t, fmt.Sprintf("%d pods of %v in %s are ready", count, labels, in), 5*time.Minute, func(ctx context.Context) (err error) {
-		if pods, err = s.listPods(ctx, in, labels); err != nil {
+	s.await(t, fmt.Sprintf("%d pods of %v in %s are ready", count, labels, namespaceName), 5*time.Minute, func(ctx context.Context) (err error) {
+		if pods, err = s.listPods(ctx, namespaceName, labels); err != nil {
 			return err
 		}
 		var errs []error

@@ -34,11 +34,11 @@ type limit struct {
 	reason string
 	// funds are the payer's lamports.
 	funds uint64
-	// set starts the limit while clients submit, lift ends it.
+	// set starts the limit while clients submit, and lift ends the limit.
 	set, lift func()
 }
 
-// dry lets a second fleet run out of lamports with a queue.
+// dry lets a second fleet run out of lamports while submissions wait in its queue.
 func (s *suite) dry(t *testing.T) {
 	f := &fleet{s, "dry"}
 	f.holdQueue(t, s.relayPool(f.name, maxReplicas, limitedSubmissions), limit{
@@ -122,7 +122,7 @@ func (f *fleet) awaitHeld(t *testing.T, l limit, clients *traffic) (held int64) 
 			return errors.New("GET /backlog answers " + answer.Status())
 		}
 		if held = b.Held[l.reason]; b.DueCount > 0 || held <= limitedSubmissions {
-			return fmt.Errorf("%d are due and %v are held", b.DueCount, b.Held)
+			return fmt.Errorf("%d submissions are due and %v are held", b.DueCount, b.Held)
 		}
 		return nil
 	})

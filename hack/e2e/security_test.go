@@ -24,7 +24,7 @@ const (
 	// sealed is the name of a pod that admits no connections, and of its policy.
 	sealed = "sealed"
 	// enforcedWithin is the time limit for a cluster to enforce a policy. Clusters that
-	// enforce policies need a second or two; a slower one counts as one that does not.
+	// enforce policies need a second or two; a slower cluster counts as one that does not enforce them.
 	enforcedWithin = 20 * time.Second
 )
 

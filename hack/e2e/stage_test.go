@@ -32,11 +32,11 @@ var stageManifest string
 const (
 	// verifyingKeyMap is the ConfigMap with the pool's verifying key under verifyingKeyName.
 	verifyingKeyMap, verifyingKeyName = "verifying-key", "verification_key.json"
-	// urlKey is the key of a Secret with a URL.
+	// urlKey is the key of the URL in a Secret.
 	urlKey = "url"
 	// clientsApp is the value of the label app on the pod of clients.
 	clientsApp = "clients"
-	// rootHistory is long, so that the queue can be long as well.
+	// rootHistory is the length of the root history; a long one permits a long queue.
 	rootHistory = 4000
 	// narrowPort is the port of another endpoint of the chain, whose faults narrow sets.
 	narrowPort = 8901
@@ -122,7 +122,7 @@ func (*stage) adminURL() string {
 }
 
 // narrow makes the endpoint of narrowURL answer every request as if its request limit were
-// used up, or ends that.
+// used up, if on is true, and answer normally again if on is false.
 func (s *stage) narrow(ctx context.Context, on bool) error {
 	rules := "[]"
 	if on {

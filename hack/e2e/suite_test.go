@@ -20,8 +20,8 @@ import (
 const (
 	// operatorNamespace and releaseName are the names in the chart's documentation.
 	operatorNamespace, releaseName = "relaypool-system", "relaypool"
-	// namespace has the fleets and the stage, nodeNamespace the pods that may kill a node's
-	// processes.
+	// namespace has the fleets and the stage. nodeNamespace has the pods that are allowed to
+	// kill a node's processes.
 	namespace, nodeNamespace = "relaypool-e2e", "relaypool-e2e-node"
 	// fleetName is the name of the RelayPool that most scenarios use.
 	fleetName = "demo"
@@ -51,8 +51,8 @@ type suite struct {
 	fleet *fleet
 	// values are the values of the installed chart.
 	values map[string]any
-	// installed is when the chart's installation began, quiet when the backlog that
-	// grew the fleet was worked off; zero without one.
+	// installed is the time at which the chart's installation began. quiet is the time at
+	// which the backlog that grew the fleet was worked off, or zero without such a backlog.
 	installed, quiet  time.Time
 	traffic           *traffic
 	fleets, operators *podWatch
@@ -61,8 +61,8 @@ type suite struct {
 	scenario          string
 	began             time.Time
 	figures           []string
-	// others are requests that did not come from the traffic. pages are the metrics of pods
-	// that may be gone, by a name: no content of a request may be in them.
+	// others are requests that did not come from the traffic. pages are the metrics of pods,
+	// some of which are gone, by a name: they must not contain any content of a request.
 	others []load.Record
 	pages  map[string][]byte
 	// victims are the containers that this suite killed: their names by their IDs.
@@ -84,7 +84,7 @@ func scenarios() []scenario {
 	return []scenario{
 		{"install", "the chart installs on a cluster without relaypool", true, (*suite).install},
 		{"hold", "a RelayPool waits for its pool and says so, and is ready once the pool is initialised", true, (*suite).hold},
-		{"security", "pod security is in force, network policies are applied", false, (*suite).security},
+		{"security", "pod security is in force, and network policies are applied", false, (*suite).security},
 		{"clients", "a wallet deposits, withdraws, transfers and swaps through the Service, to the lamport", false, (*suite).clients},
 		{"scale-up", "a backlog grows the fleet from its minimum to its maximum", false, (*suite).scaleUp},
 		{"upgrade", "helm upgrade rolls the fleet to the next image under load", false, (*suite).upgrade},

@@ -18,15 +18,15 @@ const (
 	// peakRate is more spends a second than one pod can land at its concurrency, and calmRate
 	// is fewer; both are averages.
 	peakRate, calmRate = 20, 2.5
-	// swapShare of the spends are swaps.
+	// swapShare is the share of spends that are swaps.
 	swapShare = 0.15
 
 	// maxSilence is the longest time without an accepted submission. At the calm rate a
-	// submission comes every 0.4 s on average, so a machine may be forty times slower. A
-	// fleet exceeds it if all its pods end before others serve: that takes five seconds until
-	// endpoints drop a pod, and the time of a start.
+	// submission comes every 0.4 s on average, so a machine that is thirty times slower still
+	// passes. A fleet fails if all its pods end before others serve: then it has no service for
+	// the five seconds until endpoints drop a pod, and for the time of a start.
 	maxSilence = 15 * time.Second
-	// maxSilenceAlone replaces maxSilence for a fleet whose only pod ends: it is the time of a start.
+	// maxSilenceAlone replaces maxSilence for a fleet whose only pod ends: a new pod has to start.
 	maxSilenceAlone = time.Minute
 	// failedShare is the share of calls, status requests included, that may be refused or stay
 	// without an answer while pods come and go one after another. It should be zero, but the
@@ -42,7 +42,7 @@ const (
 // traffic is a number of clients that run during the scenarios.
 type traffic struct {
 	*load.Load
-	// stop ends arrivals, abandon stops clients where they are.
+	// stop ends arrivals, and abandon stops clients where they are.
 	stop, abandon context.CancelFunc
 	running       sync.WaitGroup
 }
@@ -92,7 +92,7 @@ func (c *traffic) String() string {
 		p.Spends, p.Accepted, p.Completed, p.Finalized, p.Refunded, p.Failed, p.Busy, p.Silent)
 }
 
-// service is a scenario's time and the bounds of service in it.
+// service is the time of a scenario, and the bounds of the service during that time.
 type service struct {
 	scenario string
 	from, to time.Time
@@ -109,7 +109,7 @@ func boundsWhenOneEnds(pods int, share float64) check.Bounds {
 }
 
 // startService starts to measure the service once clients are served, and returns the function
-// that ends it and checks the bounds.
+// that ends the measurement and checks the bounds.
 func (s *suite) startService(t *testing.T, bounds check.Bounds) (stop func()) {
 	t.Helper()
 	s.await(t, "clients are served", 2*time.Minute, func(context.Context) error {

@@ -56,7 +56,7 @@ func (s *suite) keySecrets(t *testing.T) (keys []corev1.Secret) {
 	return keys
 }
 
-// checkRemains checks that the uninstallation deleted nothing else.
+// checkRemains checks that the uninstallation deleted only the chart's objects.
 func (s *suite) checkRemains(t *testing.T, keys []corev1.Secret, pods []corev1.Pod) {
 	t.Helper()
 	crd := definition()

@@ -238,7 +238,7 @@ func TestInterruptedLogIsReadAgainAndMissingLogIsReported(t *testing.T) {
 	w.following.Wait()
 	text, err := os.ReadFile(w.logPath("demo", relayContainer, "of-demo"))
 	if err != nil || string(text) != "first\nsecond\n" || tries.Load() != 2 {
-		t.Errorf("log %q after %d tries, error %v; want it whole after two", text, tries.Load(), err)
+		t.Errorf("log %q after %d tries, error %v; want the whole log after two", text, tries.Load(), err)
 	}
 	if err := w.lostLogs(); err == nil || strings.Count(err.Error(), "not kept") != 1 || !strings.Contains(err.Error(), "relay of pod gone was not kept") {
 		t.Errorf("lost logs: %v; want only the log of pod gone", err)

@@ -62,8 +62,8 @@ func (b *body) swap() SwapAnswer {
 	return swap
 }
 
-// Post sends a body once, to the relays in turn, and returns the answer. It is for
-// callers of NewRequest.
+// Post sends a body once, to the next relay in turn, and returns the answer. Callers of
+// NewRequest use it.
 func (l *Load) Post(ctx context.Context, path, prefer string, raw []byte) *Answer {
 	header := http.Header{"Content-Type": {"application/json"}}
 	if prefer != "" {
@@ -72,10 +72,10 @@ func (l *Load) Post(ctx context.Context, path, prefer string, raw []byte) *Answe
 	return l.ask(ctx, CallTransact, l.next(), http.MethodPost, path, header, raw, l.Timeout)
 }
 
-// Status asks the relays in turn for a submission, once.
+// Status asks the next relay in turn for the state of a submission, once.
 func (l *Load) Status(ctx context.Context, id uuid.UUID) *Answer { return l.status(ctx, id, l.next()) }
 
-// Root reads the tree's newest root from the relays in turn.
+// Root reads the tree's newest root from the next relay in turn.
 func (l *Load) Root(ctx context.Context) ([32]byte, error) { return l.root(ctx, l.next()) }
 
 func (l *Load) next() int { return int(l.turn.Add(1)) % len(l.Relays) }

@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// maxProofs is how often an SDK proves for a new root when the old one was evicted.
+// maxProofs is how often an SDK makes a proof for a new root when the old one was evicted.
 const maxProofs = 16
 
 // client drives one spend to its outcome, as an SDK does.
@@ -85,7 +85,7 @@ func (c *client) submitAndFollow(ctx context.Context, index int, q Request) (cod
 }
 
 // sendDirectly makes the wallet send the request to the chain itself, once, and returns a
-// function that waits until it is sent.
+// function that waits until the request is sent.
 func (c *client) sendDirectly(ctx context.Context, q Request) (wait func()) {
 	if !c.spend.sendsDirectly || c.Direct == nil {
 		return func() {}

@@ -17,7 +17,7 @@ type spend struct {
 	number int
 	kind   shieldpool.Kind
 	rand   *rand.Rand
-	// inputs are complete but for the root.
+	// inputs are complete except for the root.
 	inputs    shieldpool.PublicInputs
 	recipient solana.PublicKey
 	// swap is nil unless the spend is a swap; its terms are complete once it has a price.
@@ -29,26 +29,26 @@ type spend struct {
 	prefer string
 	// answerTimeout is how long the client waits for one answer.
 	answerTimeout time.Duration
-	// hasIdempotencyKey: the request and its repeats have an Idempotency-Key.
+	// hasIdempotencyKey says that the request and its repeats have an Idempotency-Key.
 	hasIdempotencyKey bool
-	// repeats: the client sends an accepted request again, as if it had lost the answer.
+	// repeats says that the client sends an accepted request again, as after a lost answer.
 	repeats bool
-	// sendsDirectly: the wallet also sends the spend to the chain, after directDelay.
+	// sendsDirectly says that the wallet also sends the spend to the chain, after directDelay.
 	sendsDirectly bool
 	directDelay   time.Duration
-	// reproves: repeats have another proof of the same inputs.
+	// reproves says that repeats have another proof of the same inputs.
 	reproves bool
 }
 
 const (
-	// Gross amounts of withdrawals, in lamports: above fee and the recipient's rent.
+	// minAmount and maxAmount bound a withdrawal's lamports, to cover fee and recipient's rent.
 	minAmount, maxAmount = 10_000_000, 60_000_000
-	// maxNoteSize and maxSwapNoteSize bound a note, so that two fit into a transaction with the accounts.
+	// maxNoteSize and maxSwapNoteSize bound a note, so that two notes fit into a transaction.
 	maxNoteSize, maxSwapNoteSize = 100, 80
 	// maxDirectDelay is about the time that a transaction takes to be confirmed, so that
 	// either transaction may land first.
 	maxDirectDelay = 1500 * time.Millisecond
-	// keyBytes is the randomness of an Idempotency-Key.
+	// keyBytes is the number of random bytes in an Idempotency-Key.
 	keyBytes = 16
 )
 

@@ -62,7 +62,7 @@ type SwapAnswer struct {
 	// no progress.
 	Phase, Waits string
 	TimeoutSlot  uint64
-	// The signatures of the execution and of the refund, in base58.
+	// SwapSignature is the signature of the execution, RefundSignature is that of the refund.
 	SwapSignature, RefundSignature string
 }
 

@@ -36,7 +36,7 @@ type Options struct {
 	Rate float64
 	// InFlight bounds the unfinished spends; further spends are omitted.
 	InFlight int
-	// Swaps is the share of spends, from 0 to 1, that are swaps, at Market.
+	// Swaps is the share of spends, from 0 to 1, that are swaps on Market.
 	// Withdrawals is the share of withdrawals among the other spends; the rest are transfers.
 	Swaps, Withdrawals float64
 	// Unreachable is the share of swaps, from 0 to 1, whose minimum output the market
@@ -56,8 +56,8 @@ type Options struct {
 	PollMin, PollMax time.Duration
 	// Timeout is how long a client waits for one answer; 0 is 40 s.
 	Timeout time.Duration
-	// Backoff is the first pause before a repeat, which doubles; 0 is 250 ms.
-	// PauseMax bounds it, whatever the relay asks for; 0 is 10 s.
+	// Backoff is the pause before the first repeat; it doubles with each repeat, 0 is 250 ms.
+	// PauseMax bounds every pause, whatever the relay asks for; 0 is 10 s.
 	Backoff, PauseMax time.Duration
 }
 
@@ -70,7 +70,7 @@ type Load struct {
 	turn atomic.Int64
 }
 
-// New checks the options.
+// New checks the options and returns clients that do not run yet.
 func New(o Options) (*Load, error) {
 	if o.PollMin == 0 && o.PollMax == 0 {
 		o.PollMin, o.PollMax = 2*time.Second, 5*time.Second
@@ -88,9 +88,9 @@ func New(o Options) (*Load, error) {
 	case len(o.Relays) == 0 || o.Simulator == nil || o.HTTP == nil || o.Now == nil || o.Mint.Address.IsZero():
 		return nil, errors.New("load options: Relays, Simulator, Mint, HTTP and Now are required")
 	case o.Rate < 0 || o.InFlight < 1:
-		return nil, fmt.Errorf("load options: Rate %g and InFlight %d, expected 0 or more and 1 or more", o.Rate, o.InFlight)
+		return nil, fmt.Errorf("load options: Rate %g and InFlight %d, expected a Rate of 0 or more and an InFlight of 1 or more", o.Rate, o.InFlight)
 	case o.PollMin <= 0 || o.PollMax < o.PollMin || o.Timeout <= 0 || o.Backoff <= 0 || o.PauseMax <= 0:
-		return nil, fmt.Errorf("load options: PollMin %s, PollMax %s, Timeout %s, Backoff %s and PauseMax %s, expected more than 0 and the first two ascending", o.PollMin, o.PollMax, o.Timeout, o.Backoff, o.PauseMax)
+		return nil, fmt.Errorf("load options: PollMin %s, PollMax %s, Timeout %s, Backoff %s and PauseMax %s, expected all above 0 and PollMax at least PollMin", o.PollMin, o.PollMax, o.Timeout, o.Backoff, o.PauseMax)
 	}
 	if err := o.Market.check(o.Swaps); err != nil {
 		return nil, err
@@ -106,11 +106,11 @@ func (l *Load) Journal() *Journal { return l.journal }
 // SetRate changes the number of new spends a second, from the next one on.
 func (l *Load) SetRate(perSecond float64) { l.rate.Store(math.Float64bits(perSecond)) }
 
+// idle is the time between two looks at a rate of 0.
 const idle = 100 * time.Millisecond
 
 // Run starts spends until arrivals ends. It returns when every client has its outcome or
-// has given up. The end of ctx stops all clients at once.
-// Spends arrive as a Poisson process, in bursts and gaps as independent clients do.
+// has given up. The end of ctx stops all clients at once. Spends arrive as a Poisson process.
 func (l *Load) Run(ctx, arrivals context.Context) {
 	r := rand.New(rand.NewPCG(l.Seed, math.MaxUint64)) //nolint:gosec // a schedule that repeats needs no secure randomness
 	var clients sync.WaitGroup

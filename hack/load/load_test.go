@@ -28,7 +28,7 @@ import (
 // relay is a fake relay. Each query of /merkle-root returns the next number.
 type relay struct {
 	t *testing.T
-	// submit answers the nth submission, counted from 0; status the nth poll.
+	// submit answers the nth submission and status answers the nth poll, both counted from 0.
 	submit func(w http.ResponseWriter, n int)
 	status func(w http.ResponseWriter, n int)
 
@@ -168,7 +168,7 @@ func TestAcceptedSubmissionIsPolledUntilItIsFinal(t *testing.T) {
 	}
 	last := record.Requests[0].Answers[4]
 	if !record.Ended || !last.Finalized || last.Signature != "sig" || last.Slot != 9 || last.RequestID != request {
-		t.Errorf("ended %t with %+v; want true, and a finalized answer with signature and slot", record.Ended, last)
+		t.Errorf("record has Ended %t and the last answer %+v; want true, and a finalized answer with signature and slot", record.Ended, last)
 	}
 	if progress.Accepted != 1 || progress.Completed != 1 || progress.Finalized != 1 || progress.Failed != 0 || progress.Running != 0 {
 		t.Errorf("progress %+v, want one finalized submission", progress)
@@ -202,7 +202,7 @@ func TestClientGivesUpAfterSixteenStaleRoots(t *testing.T) {
 	r := &relay{t: t, submit: func(w http.ResponseWriter, _ int) { refuse(w, 400, "root_not_found") }}
 	record, _ := runClient(t, r, nil)
 	if len(record.Requests) != 16 || !record.Ended {
-		t.Errorf("%d requests, ended %t; want 16 and true", len(record.Requests), record.Ended)
+		t.Errorf("%d requests, and the record has Ended %t; want 16 and true", len(record.Requests), record.Ended)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestUnansweredRequestsAreRepeatedByteForByte(t *testing.T) {
 	}}
 	record, progress := runClient(t, r, nil)
 	if len(record.Requests) != 1 {
-		t.Fatalf("%d requests, want one that is repeated", len(record.Requests))
+		t.Fatalf("%d requests, want one request that is repeated", len(record.Requests))
 	}
 	for i := range 6 {
 		got := r.received[i]
@@ -277,7 +277,7 @@ func TestFinalAnswersEndTheSpend(t *testing.T) {
 			record, progress := runClient(t, &relay{t: t, submit: tc.submit, status: tc.status}, nil)
 			answers := record.Requests[0].Answers
 			if got := answers[len(answers)-1].Code; got != tc.wantCode || !record.Ended {
-				t.Errorf("ended %t with code %q, want %q", record.Ended, got, tc.wantCode)
+				t.Errorf("record has Ended %t, and its last code is %q; want true and %q", record.Ended, got, tc.wantCode)
 			}
 			if progress.Accepted != tc.accepted || progress.Failed != tc.failed {
 				t.Errorf("progress %+v, want %d accepted and %d failed", progress, tc.accepted, tc.failed)
@@ -483,7 +483,7 @@ func TestNewRefusesInvalidOptions(t *testing.T) {
 		"a negative rate":        {func(o *load.Options) { o.Rate = -1 }, "Rate -1"},
 		"swaps without a market": {func(o *load.Options) { o.Swaps = 0.1 }, "Market is missing"},
 		"an incomplete market":   {func(o *load.Options) { o.Market = &load.Market{} }, "Pool, Mint and Quote are required"},
-		"polls out of order":     {func(o *load.Options) { o.PollMax = o.PollMin / 2 }, "ascending"},
+		"polls out of order":     {func(o *load.Options) { o.PollMax = o.PollMin / 2 }, "PollMax at least PollMin"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ const (
 	unreachable = 1000
 )
 
-// Market is where clients swap. All but MinimumBPS are required.
+// Market is where clients swap. All fields except MinimumBPS are required.
 type Market struct {
 	// Pool gives the net amount of a swap and the address of its state.
 	Pool *shieldpool.Pool
@@ -47,7 +47,7 @@ func (m *Market) check(swaps float64) error {
 // Swap is what a client knows of its swap when it sends the request. The Recipient of
 // the request is the wallet that owns the terms' account.
 type Swap struct {
-	// Terms are output mint, the recipient's token account and the minimum.
+	// Terms are the output mint, the recipient's token account and the minimum.
 	Terms shieldpool.SwapTerms
 	// Lamports is the amount to swap: the gross amount less the pool's fee.
 	Lamports uint64
@@ -58,7 +58,7 @@ type Swap struct {
 	// Unreachable says that the minimum is above every price of the market, so that only a
 	// refund is correct.
 	Unreachable bool
-	// Digits sends the minimum as a JSON number instead of a string.
+	// Digits says that the client sends the minimum as a JSON number instead of a string.
 	Digits bool
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // NewRequest makes a request for a spend of fresh notes, as the clients of Run do, but never
-// a swap. It is for callers with a schedule of their own, such as a benchmark. The same
+// for a swap. It is for callers with a schedule of their own, such as a benchmark. The same
 // options, number and root give the same request.
 func (o *Options) NewRequest(number int, root [32]byte) Request {
 	plain := *o
@@ -22,7 +22,7 @@ func (o *Options) NewRequest(number int, root [32]byte) Request {
 }
 
 // NewSwapRequest is NewRequest for a swap. The minimum output follows the price of
-// Options.Market. A zero wallet stands for a new one.
+// Options.Market. A zero wallet means a new wallet.
 func (o *Options) NewSwapRequest(ctx context.Context, number int, root [32]byte, wallet solana.PublicKey) (Request, error) {
 	swaps := *o
 	swaps.Swaps = 1

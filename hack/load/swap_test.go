@@ -82,7 +82,7 @@ func TestSwapIsPolledUntilItsExecutionIsFinal(t *testing.T) {
 		Lamports: net, State: state, Quoted: quoted, Digits: q.Swap.Digits,
 	}
 	if diff := cmp.Diff(want, q.Swap); diff != "" || record.Kind != shieldpool.KindSwap {
-		t.Errorf("a %s with (-want +got):\n%s", record.Kind, diff)
+		t.Errorf("the kind is %s, want a swap (-want +got):\n%s", record.Kind, diff)
 	}
 	var last []load.SwapAnswer
 	for _, a := range q.Answers[len(q.Answers)-3:] {
@@ -97,13 +97,13 @@ func TestSwapIsPolledUntilItsExecutionIsFinal(t *testing.T) {
 	}
 	first, end := q.Answers[0], q.Answers[len(q.Answers)-1]
 	if !first.Accepted() || first.Call != load.CallSwap || first.Signature != "leg" || first.Executed() || !end.Executed() || !end.Finalized || !record.Ended {
-		t.Errorf("first answer %+v, ended %t with %+v; want an accepted swap and a finalized execution", first, record.Ended, end)
+		t.Errorf("first answer %+v, last answer %+v, Ended %t; want an accepted swap, a finalized execution and true", first, end, record.Ended)
 	}
 	if progress.Accepted != 1 || progress.Finalized != 1 || progress.Refunded != 0 || progress.Failed != 0 {
 		t.Errorf("progress %+v, want one finalized submission", progress)
 	}
 	if r.received[0].path != "/transact_swap" {
-		t.Errorf("sent to %s, want /transact_swap", r.received[0].path)
+		t.Errorf("the swap was sent to %s, want /transact_swap", r.received[0].path)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestSwapIsPolledUntilItsRefundIsFinal(t *testing.T) {
 	}
 	end := q.Answers[len(q.Answers)-1]
 	if !end.Refunded() || end.Failed() || !end.Finalized || end.RefundSignature != "back" || end.Signature != "leg" || r.polls != 4 {
-		t.Errorf("ended after %d polls with %+v; want 4, and a finalized refund", r.polls, end)
+		t.Errorf("after %d polls the last answer is %+v; want 4 polls and a finalized refund", r.polls, end)
 	}
 	if progress.Refunded != 1 || progress.Failed != 0 || progress.Completed != 0 || progress.Running != 0 {
 		t.Errorf("progress %+v, want one refund", progress)
@@ -136,7 +136,7 @@ func TestRepeatOfARefundedSwapEndsTheSpend(t *testing.T) {
 	record, _ := runClient(t, r, onlySwaps(t, nil))
 	end := record.Requests[0].Answers[1]
 	if !record.Ended || !end.Refunded() || end.Failed() || end.RefundSignature != "back" || end.RequestID != request {
-		t.Errorf("ended %t with %+v", record.Ended, end)
+		t.Errorf("record has Ended %t, and the answer to the repeat is %+v; want true and a refund", record.Ended, end)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestSwapsAreValid(t *testing.T) {
 		q := record.Requests[0]
 		seen[string(record.Kind)]++
 		if (q.Swap != nil) != (record.Kind == shieldpool.KindSwap) {
-			t.Fatalf("a %s with swap %v", record.Kind, q.Swap)
+			t.Fatalf("a request of kind %s has the swap %v, want a swap only for the kind swap", record.Kind, q.Swap)
 		}
 		if q.Swap == nil {
 			continue
@@ -200,7 +200,7 @@ func TestSwapsAreValid(t *testing.T) {
 		seen[fmt.Sprintf("notes %t", len(q.Notes) > 0)]++
 		call := shieldpool.Call{Inputs: &q.Inputs, Notes: q.Notes, Destination: shieldpool.Destination{Recipient: q.Recipient, Swap: &q.Swap.Terms}}
 		if call.Kind() != shieldpool.KindSwap || !profile.BindsDestination(&q.Inputs, call.Destination) || !q.Inputs.HasNullifier(0) {
-			t.Errorf("a %s that does not bind its terms, or without a first nullifier", call.Kind())
+			t.Errorf("a request of kind %s does not bind its terms, or has no first nullifier; want a swap with both", call.Kind())
 		}
 		if err := shieldpool.CheckNotes(q.Notes, bound); err != nil {
 			t.Error(err)
@@ -273,7 +273,7 @@ func TestNewSwapRequestIsComplete(t *testing.T) {
 			t.Errorf("swap %d differs on the second call:\n%s", number, diff)
 		}
 		if q.Path() != "/transact_swap" || q.Inputs.Root != root || q.Swap.Terms.MinOutput == 0 {
-			t.Errorf("swap %d goes to %s with %+v", number, q.Path(), q.Swap)
+			t.Errorf("swap %d goes to %s with %+v, want /transact_swap, the given root and a minimum", number, q.Path(), q.Swap)
 		}
 		checkSwapBody(t, &q)
 		verify(t, key, &q)
@@ -284,7 +284,7 @@ func TestNewSwapRequestIsComplete(t *testing.T) {
 	unreachable := errors.New("the router is unreachable")
 	setQuote(func(uint64) (uint64, error) { return 0, unreachable })
 	if _, err := draw(0); !errors.Is(err, unreachable) {
-		t.Errorf("error %v, want the quote's", err)
+		t.Errorf("error %v, want the error of the quote", err)
 	}
 	setQuote(func(uint64) (uint64, error) { return math.MaxUint64, nil })
 	huge, err := draw(0)

@@ -52,7 +52,7 @@ func TestPromtoolAcceptsTheRules(t *testing.T) {
 	}
 }
 
-// Each alert fires on its cause, after its duration, and not on a cause just short of it. No
+// Each alert fires on its cause, after its duration, and not when the cause is just too small. No
 // other alert fires except those that have to accompany it. An alert of one fleet does not
 // fire for another in the namespace.
 func TestAlertsFireWhenTheyShould(t *testing.T) {
@@ -72,7 +72,7 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 			for name, tr := range otherCauses() {
 				for alert := range tr.fires {
 					if short, _ := labelsOf(alert); suite.rule(short) == nil {
-						t.Errorf("%s: %s has no alert %s to fire", name, set.File, short)
+						t.Errorf("%s: %s has no alert %s, which should fire", name, set.File, short)
 					}
 				}
 				suite.add(t, name, &tr)
@@ -101,19 +101,19 @@ func TestAlertsOfTheOperatorFireWhenTheyShould(t *testing.T) {
 func TestEveryAlertHasATrial(t *testing.T) {
 	t.Parallel()
 	fleet, own := everyAlert(t)
-	for prefix, both := range map[string]struct {
+	for prefix, set := range map[string]struct {
 		rules  []rulefmt.Rule
 		trials map[string]trial
 	}{"Relaypool": {fleet, trials()}, "RelaypoolOperator": {own, operatorTrials()}} {
 		var names []string
-		for _, r := range both.rules {
+		for _, r := range set.rules {
 			name := strings.TrimPrefix(r.Alert, prefix)
 			names = append(names, name)
-			if tr := both.trials[name]; tr.faulty == "" || tr.justBelow == "" || !slices.ContainsFunc(slices.Collect(maps.Keys(tr.fires)), func(f string) bool { a, _, _ := strings.Cut(f, "{"); return a == name }) {
-				t.Errorf("%s%s needs a trial in which it fires and one in which it just does not", prefix, name)
+			if tr := set.trials[name]; tr.faulty == "" || tr.justBelow == "" || !slices.ContainsFunc(slices.Collect(maps.Keys(tr.fires)), func(f string) bool { a, _, _ := strings.Cut(f, "{"); return a == name }) {
+				t.Errorf("%s%s needs a trial with a fleet in which it fires and a fleet in which it just does not fire", prefix, name)
 			}
 		}
-		for name := range both.trials {
+		for name := range set.trials {
 			if !slices.Contains(names, name) {
 				t.Errorf("there is a trial of %s%s, which is not an alert", prefix, name)
 			}
@@ -181,7 +181,7 @@ func (s *suite) add(t *testing.T, name string, tr *trial) {
 	}
 }
 
-// group adds the results that promtool has to find: each alert that fires with all its labels and
+// group adds the results that promtool has to find: each firing alert with all its labels and
 // texts, no other alert, and no alert before its duration has passed.
 func (s *suite) group(t *testing.T, name, series string, at time.Duration, fires map[string]string) {
 	t.Helper()
@@ -271,7 +271,7 @@ func trim(values string, at time.Duration) string {
 var seriesLine = regexp.MustCompile(`(?m)^([a-z_]+)\{(.*)\} (.*)$`)
 
 // series returns the healthy series, of which faulty replaces some, and the series of a second
-// healthy fleet. If faulty is *, it returns only the second fleet's.
+// healthy fleet. If faulty is *, it returns only the series of the second fleet.
 func (s *suite) series(faulty string, at time.Duration) (all []input) {
 	own := fmt.Sprintf("namespace=%q,pool=%q", s.set.Namespace, s.set.Pool)
 	values := map[string]string{}

@@ -152,15 +152,15 @@ func TestClusterPanelsShowOnlyFleets(t *testing.T) {
 // A payer at its minimum is not used: its runway is zero.
 func TestRunwayCountsTheBalanceAboveTheMinimum(t *testing.T) {
 	t.Parallel()
-	const of = `namespace="pools",pool="shielded"`
+	const selector = `namespace="pools",pool="shielded"`
 	series := []string{ // 1 000 000 lamports a second are spent, a tenth comes back
-		`relaypool_spent_lamports_total{` + of + `,pod="a",kind="swap",cost="rent"} 0+60000000x400`,
-		`relaypool_returned_lamports_total{` + of + `,pod="a"} 0+6000000x400`,
-		`relaypool_fee_payer_minimum_lamports{` + of + `,pod="a"} 50000000x400`,
-		`relaypool_fee_payer_minimum_lamports{` + of + `,pod="b"} 50000000x400`,
-		`relaypool_fee_payer_balance_lamports{` + of + `,pod="a",payer="dry"} 50000000x400`,
-		`relaypool_fee_payer_balance_lamports{` + of + `,pod="a",payer="drier"} 10000000x400`,
-		`relaypool_fee_payer_balance_lamports{` + of + `,pod="b",payer="wet"} 6530000000x400`, // 2 h at 900 000 a second above the minimum
+		`relaypool_spent_lamports_total{` + selector + `,pod="a",kind="swap",cost="rent"} 0+60000000x400`,
+		`relaypool_returned_lamports_total{` + selector + `,pod="a"} 0+6000000x400`,
+		`relaypool_fee_payer_minimum_lamports{` + selector + `,pod="a"} 50000000x400`,
+		`relaypool_fee_payer_minimum_lamports{` + selector + `,pod="b"} 50000000x400`,
+		`relaypool_fee_payer_balance_lamports{` + selector + `,pod="a",payer="dry"} 50000000x400`,
+		`relaypool_fee_payer_balance_lamports{` + selector + `,pod="a",payer="drier"} 10000000x400`,
+		`relaypool_fee_payer_balance_lamports{` + selector + `,pod="b",payer="wet"} 6530000000x400`, // 2 h at 900 000 a second above the minimum
 	}
 	shown := 0
 	panels(t, func(d *dashboard.Dashboard, p *dashboard.Panel) {

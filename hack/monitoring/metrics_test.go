@@ -26,7 +26,7 @@ const (
 type source string
 
 const (
-	// ofRelay is scraped by a PodMonitor, ofOperator by a ServiceMonitor.
+	// A PodMonitor scrapes the metrics ofRelay, and a ServiceMonitor scrapes those ofOperator.
 	ofRelay    source = "relay"
 	ofOperator source = "operator"
 	// ofProcess are the metrics of client_golang, which relay and operator expose.
@@ -102,7 +102,7 @@ func loadMetrics(t *testing.T) catalogue {
 		}
 		for _, m := range s.metrics {
 			if !slices.Contains([]kind{counter, gauge, histogram}, kinds[m.Name]) {
-				t.Fatalf("%s has the type %q for %s, expected counter, gauge or histogram: generate it", s.list, kinds[m.Name], m.Name)
+				t.Fatalf("%s has the type %q for %s, expected counter, gauge or histogram: generate the list again", s.list, kinds[m.Name], m.Name)
 			}
 			all[m.Name] = metric{m.Name, kinds[m.Name], s.source, m.Labels}
 		}

@@ -15,7 +15,7 @@ type use struct {
 	metric metric
 	// series is the name in the query: for a histogram the name of one of its series.
 	series string
-	// matchers are the selector's, without the name.
+	// matchers are the matchers of the selector, without the one for the name.
 	matchers []*labels.Matcher
 }
 
@@ -154,7 +154,7 @@ func (k *promqlChecker) groupings(expr parser.Expr) {
 		available := k.labelsOf(a.Expr)
 		for _, l := range a.Grouping {
 			if !slices.Contains(available, l) {
-				k.fault("%s by (%s): nothing below has such a label", a.Op, l)
+				k.fault("%s by (%s): no aggregated series has this label", a.Op, l)
 			}
 		}
 		return nil
@@ -200,7 +200,7 @@ func (k *promqlChecker) labelsOf(expr parser.Expr) []string {
 	return nil
 }
 
-// labels returns the labels that an expression's result can have.
+// labels parses an expression and returns the labels that its result can have.
 func (c catalogue) labels(expr string) ([]string, error) {
 	parsed, err := parser.NewParser(parser.Options{}).ParseExpr(expr)
 	if err != nil {

@@ -128,7 +128,7 @@ relaypool_fee_payer_balance_timestamp_seconds{,pod="b",payer="p"} -120+60x430`,
 			faulty: `relaypool_ledger_unknown_signatures{,pod="a"} 1x30 2x400`, fires: only("UnknownFeePayerSignature"),
 			justBelow: `relaypool_ledger_unknown_signatures{,pod="a"} 2x430`,
 		},
-		"RunwayBelowOneDay": { // of 7.8 SOL above the minima, and 90 333 lamports a second
+		"RunwayBelowOneDay": { // 7.8 SOL are above the minima, and 90 333 lamports are spent a second
 			faulty: `relaypool_spent_lamports_total{,pod="a",kind="transfer",cost="rent"} 0+5520000x430
 relaypool_spent_lamports_total{,pod="b",kind="transfer",cost="rent"} 0+5520000x430`, fires: map[string]string{"RunwayBelowOneDay": "23h 59m 6s"},
 			justBelow: `relaypool_spent_lamports_total{,pod="a",kind="transfer",cost="rent"} 0+5500000x430
@@ -223,7 +223,7 @@ relaypool_index_published_leaves{,pod="a"} 3865470561x430`,
 			faulty: `relaypool_attempt_events_total{,pod="a",event="reopened"} 0x30 1x400`, fires: only("TransactionsRolledBack"),
 			justBelow: `relaypool_attempt_events_total{,pod="a",event="reopened"} 1x430`,
 		},
-		"StaleRoots": { // 30 a minute complete
+		"StaleRoots": { // 30 submissions complete a minute
 			faulty: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="root_not_found"} 0+3.4x430`, fires: only("StaleRoots"),
 			justBelow: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="root_not_found"} 0+3.3x430`,
 		},
@@ -265,7 +265,7 @@ relaypool_router_breaker_open{,pod="b"} 1x430`, fires: only("RouterDown"),
 	}
 }
 
-// otherCauses are further fleets in which an alert fires, or wrongly could fire.
+// otherCauses are further fleets in which an alert fires, or could wrongly fire.
 func otherCauses() map[string]trial {
 	return map[string]trial{
 		"a step panicked":            {faulty: `relaypool_attempt_events_total{,pod="a",event="panic"} 0x30 1x400`, fires: only("InternalErrors")},
@@ -287,7 +287,7 @@ relaypool_returned_lamports_total{,pod="b"} 0+89900000x430`, at: "7h"},
 relaypool_maintenance_runs_total{,pod="b",job="retention",outcome="done"} 0x430`, fires: only("RetentionBehind"), at: "160m"},
 		"retention has not been done by any pod of the last release": {faulty: `relaypool_maintenance_runs_total{,pod="b",job="retention",outcome="done"} 5x10 6x20 _x400
 relaypool_maintenance_runs_total{,pod="c",job="retention",outcome="done"} _x20 0x400`, fires: only("RetentionBehind"), at: "170m"},
-		"retention runs first before anything is scraped": {faulty: `relaypool_maintenance_runs_total{,pod="a",job="retention",outcome="done"} 0x430
+		"the first run of retention precedes the first scrape": {faulty: `relaypool_maintenance_runs_total{,pod="a",job="retention",outcome="done"} 0x430
 relaypool_maintenance_runs_total{,pod="b",job="retention",outcome="done"} 1x14 2x10 3x400`, at: "13m"},
 		"retention begins again after a fleet had no pod": {faulty: `relaypool_maintenance_runs_total{,pod="a",job="retention",outcome="done"} 0x10 _x420
 relaypool_maintenance_runs_total{,pod="b",job="retention",outcome="done"} 5x10 _x109 1x24 2x400`, at: "143m"},
@@ -301,9 +301,9 @@ relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="5
 relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0x20 0+3x400`, fires: only("RequestsRefused")},
 		"many requests are refused within a minute, and none later": {faulty: `relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="200"} 0x430
 relaypool_http_requests_total{,pod="a",route="/transact",method="POST",status="503"} 0x20 500x400`, at: "28m"},
-		"the program refuses two of two": {faulty: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="completed"} 0x430
+		"the program refuses two of two submissions": {faulty: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="completed"} 0x430
 relaypool_submissions_total{,pod="a",kind="transfer",outcome="program_error"} 0x10 1x10 2x400`, at: "30m"},
-		"two fail for each cause, and none completes": {faulty: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="completed"} 0x430
+		"two submissions fail for each cause, and none completes": {faulty: `relaypool_submissions_total{,pod="a",kind="transfer",outcome="completed"} 0x430
 relaypool_submissions_total{,pod="a",kind="transfer",outcome="root_not_found"} 0x10 1x10 2x400
 relaypool_submissions_total{,pod="a",kind="transfer",outcome="nullifier_spent"} 0x10 1x10 2x400
 relaypool_submissions_total{,pod="a",kind="withdrawal",outcome="recipient_below_rent"} 0x10 1x10 2x400`, at: "30m"},
@@ -335,34 +335,34 @@ relaypool_operator_serving_certificate_expiry_timestamp_seconds{pod="a"} 7000000
 
 // operatorTrials has a trial for each alert about the operator.
 func operatorTrials() map[string]trial {
-	const of = `namespace="pools",pool="s"`
+	const poolLabels = `namespace="pools",pool="s"`
 	return map[string]trial{
 		"PoolNotReady": {
-			faulty: `relaypool_operator_pool_condition{` + of + `,condition="Ready",status="False",reason="Underfunded"} 1x430`, fires: map[string]string{"PoolNotReady{namespace=pools,pool=s}": "Underfunded"},
-			justBelow: `relaypool_operator_pool_condition{` + of + `,condition="Ready",status="False",reason="Underfunded"} _x26 1x400`,
+			faulty: `relaypool_operator_pool_condition{` + poolLabels + `,condition="Ready",status="False",reason="Underfunded"} 1x430`, fires: map[string]string{"PoolNotReady{namespace=pools,pool=s}": "Underfunded"},
+			justBelow: `relaypool_operator_pool_condition{` + poolLabels + `,condition="Ready",status="False",reason="Underfunded"} _x26 1x400`,
 		},
 		"PoolNotInitialised": {
-			faulty: `relaypool_operator_pool_condition{` + of + `,condition="PoolInitialised",status="False",reason="AccountMissing"} 1x430`, fires: map[string]string{"PoolNotInitialised{namespace=pools,pool=s}": "AccountMissing"},
-			justBelow: `relaypool_operator_pool_condition{` + of + `,condition="PoolInitialised",status="Unknown",reason="ChainUnavailable"} 1x430`,
+			faulty: `relaypool_operator_pool_condition{` + poolLabels + `,condition="PoolInitialised",status="False",reason="AccountMissing"} 1x430`, fires: map[string]string{"PoolNotInitialised{namespace=pools,pool=s}": "AccountMissing"},
+			justBelow: `relaypool_operator_pool_condition{` + poolLabels + `,condition="PoolInitialised",status="Unknown",reason="ChainUnavailable"} 1x430`,
 		},
 		"PoolStalled": {
-			faulty: `relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="Refused"} 1x430`, fires: map[string]string{"PoolStalled{namespace=pools,pool=s}": "Refused"},
-			justBelow: `relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="Refused"} _x36 1x390`,
+			faulty: `relaypool_operator_pool_condition{` + poolLabels + `,condition="Stalled",status="True",reason="Refused"} 1x430`, fires: map[string]string{"PoolStalled{namespace=pools,pool=s}": "Refused"},
+			justBelow: `relaypool_operator_pool_condition{` + poolLabels + `,condition="Stalled",status="True",reason="Refused"} _x36 1x390`,
 		},
 		"RetiredKeyFunded": {
-			faulty: `relaypool_operator_pool_condition{` + of + `,condition="FeePayersFunded",status="True",reason="RetiredKeyFunded"} 1x430`, fires: only("RetiredKeyFunded{namespace=pools,pool=s}"),
-			justBelow: `relaypool_operator_pool_condition{` + of + `,condition="FeePayersFunded",status="False",reason="Underfunded"} 1x430`,
+			faulty: `relaypool_operator_pool_condition{` + poolLabels + `,condition="FeePayersFunded",status="True",reason="RetiredKeyFunded"} 1x430`, fires: only("RetiredKeyFunded{namespace=pools,pool=s}"),
+			justBelow: `relaypool_operator_pool_condition{` + poolLabels + `,condition="FeePayersFunded",status="False",reason="Underfunded"} 1x430`,
 		},
 		"ChainUnavailable": {
-			faulty: `relaypool_operator_chain_unavailable_since_timestamp_seconds{` + of + `} -601+60x430`, fires: only("ChainUnavailable{namespace=pools,pool=s}"),
-			justBelow: `relaypool_operator_chain_unavailable_since_timestamp_seconds{` + of + `} -600+60x430`,
+			faulty: `relaypool_operator_chain_unavailable_since_timestamp_seconds{` + poolLabels + `} -601+60x430`, fires: only("ChainUnavailable{namespace=pools,pool=s}"),
+			justBelow: `relaypool_operator_chain_unavailable_since_timestamp_seconds{` + poolLabels + `} -600+60x430`,
 		},
 		"RotationSlow": {
-			faulty: `relaypool_operator_rotation_step_started_timestamp_seconds{` + of + `,step="Drain"} -21660+60x430
-relaypool_operator_rotation_step_started_timestamp_seconds{` + of + `,step="Fund"} -3660+60x430`,
+			faulty: `relaypool_operator_rotation_step_started_timestamp_seconds{` + poolLabels + `,step="Drain"} -21660+60x430
+relaypool_operator_rotation_step_started_timestamp_seconds{` + poolLabels + `,step="Fund"} -3660+60x430`,
 			fires: map[string]string{"RotationSlow{namespace=pools,pool=s,step=Drain}": "6h 1m 0s", "RotationSlow{namespace=pools,pool=s,step=Fund}": "1h 1m 0s"},
-			justBelow: `relaypool_operator_rotation_step_started_timestamp_seconds{` + of + `,step="Drain"} -21600+60x430
-relaypool_operator_rotation_step_started_timestamp_seconds{` + of + `,step="Fund"} -3600+60x430`,
+			justBelow: `relaypool_operator_rotation_step_started_timestamp_seconds{` + poolLabels + `,step="Drain"} -21600+60x430
+relaypool_operator_rotation_step_started_timestamp_seconds{` + poolLabels + `,step="Fund"} -3600+60x430`,
 		},
 		"ObjectsContested": {
 			faulty: `relaypool_operator_object_events_total{kind="Deployment",event="repaired"} 0+0.61x430`, fires: only("ObjectsContested{kind=Deployment}"),
@@ -372,9 +372,9 @@ relaypool_operator_rotation_step_started_timestamp_seconds{` + of + `,step="Fund
 			faulty: `relaypool_operator_passes_total{outcome="failed"} 0+3.1x430`, fires: only("PassesFail"),
 			justBelow: `relaypool_operator_passes_total{outcome="failed"} 0+2.9x430`,
 		},
-		"BacklogUnread": { // in one of two processes
-			faulty: `relaypool_operator_backlog_reading_timestamp_seconds{` + of + `,pod="b"} -61+60x430`, fires: only("BacklogUnread{namespace=pools,pool=s}"),
-			justBelow: `relaypool_operator_backlog_reading_timestamp_seconds{` + of + `,pod="b"} -60+60x430`,
+		"BacklogUnread": { // one of two processes does not read it
+			faulty: `relaypool_operator_backlog_reading_timestamp_seconds{` + poolLabels + `,pod="b"} -61+60x430`, fires: only("BacklogUnread{namespace=pools,pool=s}"),
+			justBelow: `relaypool_operator_backlog_reading_timestamp_seconds{` + poolLabels + `,pod="b"} -60+60x430`,
 		},
 		"CertificateExpires": {
 			faulty: `relaypool_operator_serving_certificate_expiry_timestamp_seconds{pod="b"} 1814340+60x430`, fires: map[string]string{"CertificateExpires": "20d 23h 59m 0s"},
@@ -387,20 +387,20 @@ relaypool_operator_rotation_step_started_timestamp_seconds{` + of + `,step="Fund
 	}
 }
 
-// operatorOtherCauses are further operators with which an alert fires, or wrongly could
+// operatorOtherCauses are further operators with which an alert fires, or could wrongly
 // fire.
 func operatorOtherCauses() map[string]trial {
-	const of = `namespace="pools",pool="s"`
+	const poolLabels = `namespace="pools",pool="s"`
 	return map[string]trial{
-		"reasons change while it is not ready": {faulty: `relaypool_operator_pool_condition{` + of + `,condition="Ready",status="False",reason="Underfunded"} _x10 1x15 stale _x400
-relaypool_operator_pool_condition{` + of + `,condition="Ready",status="Unknown",reason="ChainUnavailable"} _x26 1x5 stale _x400
-relaypool_operator_pool_condition{` + of + `,condition="Ready",status="False",reason="Unavailable"} _x32 1x400`, fires: map[string]string{"PoolNotReady{namespace=pools,pool=s}": "Unavailable"}},
-		"reasons change while the pool is not on the chain": {faulty: `relaypool_operator_pool_condition{` + of + `,condition="PoolInitialised",status="False",reason="AccountMissing"} _x10 1x20 stale _x400
-relaypool_operator_pool_condition{` + of + `,condition="PoolInitialised",status="False",reason="TreeMismatch"} _x31 1x400`, fires: map[string]string{"PoolNotInitialised{namespace=pools,pool=s}": "TreeMismatch"}},
-		"reasons change while it is stalled": {faulty: `relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="Refused"} _x10 1x26 stale _x400
-relaypool_operator_pool_condition{` + of + `,condition="Stalled",status="True",reason="ForeignObject"} _x37 1x400`, fires: map[string]string{"PoolStalled{namespace=pools,pool=s}": "ForeignObject"}},
-		"one of two processes has never read a backlog": {faulty: `relaypool_operator_backlog_reading_timestamp_seconds{` + of + `,pod="b"} _x10 600x400`, fires: only("BacklogUnread{namespace=pools,pool=s}")},
-		"two operators expose the same condition": {faulty: `relaypool_operator_pool_condition{` + of + `,pod="a",condition="Ready",status="False",reason="Underfunded"} 1x430
-relaypool_operator_pool_condition{` + of + `,pod="b",condition="Ready",status="False",reason="Underfunded"} 1x430`, fires: map[string]string{"PoolNotReady{namespace=pools,pool=s}": "Underfunded"}},
+		"reasons change while the pool is not ready": {faulty: `relaypool_operator_pool_condition{` + poolLabels + `,condition="Ready",status="False",reason="Underfunded"} _x10 1x15 stale _x400
+relaypool_operator_pool_condition{` + poolLabels + `,condition="Ready",status="Unknown",reason="ChainUnavailable"} _x26 1x5 stale _x400
+relaypool_operator_pool_condition{` + poolLabels + `,condition="Ready",status="False",reason="Unavailable"} _x32 1x400`, fires: map[string]string{"PoolNotReady{namespace=pools,pool=s}": "Unavailable"}},
+		"reasons change while the pool is not on the chain": {faulty: `relaypool_operator_pool_condition{` + poolLabels + `,condition="PoolInitialised",status="False",reason="AccountMissing"} _x10 1x20 stale _x400
+relaypool_operator_pool_condition{` + poolLabels + `,condition="PoolInitialised",status="False",reason="TreeMismatch"} _x31 1x400`, fires: map[string]string{"PoolNotInitialised{namespace=pools,pool=s}": "TreeMismatch"}},
+		"reasons change while the pool is stalled": {faulty: `relaypool_operator_pool_condition{` + poolLabels + `,condition="Stalled",status="True",reason="Refused"} _x10 1x26 stale _x400
+relaypool_operator_pool_condition{` + poolLabels + `,condition="Stalled",status="True",reason="ForeignObject"} _x37 1x400`, fires: map[string]string{"PoolStalled{namespace=pools,pool=s}": "ForeignObject"}},
+		"one of two processes has never read a backlog": {faulty: `relaypool_operator_backlog_reading_timestamp_seconds{` + poolLabels + `,pod="b"} _x10 600x400`, fires: only("BacklogUnread{namespace=pools,pool=s}")},
+		"two operators expose the same condition": {faulty: `relaypool_operator_pool_condition{` + poolLabels + `,pod="a",condition="Ready",status="False",reason="Underfunded"} 1x430
+relaypool_operator_pool_condition{` + poolLabels + `,pod="b",condition="Ready",status="False",reason="Underfunded"} 1x430`, fires: map[string]string{"PoolNotReady{namespace=pools,pool=s}": "Underfunded"}},
 	}
 }

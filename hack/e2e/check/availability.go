@@ -9,7 +9,7 @@ import (
 
 // Call is a request of a client with its answer.
 type Call struct {
-	// Sent is when the request was sent, At when its answer or its failure came.
+	// Sent is the time of the request. At is the time of its answer or failure.
 	Sent, At time.Time
 	// Status is the HTTP status; 0 without an answer.
 	Status int
@@ -21,7 +21,7 @@ type Call struct {
 type Service struct {
 	// Calls are the requests sent; Accepted counts the accepted submissions.
 	Calls, Accepted int
-	// Refused counts the answers 5xx and 429, Silent the calls without an answer.
+	// Refused counts the answers with 5xx or 429. Silent counts the calls without an answer.
 	Refused, Silent int
 	// Longest is the longest time in which no submission was accepted.
 	Longest time.Duration

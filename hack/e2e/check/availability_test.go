@@ -23,14 +23,14 @@ func join(parts ...[]Call) (calls []Call) {
 	return calls
 }
 
-func TestServedCountsTheCallsOfItsTime(t *testing.T) {
+func TestServedCountsTheCallsBetweenTwoTimes(t *testing.T) {
 	t.Parallel()
 	calls := []Call{
-		{Sent: after(9), At: after(12), Status: 202, Accepted: true}, // sent before the time, accepted in it
+		{Sent: after(9), At: after(12), Status: 202, Accepted: true}, // sent before the first time, accepted after it
 		{Sent: after(15), At: after(16), Status: 200},
 		{Sent: after(17), At: after(18), Status: 503},
 		{Sent: after(18), At: after(18), Status: 429},
-		{Sent: after(19), At: after(59), Status: 0}, // ended long after the time
+		{Sent: after(19), At: after(59), Status: 0}, // ended long after the second time
 		{Sent: after(29), At: after(31), Status: 202, Accepted: true},
 		{Sent: after(24), At: after(25), Status: 202, Accepted: true},
 		{Sent: after(26), At: after(26), Status: 404},
@@ -41,7 +41,7 @@ func TestServedCountsTheCallsOfItsTime(t *testing.T) {
 		t.Errorf("service (-want +got):\n%s", diff)
 	}
 	if got := Served(nil, after(10), after(30)); got.Longest != 20*time.Second {
-		t.Errorf("longest %s without calls, want 20s", got.Longest)
+		t.Errorf("without calls the longest time is %s, want 20s", got.Longest)
 	}
 }
 

@@ -15,13 +15,13 @@ const killedCode = 137
 
 // End is the end of a container, as its node reported it.
 type End struct {
-	// Pod and Container are names, ID the container's.
+	// Pod and Container are names. ID is the container's ID.
 	Pod, Container, ID string
-	// Code is the exit code, Reason the kubelet's reason, such as OOMKilled.
+	// Code is the exit code. Reason is the kubelet's reason, such as OOMKilled.
 	Code   int32
 	Reason string
-	// At is when the container ended. StopRequested is when its pod was asked to end; zero
-	// if it was not. Grace is the pod's grace period.
+	// At is the time at which the container ended. StopRequested is the time of the stop
+	// signal, or zero without such a signal. Grace is the pod's grace period.
 	At, StopRequested time.Time
 	Grace             time.Duration
 	// Finite says that the pod is meant to end by itself, like a Job's.
@@ -58,8 +58,8 @@ func EndsOf(pod *corev1.Pod) (ends []End) {
 
 // Tally counts the ends that are explained.
 type Tally struct {
-	// Stopped counts ends on request; the slowest one took Slowest. Killed counts kills by
-	// the suite, Finished the expected ends of finite pods, LostLease ends after a lost Lease.
+	// Stopped counts ends after a stop signal, and Slowest is the longest time that one took.
+	// Killed counts kills by the suite. Finished counts the expected ends of finite pods.
 	Stopped, Killed, Finished, LostLease int
 	Slowest                              time.Duration
 }

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// Steps checks observed steps: they have to be in the order of course, without unknown
-// steps, and include the required steps, which take too long to be missed.
-func Steps(observed, course, required []string) error {
+// Steps checks observed steps: they have to be in the order of the known steps, without
+// other steps, and include the required steps, which take too long to be missed.
+func Steps(observed, known, required []string) error {
 	var errs []error
 	last := -1
 	for _, step := range observed {
-		at := slices.Index(course, step)
+		at := slices.Index(known, step)
 		switch {
 		case at < 0:
-			errs = append(errs, fmt.Errorf("unknown step %s: expected one of %s", step, strings.Join(course, ", ")))
+			errs = append(errs, fmt.Errorf("unknown step %s: expected one of %s", step, strings.Join(known, ", ")))
 		case at <= last:
-			errs = append(errs, fmt.Errorf("%s came after %s", step, course[last]))
+			errs = append(errs, fmt.Errorf("%s came after %s", step, known[last]))
 		}
 		last = max(last, at)
 	}

@@ -6,13 +6,13 @@ import (
 
 func TestStepsAreInOrderAndNoLongStepIsSkipped(t *testing.T) {
 	t.Parallel()
-	course, required := []string{"Generate", "Fund", "Drain", "Sweep", "Done"}, []string{"Drain", "Sweep", "Done"}
+	known, required := []string{"Generate", "Fund", "Drain", "Sweep", "Done"}, []string{"Drain", "Sweep", "Done"}
 	for name, tc := range map[string]struct {
 		observed []string
 		// want is a part of the error; empty for no error.
 		want string
 	}{
-		"every step":                        {course, ""},
+		"every step":                        {known, ""},
 		"a short step was not observed":     {[]string{"Fund", "Drain", "Sweep", "Done"}, ""},
 		"swept without having been drained": {[]string{"Generate", "Fund", "Sweep", "Done"}, "the step Drain was skipped"},
 		"drained after the sweep":           {[]string{"Sweep", "Drain", "Done"}, "Drain came after Sweep"},
@@ -22,7 +22,7 @@ func TestStepsAreInOrderAndNoLongStepIsSkipped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := Steps(tc.observed, course, required)
+			err := Steps(tc.observed, known, required)
 			wantError(t, err, tc.want)
 		})
 	}

@@ -39,8 +39,8 @@ func AppendSize(sizes []Size, d *appsv1.Deployment, now time.Time) []Size {
 
 // Pace limits how fast a fleet may shrink.
 type Pace struct {
-	// Stable is the shortest time from the last growth to the first step, Interval the
-	// shortest time between two steps.
+	// Stable is the shortest time from the last growth to the first step. Interval is
+	// the shortest time between two steps.
 	Stable, Interval time.Duration
 	// Slack is the tolerance of both: the times are from two clocks, in whole seconds.
 	Slack time.Duration

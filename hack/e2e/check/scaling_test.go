@@ -20,16 +20,16 @@ func TestShrinkingTooFastIsReported(t *testing.T) {
 		// want are parts of the error; none for no error.
 		want []string
 	}{
-		"by design":                       {[]Size{size(0, 1), size(10, 3), size(310, 2), size(375, 1)}, 2, nil},
-		"with slightly different clocks":  {[]Size{size(0, 1), size(10, 3), size(305, 2), size(361, 1)}, 2, nil},
-		"and grew again in between":       {[]Size{size(0, 1), size(10, 3), size(310, 2), size(330, 3), size(640, 2), size(700, 1)}, 3, nil},
-		"never grew":                      {[]Size{size(0, 1)}, 0, nil},
-		"no size was recorded":            {nil, 0, nil},
-		"all at once":                     {[]Size{size(0, 1), size(10, 3), size(310, 1)}, 1, []string{"from 3 pods to 1 at 12:05:10: expected one pod at a time"}},
-		"all at once, 10 s after growing": {[]Size{size(0, 1), size(10, 3), size(20, 1)}, 1, []string{"one pod at a time", "10 s after it had grown"}},
-		"four minutes after growing":      {[]Size{size(0, 1), size(10, 3), size(250, 2), size(315, 1)}, 2, []string{"240 s after it had grown: expected 300 s or more"}},
-		"15 s apart":                      {[]Size{size(0, 1), size(10, 3), size(310, 2), size(325, 1)}, 2, []string{"15 s after the previous step: expected 60 s"}},
-		"too soon after it grew again":    {[]Size{size(0, 1), size(10, 3), size(310, 2), size(330, 3), size(400, 2)}, 2, []string{"70 s after it had grown"}},
+		"as fast as allowed":                         {[]Size{size(0, 1), size(10, 3), size(310, 2), size(375, 1)}, 2, nil},
+		"the clocks differ slightly":                 {[]Size{size(0, 1), size(10, 3), size(305, 2), size(361, 1)}, 2, nil},
+		"the fleet grew again in between":            {[]Size{size(0, 1), size(10, 3), size(310, 2), size(330, 3), size(640, 2), size(700, 1)}, 3, nil},
+		"the fleet never grew":                       {[]Size{size(0, 1)}, 0, nil},
+		"no size was recorded":                       {nil, 0, nil},
+		"two pods at once":                           {[]Size{size(0, 1), size(10, 3), size(310, 1)}, 1, []string{"from 3 pods to 1 at 12:05:10: expected one pod at a time"}},
+		"two pods at once, 10 s after growing":       {[]Size{size(0, 1), size(10, 3), size(20, 1)}, 1, []string{"one pod at a time", "10 s after it had grown"}},
+		"a step four minutes after growing":          {[]Size{size(0, 1), size(10, 3), size(250, 2), size(315, 1)}, 2, []string{"240 s after it had grown: expected 300 s or more"}},
+		"two steps 15 s apart":                       {[]Size{size(0, 1), size(10, 3), size(310, 2), size(325, 1)}, 2, []string{"15 s after the previous step: expected 60 s"}},
+		"a step too soon after the fleet grew again": {[]Size{size(0, 1), size(10, 3), size(310, 2), size(330, 3), size(400, 2)}, 2, []string{"70 s after it had grown"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrUnreachable says that the gate could not connect to the address: the address refused,
-// or did not answer for ten seconds. If the gate cannot be reached, the error is another.
+// or did not answer for ten seconds. If the gate cannot be reached, the error is a different one.
 var ErrUnreachable = errors.New("the address cannot be reached from the gate")
 
 // Dialer connects through a gate.
@@ -70,7 +70,7 @@ func attach(stream io.ReadWriteCloser) net.Conn {
 }
 
 // HTTP returns a client with connections through the gate. The context of each call has to
-// bound it.
+// bound the call.
 func (d *Dialer) HTTP(perHost int) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DialContext: d.DialContext, MaxIdleConnsPerHost: perHost, IdleConnTimeout: time.Minute,

@@ -167,10 +167,10 @@ func TestKillEndsTheContainersProcessesAndNoOthers(t *testing.T) {
 		t.Errorf("killed %v, error %v; want process %d", killed, err, member.Process.Pid)
 	}
 	if state, err := member.Process.Wait(); err != nil || !strings.Contains(state.String(), "killed") {
-		t.Errorf("the container's process: %v, error %v", state, err)
+		t.Errorf("the container's process has the state %v, error %v; want a killed process", state, err)
 	}
 	if _, err := gate.KillContainer(proc, "nothing"); err == nil || !strings.Contains(err.Error(), "no process") {
-		t.Errorf("an unknown container: error %v", err)
+		t.Errorf("an unknown container gives error %v, want one with \"no process\"", err)
 	}
 	if _, err := gate.KillContainer(proc, ""); err == nil {
 		t.Error("an empty id, which is a part of every path, gives no error")
