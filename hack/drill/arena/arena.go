@@ -64,13 +64,13 @@ func (o *Options) validate() error {
 	case o.Root == "" || o.State == "" || o.Progress == nil:
 		return errors.New("drill options: Root, State and Progress are required")
 	case o.Duration <= 0 || o.Quiet <= 0 || o.Slot <= 0:
-		return fmt.Errorf("drill options: Duration %s, Quiet %s and Slot %s, expected more than 0", o.Duration, o.Quiet, o.Slot)
+		return fmt.Errorf("drill options: Duration %s, Quiet %s and Slot %s, expected all above 0", o.Duration, o.Quiet, o.Slot)
 	case o.Relays < 1 || o.Endpoints < 1 || o.Payers < 1:
 		return fmt.Errorf("drill options: %d relays, %d endpoints and %d payers, expected 1 or more of each", o.Relays, o.Endpoints, o.Payers)
 	case firstUnknown(o.Lies, LieNames()) != "" || firstUnknown(o.Attacks, AttackNames()) != "":
 		return fmt.Errorf("drill options: unknown lie %q or attack %q, expected names of %q and %q", firstUnknown(o.Lies, LieNames()), firstUnknown(o.Attacks, AttackNames()), LieNames(), AttackNames())
 	case len(o.Lies) > 0 && o.Endpoints < 2:
-		return errors.New("drill options: Lies with one endpoint, expected 2 or more: a single endpoint's answers cannot be checked")
+		return errors.New("drill options: Lies need 2 or more endpoints: a single endpoint's answers cannot be checked")
 	case o.Swaps < 0 || o.Swaps > 1:
 		return fmt.Errorf("drill options: Swaps is %g, expected 0 to 1", o.Swaps)
 	case o.FinalizeAfter < 4:
@@ -97,7 +97,7 @@ type Outcome struct {
 	Exits []Exit
 	// Unfinished is the number of submissions without a final outcome when the wait for them ended.
 	Unfinished int
-	// Duration is the duration of the whole drill, QuietDuration that of the wait for outcomes.
+	// Duration is the duration of the whole drill. QuietDuration is that of the wait for outcomes.
 	Duration, QuietDuration time.Duration
 	// CutConnections is the number of database connections that were cut.
 	CutConnections int64
@@ -133,7 +133,7 @@ type arena struct {
 	exits          []Exit
 	// endedWithoutDatabase counts relays that exited because their database was unreachable.
 	endedWithoutDatabase int
-	// attackCount counts attacks, hostileAnswers the relays' answers to them.
+	// attackCount counts attacks. hostileAnswers counts the relays' answers to them.
 	attackCount    int
 	hostileAnswers map[verify.HostileAnswer]int
 	samples        []timeline.Sample
@@ -141,7 +141,7 @@ type arena struct {
 	finality       []verify.Finality
 	// undone are the transactions that forks undid.
 	undone map[solana.Signature]bool
-	// openingBalances are the payers' lamports at the start, airdrops the airdrops to them since.
+	// openingBalances are the payers' lamports at the start. airdrops are the later airdrops.
 	openingBalances map[solana.PublicKey]uint64
 	airdrops        map[solana.PublicKey][]solana.Signature
 	// vaultOpening is the market's wrapped SOL at the start, in lamports.

@@ -44,8 +44,8 @@ const (
 	// firstHostileNumber is the first number of hostile spends, above the numbers of
 	// honest clients. Each attack has numbersPerAttack numbers.
 	firstHostileNumber, numbersPerAttack = 1 << 40, 1 << 20
-	// busyPause is the pause between requests that cost the relay little, calmPause
-	// the pause between expensive ones.
+	// busyPause is the pause between requests that cost the relay little. calmPause
+	// is the pause between expensive requests.
 	busyPause, calmPause = 20 * time.Millisecond, 250 * time.Millisecond
 	// hostileTimeout is how long a hostile client waits for an answer.
 	hostileTimeout = 5 * time.Second
@@ -67,22 +67,22 @@ type attacker struct {
 func (a *arena) attack(ctx context.Context, name string) {
 	a.mu.Lock()
 	a.attackCount++
-	at := &attacker{arena: a, name: name, next: firstHostileNumber + a.attackCount*numbersPerAttack}
+	c := &attacker{arena: a, name: name, next: firstHostileNumber + a.attackCount*numbersPerAttack}
 	a.mu.Unlock()
-	attacks()[name](at, ctx)
+	attacks()[name](c, ctx)
 }
 
-// newSpend makes a spend of the attacker's own notes; false when the chain does not answer.
-func (at *attacker) newSpend(ctx context.Context) (load.Request, bool) {
-	root, err := at.chainReader.Root(ctx, rpc.CommitmentConfirmed)
+// newSpend makes a spend of the attacker's own notes, or returns false without the chain.
+func (c *attacker) newSpend(ctx context.Context) (load.Request, bool) {
+	root, err := c.chainReader.Root(ctx, rpc.CommitmentConfirmed)
 	if err != nil {
 		return load.Request{}, false
 	}
-	at.next++
-	return at.load.NewRequest(at.next, root), true
+	c.next++
+	return c.load.NewRequest(c.next, root), true
 }
 
-func (at *attacker) repeat(ctx context.Context, pause time.Duration, do func()) {
+func (c *attacker) repeat(ctx context.Context, pause time.Duration, do func()) {
 	for ctx.Err() == nil {
 		do()
 		load.Sleep(ctx, pause)
@@ -91,48 +91,48 @@ func (at *attacker) repeat(ctx context.Context, pause time.Duration, do func()) 
 
 // post sends a body to the relays in turn and records the answer. A missing answer is
 // ignored: the relay is down or busy, and other checks cover the honest clients.
-func (at *attacker) post(ctx context.Context, path string, body []byte) {
-	at.sent++
+func (c *attacker) post(ctx context.Context, path string, body []byte) {
+	c.sent++
 	ctx, cancel := context.WithTimeout(ctx, hostileTimeout)
 	defer cancel()
-	a := at.load.Post(ctx, path, "respond-async", body)
+	a := c.load.Post(ctx, path, "respond-async", body)
 	if a.Fault != "" {
 		return
 	}
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	at.hostileAnswers[verify.HostileAnswer{Attack: at.name, Status: a.Status, Code: a.Code}]++
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hostileAnswers[verify.HostileAnswer{Attack: c.name, Status: a.Status, Code: a.Code}]++
 }
 
-func (at *attacker) postRequest(ctx context.Context, q *load.Request) {
+func (c *attacker) postRequest(ctx context.Context, q *load.Request) {
 	if body, err := q.Body(0); err == nil {
-		at.post(ctx, q.Path(), body)
+		c.post(ctx, q.Path(), body)
 	}
 }
 
 // forge posts proofs of other statements, and bytes that are not a proof.
-func (at *attacker) forge(ctx context.Context) {
-	at.repeat(ctx, busyPause, func() {
-		q, ok := at.newSpend(ctx)
+func (c *attacker) forge(ctx context.Context) {
+	c.repeat(ctx, busyPause, func() {
+		q, ok := c.newSpend(ctx)
 		if !ok {
 			return
 		}
 		other := q.Inputs
 		other.Nullifiers[0] = q.Inputs.Commitments[0]
-		q.Proofs[0] = at.load.Simulator.Prove(&other, 0)
-		if at.sent%3 == 0 {
+		q.Proofs[0] = c.load.Simulator.Prove(&other, 0)
+		if c.sent%3 == 0 {
 			copy(q.Proofs[0][:64], q.Proofs[0][64:128])
 		}
-		at.postRequest(ctx, &q)
+		c.postRequest(ctx, &q)
 	})
 }
 
 // negate posts proofs with A negated. They verify as the other encoding of A, but the
 // program refuses them. A relay that has seen no finalized transaction cannot know which
 // encoding the program accepts.
-func (at *attacker) negate(ctx context.Context) {
-	at.repeat(ctx, calmPause, func() {
-		q, ok := at.newSpend(ctx)
+func (c *attacker) negate(ctx context.Context) {
+	c.repeat(ctx, calmPause, func() {
+		q, ok := c.newSpend(ctx)
 		if !ok {
 			return
 		}
@@ -140,14 +140,14 @@ func (at *attacker) negate(ctx context.Context) {
 		prime, _ := new(big.Int).SetString("21888242871839275222246405745257275088696311157297823662689037894645226208583", 10)
 		y := new(big.Int).SetBytes(q.Proofs[0][32:64])
 		y.Sub(prime, y).FillBytes(q.Proofs[0][32:64])
-		at.postRequest(ctx, &q)
+		c.postRequest(ctx, &q)
 	})
 }
 
 // overfill posts requests with one field that is far too long.
-func (at *attacker) overfill(ctx context.Context) {
-	at.repeat(ctx, busyPause, func() {
-		q, ok := at.newSpend(ctx)
+func (c *attacker) overfill(ctx context.Context) {
+	c.repeat(ctx, busyPause, func() {
+		q, ok := c.newSpend(ctx)
 		if !ok {
 			return
 		}
@@ -161,21 +161,21 @@ func (at *attacker) overfill(ctx context.Context) {
 		}
 		long := strings.Repeat("z", longField)
 		fields["recipient"] = long
-		if names := slices.Sorted(maps.Keys(fields)); at.sent%2 == 0 {
-			fields[names[at.sent/2%len(names)]] = long
+		if names := slices.Sorted(maps.Keys(fields)); c.sent%2 == 0 {
+			fields[names[c.sent/2%len(names)]] = long
 		}
 		if body, err = json.Marshal(fields); err == nil {
-			at.post(ctx, q.Path(), body)
+			c.post(ctx, q.Path(), body)
 		}
 	})
 }
 
 // stall asks for all commitments on many connections and reads nothing.
-func (at *attacker) stall(ctx context.Context) {
+func (c *attacker) stall(ctx context.Context) {
 	var reading sync.WaitGroup
 	for i := range stalledReaders {
 		reading.Go(func() {
-			host := strings.TrimPrefix(at.relays[i%len(at.relays)].URL, "http://")
+			host := strings.TrimPrefix(c.relays[i%len(c.relays)].URL, "http://")
 			conn, err := new(net.Dialer).DialContext(ctx, "tcp", host)
 			if err != nil {
 				return // the relay is down
@@ -190,9 +190,9 @@ func (at *attacker) stall(ctx context.Context) {
 }
 
 // copyLanded posts copies of calls that others have landed: anybody can read them on the chain.
-func (at *attacker) copyLanded(ctx context.Context) {
+func (c *attacker) copyLanded(ctx context.Context) {
 	var landed []load.Request
-	for _, record := range at.load.Journal().Records() {
+	for _, record := range c.load.Journal().Records() {
 		for i := range record.Requests {
 			q := &record.Requests[i]
 			if slices.ContainsFunc(q.Answers, func(a load.Answer) bool { return a.State == "completed" }) {
@@ -203,50 +203,50 @@ func (at *attacker) copyLanded(ctx context.Context) {
 	if len(landed) == 0 {
 		return
 	}
-	at.repeat(ctx, calmPause, func() {
-		q := landed[at.sent*7%len(landed)]
-		if at.sent%2 == 0 { // every second one pays the attacker's own recipient
+	c.repeat(ctx, calmPause, func() {
+		q := landed[c.sent*7%len(landed)]
+		if c.sent%2 == 0 { // every second request pays the attacker's own recipient
 			q.Recipient = stranger().PublicKey()
 		}
-		at.postRequest(ctx, &q)
+		c.postRequest(ctx, &q)
 	})
 }
 
 // spendTwice spends a note at the relay and on the chain at the same time.
-func (at *attacker) spendTwice(ctx context.Context) {
-	at.repeat(ctx, calmPause, func() {
-		q, ok := at.newSpend(ctx)
+func (c *attacker) spendTwice(ctx context.Context) {
+	c.repeat(ctx, calmPause, func() {
+		q, ok := c.newSpend(ctx)
 		if !ok {
 			return
 		}
 		var spending sync.WaitGroup
-		spending.Go(func() { at.direct(ctx, &q) })
-		at.postRequest(ctx, &q)
+		spending.Go(func() { c.direct(ctx, &q) })
+		c.postRequest(ctx, &q)
 		spending.Wait()
 	})
 }
 
 // closeAccounts requests a swap. Whenever the token account that the relay creates for the
-// output exists and is empty, it closes that account to get its rent.
-func (at *attacker) closeAccounts(ctx context.Context) {
-	at.next++
+// output exists and is empty, the attacker closes that account to get its rent.
+func (c *attacker) closeAccounts(ctx context.Context) {
+	c.next++
 	var seed [ed25519.SeedSize]byte
-	binary.BigEndian.PutUint64(seed[:], uint64(at.next)) //nolint:gosec // a number of hostile spends
+	binary.BigEndian.PutUint64(seed[:], uint64(c.next)) //nolint:gosec // a number of hostile spends
 	owner := solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
-	root, err := at.chainReader.Root(ctx, rpc.CommitmentConfirmed)
+	root, err := c.chainReader.Root(ctx, rpc.CommitmentConfirmed)
 	if err != nil {
 		return
 	}
-	q, err := at.load.NewSwapRequest(ctx, at.next, root, owner.PublicKey())
+	q, err := c.load.NewSwapRequest(ctx, c.next, root, owner.PublicKey())
 	if err != nil {
 		return
 	}
-	at.postRequest(ctx, &q)
-	at.repeat(ctx, at.o.Slot, func() {
-		if account := q.Swap.Terms.RecipientATA; at.exists(ctx, account) {
+	c.postRequest(ctx, &q)
+	c.repeat(ctx, c.o.Slot, func() {
+		if account := q.Swap.Terms.RecipientATA; c.exists(ctx, account) {
 			key := stranger() // it gets the rent; closing fails while the account has tokens
 			closing := token.NewCloseAccountInstruction(account, key.PublicKey(), owner.PublicKey(), nil).Build()
-			_ = at.box.Send(ctx, closingUnits, false, []solana.PrivateKey{key, owner}, closing)
+			_ = c.box.Send(ctx, closingUnits, false, []solana.PrivateKey{key, owner}, closing)
 		}
 	})
 }

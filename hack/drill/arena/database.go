@@ -39,7 +39,7 @@ type database struct {
 	// mu serialises the server's methods.
 	mu sync.Mutex
 	up bool
-	// lastStart is the time of its last start.
+	// lastStart is the time of the server's last start.
 	lastStart time.Time
 }
 
@@ -88,11 +88,11 @@ func (d *database) start(ctx context.Context) error {
 	return nil
 }
 
-// wasDownSince reports whether an event kept the server down at some time since then.
-func (d *database) wasDownSince(then time.Time) bool {
+// wasDownSince reports whether an event kept the server down at some time since the moment.
+func (d *database) wasDownSince(moment time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return !d.up || d.lastStart.After(then)
+	return !d.up || d.lastStart.After(moment)
 }
 
 // withConnection calls f with a connection of the drill's own.

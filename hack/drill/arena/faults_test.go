@@ -17,7 +17,7 @@ func TestFaultsAreValid(t *testing.T) {
 	t.Parallel()
 	for name, rules := range faultRules() {
 		if err := fault.Validate(rules); err != nil || len(rules) == 0 {
-			t.Errorf("fault %q: %d rules, error %v", name, len(rules), err)
+			t.Errorf("fault %q: %d rules, error %v; want rules without an error", name, len(rules), err)
 		}
 	}
 	for _, name := range hardFaults() {
@@ -32,7 +32,7 @@ func TestLiesAreValid(t *testing.T) {
 	var all []fault.Rule
 	for name, rules := range lieRules() {
 		if err := fault.Validate(rules); err != nil || len(rules) == 0 {
-			t.Errorf("lie %q: %d rules, error %v", name, len(rules), err)
+			t.Errorf("lie %q: %d rules, error %v; want rules without an error", name, len(rules), err)
 		}
 		all = append(all, rules...)
 	}
@@ -59,7 +59,7 @@ func TestRouterFaultsAreValid(t *testing.T) {
 	var all router.Settings
 	for name, settings := range routerFaults(solana.PublicKey{1}) {
 		if err := settings.Validate(); err != nil || settings.Wide == 0 && len(settings.Faults)+len(settings.Lies) == 0 {
-			t.Errorf("router fault %q: settings %+v, error %v", name, settings, err)
+			t.Errorf("router fault %q: settings %+v, error %v; want faults or lies without an error", name, settings, err)
 		}
 		all.Faults, all.Lies = append(all.Faults, settings.Faults...), append(all.Lies, settings.Lies...)
 	}

@@ -15,7 +15,7 @@ func baseReserves() market.Reserves {
 	return market.Reserves{Lamports: localnet.DefaultReserveLamports, Tokens: localnet.DefaultReserveTokens}
 }
 
-// basePrice returns the output for an amount of lamports at that price.
+// basePrice returns the output for an amount of lamports at the price that wallets expect.
 func basePrice(lamports uint64) uint64 {
 	state := market.State{Reserves: baseReserves(), FeeBPS: localnet.DefaultMarketFeeBPS}
 	return state.Output(lamports)

@@ -16,7 +16,7 @@ const (
 	// restartPause is the pause before a relay that exited by itself is started
 	// again, as a kubelet does.
 	restartPause = time.Second
-	// readyPoll is how often a starting relay is signal whether it is ready.
+	// readyPoll is how often a starting relay is asked whether it is ready.
 	readyPoll = 50 * time.Millisecond
 )
 
@@ -25,7 +25,7 @@ type Exit struct {
 	Relay int       `json:"relay"`
 	At    time.Time `json:"at"`
 	// Signal is the signal that was sent; it is empty when the relay ended by itself.
-	// Took is the time since that signal, Lived the time since the start.
+	// Took is the time since that signal. Lived is the time since the start.
 	Signal string        `json:"asked"`
 	Took   time.Duration `json:"took_ns"`
 	Lived  time.Duration `json:"lived_ns"`

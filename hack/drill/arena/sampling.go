@@ -24,8 +24,8 @@ import (
 const (
 	// historyInterval is the interval between two reads of the root history: several reads a slot.
 	historyInterval = 100 * time.Millisecond
-	// sampleInterval is the timeline's resolution, progressInterval the interval between progress
-	// lines.
+	// sampleInterval is the timeline's resolution. progressInterval is the interval between
+	// progress lines.
 	sampleInterval   = 500 * time.Millisecond
 	progressInterval = 5 * time.Second
 )

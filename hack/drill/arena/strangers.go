@@ -18,11 +18,11 @@ import (
 // These are actions of strangers on swaps between their legs. Anybody can perform each of
 // them: the relay must find out what happened and report it correctly.
 const (
-	// wraps lands PrepareSwapSol, so that a refund has to unwrap.
+	// wraps is the action that lands PrepareSwapSol, so that a refund has to unwrap.
 	wraps = "wraps"
-	// executes executes the swap at the user's minimum and takes the remaining rent.
+	// executes is the action that executes the swap at the user's minimum and takes the remaining rent.
 	executes = "executes"
-	// refunds closes the swap's state as soon as its timeout has passed.
+	// refunds is the action that closes the swap's state as soon as its timeout has passed.
 	refunds = "refunds"
 )
 
@@ -33,7 +33,7 @@ const (
 	swapsPerStranger = 4
 	// strangerSwapUnits is more compute than any of these transactions uses.
 	strangerSwapUnits = 600_000
-	// refundSlots is the number of slots before its timeout at which a swap is picked for a refund.
+	// refundSlots is the number of slots before a timeout at which the swap is picked for a refund.
 	refundSlots = 25
 )
 

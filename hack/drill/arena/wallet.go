@@ -43,7 +43,7 @@ func (a *arena) fundOne(ctx context.Context, payer solana.PublicKey) error {
 	return nil
 }
 
-// awaitAirdrop reports whether an airdrop became final; false when it was undone.
+// awaitAirdrop reports whether an airdrop became final and was not undone.
 func (a *arena) awaitAirdrop(ctx context.Context, signature solana.Signature) (final bool, err error) {
 	for ctx.Err() == nil {
 		answer, err := a.chainReader.Client.GetSignatureStatuses(ctx, true, signature)

@@ -43,8 +43,8 @@ func TestSearchFindsPartOfSecretInEveryEncoding(t *testing.T) {
 	}{
 		"hexadecimal":                           {"error=" + hex.EncodeToString(nullifier), []string{"nullifier in hexadecimal"}},
 		"hexadecimal in capitals":               {strings.ToUpper(hex.EncodeToString(nullifier)), []string{"nullifier in hexadecimal"}},
-		"its first 16 digits":                   {hex.EncodeToString(nullifier)[:16], []string{"nullifier in hexadecimal"}},
-		"31 digits from its middle":             {hex.EncodeToString(nullifier)[9:40], []string{"nullifier in hexadecimal"}},
+		"the first 16 digits":                   {hex.EncodeToString(nullifier)[:16], []string{"nullifier in hexadecimal"}},
+		"31 digits from the middle":             {hex.EncodeToString(nullifier)[9:40], []string{"nullifier in hexadecimal"}},
 		"base58":                                {`{"x":"` + base58.Encode(nullifier) + `"}`, []string{"nullifier in base58"}},
 		"base64":                                {base64.StdEncoding.EncodeToString(proof), []string{"proof in base64"}},
 		"base64 for URLs":                       {base64.URLEncoding.EncodeToString(proof), []string{"proof in base64"}},
@@ -56,7 +56,7 @@ func TestSearchFindsPartOfSecretInEveryEncoding(t *testing.T) {
 		"bytes printed as Go syntax, in hex":    {fmt.Sprintf("%x", note), []string{"note in hexadecimal"}},
 		"two secrets in a line":                 {hex.EncodeToString(note) + " " + base58.Encode(nullifier), []string{"note in hexadecimal", "nullifier in base58"}},
 		"another value of the same length":      {hex.EncodeToString(secret(32, 6)), nil},
-		"its first 15 digits, too few to match": {hex.EncodeToString(nullifier)[:15], nil},
+		"the first 15 digits, too few to match": {hex.EncodeToString(nullifier)[:15], nil},
 		"an empty line":                         {"", nil},
 	}
 	for name, tc := range tests {
@@ -75,7 +75,7 @@ func TestSearchFindsPartOfSecretInEveryEncoding(t *testing.T) {
 				t.Errorf("hits (-want +got):\n%s", diff)
 			}
 			if read != int64(len(text)) {
-				t.Errorf("read %d bytes of %d", read, len(text))
+				t.Errorf("read %d bytes, want all %d", read, len(text))
 			}
 		})
 	}

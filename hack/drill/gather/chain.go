@@ -140,7 +140,7 @@ func (c *Chain) instruction(tx *verify.Transaction, accounts []solana.PublicKey,
 	}
 }
 
-// accountOf returns the account at a role's position; zero when the list is too short.
+// accountOf returns the account at a role's position, or zero when the list is too short.
 func accountOf(order []shieldpool.AccountRole, role shieldpool.Role, accounts []solana.PublicKey) solana.PublicKey {
 	at := slices.IndexFunc(order, func(r shieldpool.AccountRole) bool { return r.Role == role })
 	if at < 0 || at >= len(accounts) {
@@ -169,7 +169,7 @@ func (c *Chain) tokens(keys []solana.PublicKey, meta *rpc.TransactionMeta) (map[
 	return changes, nil
 }
 
-// Balance reads an account's finalized lamports; 0 for one that does not exist.
+// Balance reads an account's finalized lamports. An account that does not exist has 0.
 func (c *Chain) Balance(ctx context.Context, key solana.PublicKey) (uint64, error) {
 	answer, err := c.Client.GetBalance(ctx, key, rpc.CommitmentFinalized)
 	if err != nil {

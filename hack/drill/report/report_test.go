@@ -96,7 +96,7 @@ func TestReportNamesFaultsAndFiles(t *testing.T) {
 		figures[f.Name] = f.Value
 	}
 	if written.Seed != 5 || figures["completed"] != 3 || figures["failed"] != 1 || figures["accepted to completed, median"] != 2 {
-		t.Errorf("the JSON report has seed %d and figures %v", written.Seed, figures)
+		t.Errorf("the JSON report has seed %d and figures %v, want seed 5, 3 completed, 1 failed and a median of 2", written.Seed, figures)
 	}
 	for name, want := range map[string]float64{
 		"swaps executed": 1, "swaps refunded": 1, "swaps refunded though the usual price sufficed": 1, "swaps that strangers ended": 1, "of these, last waited for swap_price": 1, "of these, purpose execute": 2, "of these, purpose refund": 1,

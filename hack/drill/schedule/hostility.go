@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// lieGap and attackGap are the mean times between two lies and two attacks.
+	// lieGap and attackGap are the mean times between two lies and between two attacks.
 	lieGap, attackGap = 2 * time.Second, 4 * time.Second
 	// lastLieFrom and lastLieTo are the shares of the duration between which a lie that
 	// outlasts the load starts.
@@ -31,7 +31,7 @@ func (m *maker) hostility() (events []Event) {
 
 // lies draws the lies of one endpoint. In a quarter of the seeds it tells one lie from the
 // start until every outcome is final. In another quarter the last of many lies lasts that
-// long. Otherwise, or when no lie may last, the endpoint is honest after the load.
+// long. Otherwise, or when no lie is allowed to, the endpoint is honest after the load.
 func (m *maker) lies() (events []Event) {
 	m.liar = m.rand.IntN(m.Endpoints)
 	first, all := time.Duration(calm*float64(m.Duration)), m.Duration

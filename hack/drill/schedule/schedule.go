@@ -50,7 +50,7 @@ const (
 
 // Event is one fault of the drill.
 type Event struct {
-	// At is the time since the start of the load; For is 0 for an event without a duration.
+	// At is the time from the start of the load. For is the duration, or 0 for none.
 	At, For time.Duration
 	Kind    Kind
 	// Target is the index of the relay or endpoint.
@@ -116,7 +116,7 @@ type Options struct {
 	// Strangers are the names of the actions of strangers on swaps.
 	Strangers []string
 	// Lies are the names of a hostile endpoint's lies; without any, no endpoint is hostile.
-	// Lasting are the lies that it may tell for the whole drill. Attacks are the names of
+	// Lasting are the lies that it can tell for the whole drill. Attacks are the names of
 	// the attacks of hostile clients.
 	Lies, Lasting, Attacks []string
 	// MaxForked bounds the blocks that a fork undoes.
@@ -141,7 +141,7 @@ const (
 const (
 	// calm is the event-free share at the start of the duration.
 	calm = 0.05
-	// meanGap is the mean time between two events, marketGap that between two events
+	// meanGap is the mean time between two events. marketGap is that between two events
 	// of market and router, which are drawn separately.
 	meanGap, marketGap = 2 * time.Second, 3 * time.Second
 	// priceMoves is the number of price moves in a deck, which has each router fault once.
@@ -265,7 +265,7 @@ func (m *maker) length(kind Kind) time.Duration {
 // slippage that wallets allow between quote and minimum.
 const minPrice, maxPrice = 60, 140
 
-// assignTarget chooses the event's target and reserves it; false when none is free.
+// assignTarget chooses and reserves the event's target. It returns false when none is free.
 func (m *maker) assignTarget(e *Event) bool {
 	switch e.Kind {
 	case KillRelay, StopRelay:

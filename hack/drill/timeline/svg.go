@@ -19,7 +19,7 @@ const (
 	rowHeight    = 17.0
 	laneGap      = 5.0
 	minBandWidth = 3.0
-	letterWidth  = 5.3 // of a band's label
+	letterWidth  = 5.3 // the width of a letter in a band's label
 	shade        = "#f6e3c5"
 )
 

@@ -17,7 +17,7 @@ type Sample struct {
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`
 	// Between counts the swaps whose first leg is completed and whose second is not.
-	// Executed and Refunded count the swaps that ended so.
+	// Executed and Refunded count the swaps whose second leg executed or refunded them.
 	Between  int `json:"between"`
 	Executed int `json:"executed"`
 	Refunded int `json:"refunded"`

@@ -38,10 +38,10 @@ func earlierAttemptsExpired(e *Evidence, r *Result) {
 	}
 }
 
-// finalizedAfter returns the first observation of finality after then. It bounds the height
+// finalizedAfter returns the first observation of finality after the moment. It bounds the height
 // that was finalized at that time.
-func finalizedAfter(e *Evidence, then time.Time) *Finality {
-	i, _ := slices.BinarySearchFunc(e.Finality, then, func(f Finality, then time.Time) int { return f.At.Compare(then) })
+func finalizedAfter(e *Evidence, moment time.Time) *Finality {
+	i, _ := slices.BinarySearchFunc(e.Finality, moment, func(f Finality, moment time.Time) int { return f.At.Compare(moment) })
 	if i == len(e.Finality) {
 		return nil
 	}
@@ -57,5 +57,5 @@ type Finality struct {
 // Heights are the block heights of blockhashes.
 type Heights map[solana.Hash]uint64
 
-// blockhashLife is for how many blocks a blockhash is valid.
+// blockhashLife is the number of blocks for which a blockhash is valid.
 const blockhashLife = 150

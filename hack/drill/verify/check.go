@@ -9,7 +9,7 @@ import (
 
 // Result is the outcome of one check.
 type Result struct {
-	// Name is a short name of the check, Claim the sentence that it checks.
+	// Name is a short name of the check. Claim is the sentence that it checks.
 	Name  string `json:"name"`
 	Claim string `json:"claim"`
 	// Examined is the number of things that were checked.
@@ -52,8 +52,8 @@ func Checks() []Check {
 		{"accepted-is-final", "every submission that a client's answer calls accepted, and every other row, is final in the database", true, acceptedIsFinal},
 		{"answers-are-true", "the outcomes in clients' answers are those in the database", true, answersMatch},
 		{"repeats-share-a-submission", "the same public inputs have at most one submission that did not fail", true, repeatsAnswered},
-		{"outcome-is-true", "completed: landed without error with exactly its public inputs and recipient; failed: nothing of it landed", true, outcomeIsTrue},
-		{"one-spend", "at most one landed transaction per nullifier", true, oneSpend},
+		{"outcome-is-true", "a completed submission landed without error with exactly its public inputs and recipient, and nothing of a failed submission landed", true, outcomeIsTrue},
+		{"one-spend", "at most one landed transaction spends a nullifier", true, oneSpend},
 		{"recipients-paid-once", "each recipient got exactly its share, once", true, recipientsPaid},
 		{"swap-ends-once", "every landed swap ended once: the recipient's token account got the minimum or more, or the recipient's wallet got every lamport of the swap's state", true, swapsEndOnce},
 		{"swap-outcome-is-true", "the database and /status report each swap's end as it is on the chain", true, swapOutcomeIsTrue},
@@ -68,7 +68,7 @@ func Checks() []Check {
 		{"attacks-fail", "no forged proof is accepted, and no client's request breaks a relay", false, attacksFail},
 		{"pin-is-true", "the relays' pinned encoding of A is the one that the program accepts", true, pinIsTrue},
 		{"expires-before-the-next", "an attempt is committed only when no earlier attempt of its submission can land any more", false, earlierAttemptsExpired},
-		{"no-request-content-shown", "no proof, nullifier, commitment, recipient or note in any log line or metric", true, noContentLeaked},
+		{"no-request-content-shown", "no log line and no metric shows a proof, nullifier, commitment, recipient or note", true, noContentLeaked},
 	}
 }
 

@@ -134,7 +134,7 @@ func TestSoundEvidencePassesEveryCheck(t *testing.T) {
 	t.Parallel()
 	for name, r := range results(sound()) {
 		if !r.Passed() || r.Undecided > 0 {
-			t.Errorf("%s: faults %q, vacuous %t, %d undecided; want none", name, r.Faults, r.Vacuous, r.Undecided)
+			t.Errorf("%s: faults %q, vacuous %t, %d undecided; want no faults, false and 0", name, r.Faults, r.Vacuous, r.Undecided)
 		}
 		if r.Examined == 0 {
 			t.Errorf("%s examined nothing", name)
@@ -249,7 +249,7 @@ func TestEveryFaultIsFound(t *testing.T) {
 			},
 			"outcome-is-true", "of a relay's payer and with its public inputs",
 		},
-		"nullifier_spent for a note that nobody spent": {
+		"a submission failed with nullifier_spent, and nobody spent its note": {
 			func(e *verify.Evidence) { e.Transactions = e.Transactions[:2] },
 			"outcome-is-true", "no finalized transaction spends",
 		},

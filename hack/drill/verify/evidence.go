@@ -16,8 +16,8 @@ import (
 type Evidence struct {
 	// Fees are the pool's fees, which determine a recipient's share.
 	Fees shieldpool.Fees
-	// SwapTimeout is the number of slots after its creation when a swap's state can first be
-	// refunded. SwapGrace is the number of slots after that within which it must be closed.
+	// SwapTimeout is the number of slots from the creation of a swap's state until its first
+	// possible refund. SwapGrace is the number of slots after that until it must be closed.
 	SwapTimeout, SwapGrace uint64
 	// Records are the clients' journal.
 	Records []load.Record
@@ -43,11 +43,11 @@ type Evidence struct {
 	RootHistories []RootHistory
 	// Payers are the relays' fee payers.
 	Payers []Payer
-	// Entries are the relays' own ledger. LedgerFault is the discrepancy that the command relay ledger
+	// Entries are the lines of the relays' ledger. LedgerFault is the discrepancy that the command relay ledger
 	// reports; empty when everything is accounted for.
 	Entries     []Entry
 	LedgerFault string
-	// Heights are the heights of the finalized chain's blocks, and Finality the finalized
+	// Heights are the heights of the finalized chain's blocks. Finality has the finalized
 	// slots and heights while clients were at work, by time.
 	Heights  Heights
 	Finality []Finality
@@ -57,8 +57,8 @@ type Evidence struct {
 	ProofAEncoding string
 	// HostileAnswers counts the relays' answers to hostile clients.
 	HostileAnswers map[HostileAnswer]int
-	// Leaks are the places where request content was found, and Scanned the bytes
-	// of logs and metrics that were searched for it.
+	// Leaks are the places where request content was found. Scanned is the number of
+	// bytes of logs and metrics that were searched for it.
 	Leaks   []Leak
 	Scanned int64
 }
@@ -87,7 +87,7 @@ type Submission struct {
 	Recipient solana.PublicKey
 	// Swap is nil unless the submission is a swap.
 	Swap *shieldpool.SwapTerms
-	// CreatedAt and CompletedAt are by the machine's clock; the latter is zero
+	// CreatedAt and CompletedAt are by the machine's clock; CompletedAt is zero
 	// while there is no outcome.
 	CreatedAt, CompletedAt time.Time
 }
@@ -107,7 +107,7 @@ type Execution struct {
 	Signature solana.Signature
 	// Timeout is the first slot in which the swap can be refunded.
 	Timeout uint64
-	// CreatedAt and CompletedAt are as a Submission's.
+	// CreatedAt and CompletedAt have the same meaning as in Submission.
 	CreatedAt, CompletedAt time.Time
 }
 
@@ -118,14 +118,14 @@ type SwapStatus struct {
 	Status, Phase string
 	Code          string
 	Finalized     bool
-	// Signature is the first leg's signature in base58; Execution or Refund is the second's.
+	// Signature is the first leg's signature in base58; Execution or Refund is the second leg's.
 	Signature, Execution, Refund string
 }
 
 // LeftAccount is an account on the finalized chain that should not be there, or should be empty.
 type LeftAccount struct {
 	Key solana.PublicKey
-	// What is a swap state, or wrapped SOL; Amount is in lamports.
+	// What says what was left, swap state or wrapped SOL. Amount is in lamports.
 	What   string
 	Amount uint64
 }
@@ -206,8 +206,8 @@ type RootHistory struct {
 // Payer is a fee payer with its balances in lamports.
 type Payer struct {
 	Key solana.PublicKey
-	// Opening is the balance before the first relay started, Closing the finalized
-	// balance at the end, and Funded the income in between. LedgerOpening is the balance
+	// Opening is the balance before the first relay started. Closing is the finalized
+	// balance at the end. Funded is the income in between. LedgerOpening is the balance
 	// before the ledger's first transaction, according to the relays' ledger.
 	Opening, Funded, Closing, LedgerOpening uint64
 }
@@ -217,8 +217,8 @@ type Entry struct {
 	Signature solana.Signature
 	Payer     solana.PublicKey
 	Kind      string
-	// Fee is the fixed part of the network's fee and Priority the rest. Rent is the rent of the
-	// pool's accounts. Other is what the relay could not explain, and Received the income. Moved is
+	// Fee is the fixed part of the network's fee, and Priority is the rest. Rent is the rent of the
+	// pool's accounts. Other is what the relay could not explain. Received is the income. Moved is
 	// the amount that a move took to other payers; it is negative for a payer that the move paid.
 	Fee, Priority, Rent, Other, Received, Moved int64
 }
@@ -228,6 +228,6 @@ type Leak struct {
 	// Source is the file or metric page, and Line counts from 1.
 	Source string
 	Line   int
-	// What names the field and its encoding, never the value.
+	// What is the name of the field and its encoding, never the value.
 	What string
 }

@@ -79,8 +79,8 @@ func (tx *Transaction) checkMove(attempt *Attempt, payers []Payer, spent int64, 
 	}
 }
 
-// rent returns what a transaction should cost its payer in addition to the fee; false when
-// its instructions do not match its purpose.
+// rent returns what a transaction should cost its payer in addition to the fee, or false
+// when its instructions do not match its purpose.
 func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (lamports int64, ok bool) {
 	if tx.Failed {
 		return 0, true
@@ -103,8 +103,8 @@ func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (l
 
 // executionRent returns the rent of an execution. The execution returns the rent of the
 // state, and of each of the state's two token accounts that existed before, whoever created
-// it. It may create the recipient's account. The net lamports that are swapped may have
-// been wrapped before.
+// it. The execution can create the recipient's account. Before it, the net lamports of the
+// swap can have been wrapped.
 func (tx *Transaction) executionRent(s *SwapEnd, leg *Transaction) (lamports int64, ok bool) {
 	stateRent := leg.rentOf(shieldpool.NewAccounts{SwapStates: 1})
 	net := leg.Changes[s.State] - stateRent

@@ -19,7 +19,7 @@ const rootCode = "root_not_found"
 // answer, for a failed submission between its acceptance and its outcome. The decision was right
 // when the root was missing from a history observed in that time, or from the last one before. It
 // was wrong when all of these histories contain the root: a lagging or lying node made the relay
-// refuse a good proof. Without a history observed near that time, it stays undecided.
+// refuse a good proof. Without a history observed near that time, the check decides nothing.
 func staleRootsAreTrue(e *Evidence, r *Result) {
 	Each(e.Records, func(record *load.Record, q *load.Request, a *load.Answer) {
 		if a.Code != rootCode || a.Call == load.CallStatus || a.RequestID != uuid.Nil {
@@ -58,8 +58,8 @@ const (
 	no
 )
 
-// maxHistoryGap is how far from a decision a history may have been observed: a few slots. A
-// longer gap in the observations proves nothing.
+// maxHistoryGap is the longest time between a decision and a history that can judge it: a few
+// slots. A longer gap in the observations proves nothing.
 const maxHistoryGap = 5 * time.Second
 
 // maxNextHistory is the time after a decision within which the next history was observed.

@@ -51,7 +51,7 @@ func swapsOf(e *Evidence) map[solana.PublicKey]*swap {
 			}
 		}
 		for k := range tx.Ends {
-			if s := out[tx.Ends[k].State]; s != nil { // in the chain's order the first leg precedes it
+			if s := out[tx.Ends[k].State]; s != nil { // in the chain's order the first leg precedes the end
 				s.ends = append(s.ends, end{tx, &tx.Ends[k]})
 			}
 		}
@@ -174,7 +174,7 @@ func lastAnswerMatches(e *Evidence, s *Submission, onChain *end, r *Result) {
 }
 
 // swapsEndInTime checks the slot of each end. SwapGrace is how long a relay's lost
-// attempts take to expire; it may sign nothing new until then.
+// attempts take to expire; until then the relay must not sign anything new.
 func swapsEndInTime(e *Evidence, r *Result) {
 	for _, s := range swapsOf(e) {
 		for _, last := range s.ends {

@@ -17,7 +17,7 @@ const (
 	minimum              = 1000
 )
 
-// Of the two swaps the first is executed and the second refunded.
+// The first of the two swaps is executed, and the second is refunded.
 var (
 	buyer, saver           = solana.PublicKey{4}, solana.PublicKey{5}
 	buyerATA, saverATA     = solana.PublicKey{4, 1}, solana.PublicKey{5, 1}
@@ -30,7 +30,7 @@ func terms(account solana.PublicKey) *shieldpool.SwapTerms {
 	return &shieldpool.SwapTerms{OutputMint: solana.PublicKey{7}, RecipientATA: account, MinOutput: minimum}
 }
 
-// withSwaps adds two swaps to the sound drill: 10, executed, and 11, refunded after an execution that failed on the chain.
+// withSwaps adds two swaps to the sound drill: swap 10 is executed, and swap 11 is refunded after an execution that failed on the chain.
 func withSwaps(e *verify.Evidence) *verify.Evidence {
 	accepted := func(n byte) load.Answer {
 		return load.Answer{Call: load.CallSwap, Status: 200, RequestID: id(n), State: "processing", Signature: signature(n).String(), Sent: at(1), At: at(1.5)}
@@ -192,7 +192,7 @@ func swapFaults() map[string]injectedFault {
 		"an execution has no swap": {
 			func(e *verify.Evidence) { e.Executions[0].Swap = id(99) }, outcome, "which the database does not have",
 		},
-		"/status says something else": {
+		"/status contradicts the chain": {
 			func(e *verify.Evidence) {
 				status := e.SwapAnswers[id(11)]
 				status.Refund, status.Execution = "", status.Refund
@@ -267,7 +267,7 @@ func swapFaults() map[string]injectedFault {
 		"an execution paid lamports to an account": {
 			func(e *verify.Evidence) { executed(e).Changes[buyerOutput] = 7 }, rents, "purpose execute, took",
 		},
-		"a transaction does something else than its attempt says": {
+		"a transaction does not do what its attempt says": {
 			func(e *verify.Evidence) { refunded(e).Ends = nil }, rents, "purpose refund, took",
 		},
 		"the relays executed and refunded the same swap": {
