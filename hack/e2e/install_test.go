@@ -53,7 +53,8 @@ func (s *suite) install(t *testing.T) {
 // leadingOperator is the operator that holds the Lease.
 type leadingOperator struct {
 	pod *corev1.Pod
-	// identity is the Lease's holder; since is when it acquired the Lease, by its node's clock.
+	// identity is the Lease's holder. since is the time at which it acquired the Lease, by its
+	// node's clock.
 	identity string
 	since    time.Time
 }

@@ -181,7 +181,7 @@ func TestFalseSimulationOutcomes(t *testing.T) {
 			}
 			_, err = faulty.SendTransactionWithOpts(context.Background(), tx, rpc.TransactionOpts{PreflightCommitment: rpc.CommitmentProcessed})
 			if (err == nil) != test.wantSend || err != nil && !strings.Contains(err.Error(), "simulation failed") {
-				t.Errorf("the send returns %v, want it accepted: %t", err, test.wantSend)
+				t.Errorf("the send returns %v; the transaction has to be accepted: %t", err, test.wantSend)
 			}
 			if got := f.landed(tx.Signatures[0]); got != test.wantLanded {
 				t.Errorf("the transaction landed: %t, want %t", got, test.wantLanded)

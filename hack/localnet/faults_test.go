@@ -338,7 +338,7 @@ func TestHealthReportsLagUnlessHealthIsFaked(t *testing.T) {
 			_, err := faulty.SendTransaction(context.Background(), tx)
 			behind := err != nil && strings.Contains(err.Error(), "Node is behind by")
 			if behind == test.wantSendable {
-				t.Errorf("preflight returns %v, want a refusal because the node is behind: %t", err, !test.wantSendable)
+				t.Errorf("preflight returns %v; a refusal because the node is behind is expected: %t", err, !test.wantSendable)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ type sizes struct {
 	rate float64
 	// carry, accept and provingClients are numbers of concurrent clients.
 	carry, accept, provingClients int
-	// swapRate is the swaps per second at a steady rate, swaps the number of concurrent
+	// swapRate is the swaps per second at a steady rate. swaps is the number of concurrent
 	// clients at full speed.
 	swapRate float64
 	swaps    int

@@ -63,8 +63,8 @@ type settings struct {
 	rest  time.Duration
 }
 
-// folders has the folders of a run: root is the checkout, state the folder of database
-// and logs, which is emptied first.
+// folders has the folders of a run: root is the checkout, and state is the folder of
+// database and logs, which is emptied first.
 type folders struct{ root, state string }
 
 func main() {

@@ -25,7 +25,7 @@ type bench struct {
 	profiler *profiler
 	progress io.Writer
 	began    time.Time
-	// others are the shares of the machine that other programs took, loads the load averages.
+	// others are the shares of the machine that other programs took. loads are the load averages.
 	others []float64
 	loads  []string
 }

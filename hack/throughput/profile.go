@@ -20,7 +20,7 @@ import (
 // profiler builds profiling into the relay without a change of the relay's source folder: an
 // overlay for go build adds a file that serves net/http/pprof on a Unix socket in a private folder.
 type profiler struct {
-	// sockets is the folder of the sockets, out the folder of the profiles.
+	// sockets is the folder of the sockets. out is the folder of the profiles.
 	sockets, out string
 }
 

@@ -123,7 +123,7 @@ func TestPlanOfAClusterPrintsTheChanges(t *testing.T) {
 			pool: s.Pool("new"), want: []string{"ConfigMap", "Deployment", "PodDisruptionBudget", "Service", "ServiceAccount"},
 			says: []string{"new: the RelayPool would be made", "a key would be made in each of the Secrets new-payer-0-0", "Deployment new would be made", "held at 0 pods"},
 		},
-		"another program, which may not change": {
+		"another program, which cannot be changed": {
 			pool: s.Pool("runs", func(p *v1alpha1.RelayPool) { p.Spec.Pool.Profile.Name = "shield-pool-v1" }), wantCode: commandline.ExitFailed,
 			says: []string{"the cluster would refuse RelayPool runs", "profile"},
 		},

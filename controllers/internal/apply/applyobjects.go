@@ -96,7 +96,7 @@ func (p *pass) applyObject(ctx context.Context, ref Ref, o build.Object) error {
 		return p.missingIfGone(ref, err)
 	}
 	if live != nil && entry.isAhead(live.uid(), live.version()) && !entry.knows(sum) {
-		// The cache lags behind our last write, so it may not show that we own the replicas.
+		// The cache lags behind our last write, so it might not show that we own the replicas.
 		// We would then drop them without a handover.
 		if live, err = p.read(ctx, ref); err != nil {
 			return p.missingIfGone(ref, err)

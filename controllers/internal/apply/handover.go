@@ -30,7 +30,7 @@ func (a *Applier) HandOver(ctx context.Context, key types.NamespacedName) error 
 	var err error
 	for range handOverAttempts {
 		var live appsv1.Deployment
-		// Read from the API server: a cache may not have the newest count.
+		// Read from the API server: a cache might not have the newest count.
 		if err := a.options.Live.Get(ctx, key, &live); err != nil {
 			return fmt.Errorf("read Deployment %s: %w", key.Name, err)
 		}

@@ -165,7 +165,7 @@ func TestOnlyTheFleetIsSelected(t *testing.T) {
 		selector := labels.SelectorFromSet(build.Selector(in.Pool.Name))
 		for other, pod := range pods {
 			if got := selector.Matches(labels.Set(pod.metadata)); got != (other == name) {
-				t.Errorf("the selector of %s matches the pods of %s: %t", name, other, got)
+				t.Errorf("the selector of %s matches the pods of %s: %t, want %t", name, other, got, other == name)
 			}
 		}
 	}

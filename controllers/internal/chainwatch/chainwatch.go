@@ -65,7 +65,7 @@ type Reading struct {
 	// zero and the report is empty.
 	Report poolcheck.Report
 	At     time.Time
-	// Since is when the chain became unavailable: no endpoint answers, or none serves
+	// Since is the time at which the chain became unavailable: no endpoint answers, or none serves
 	// the declared chain. It is zero while the chain is available. Cause says, for a person,
 	// how each endpoint failed. Cause does not change while the chain is unavailable.
 	Since time.Time

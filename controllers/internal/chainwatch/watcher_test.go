@@ -344,7 +344,7 @@ func TestAnEndpointWithoutStateIsNotUsed(t *testing.T) {
 	})
 }
 
-func TestEndpointsOfAnotherChain(t *testing.T) {
+func TestAccountsOfAnotherChainAreNotRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		right, wrong, dead := newNode(t), newNode(t), newNode(t)

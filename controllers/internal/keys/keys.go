@@ -136,7 +136,7 @@ type Rollout struct {
 // Balance is a key's balance at the last reading of the chain.
 type Balance struct {
 	Lamports uint64
-	// At is when it was read. After a sweep of the key, a balance counts only if it
+	// At is the time at which the balance was read. After a sweep of the key, a balance counts only if it
 	// was read after the sweep.
 	At time.Time
 	// RunwayHours is for how many hours the balance lasts; nil if unknown.
@@ -180,7 +180,7 @@ type JobWanted struct {
 	// Step is Fund, Drain or Sweep.
 	Step     v1alpha1.RotationStep
 	Revision int32
-	// From are the keys whose funds are moved, To the keys that receive them.
+	// From are the keys whose funds are moved. To are the keys that receive them.
 	From, To []Mount
 	// Inputs is the hash of what the Job is made for.
 	Inputs string

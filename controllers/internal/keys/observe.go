@@ -141,7 +141,7 @@ type search struct {
 }
 
 func (s *search) run(ctx context.Context, known bool, last Facts) error {
-	// Known keys are read first, because the search below may not find them.
+	// Known keys are read first, because the search below might not find them.
 	for _, secret := range s.knownNames(last) {
 		r, i, _ := numbersOf(s.pool.Name, secret)
 		if _, err := s.exists(ctx, r, i); err != nil {

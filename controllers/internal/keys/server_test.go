@@ -703,7 +703,7 @@ func TestWhenKeysAreReadAgain(t *testing.T) {
 	} {
 		test.change()
 		if _, n := observe(); (n > 0) != test.reads {
-			t.Errorf("after %q: %d gets, want any: %t", what, n, test.reads)
+			t.Errorf("after %q: %d gets; gets are expected: %t", what, n, test.reads)
 		}
 	}
 }

@@ -463,7 +463,7 @@ func tryStolenToken(t *testing.T, thief client.Client, fleets string, want map[s
 	for what, try := range tries {
 		err := try()
 		if want[what] && err != nil || !want[what] && !apierrors.IsForbidden(err) {
-			t.Errorf("with a stolen token, %s: error is %v, want it permitted: %t", what, err, want[what])
+			t.Errorf("with a stolen token, %s: error is %v; the request has to be permitted: %t", what, err, want[what])
 		}
 	}
 }

@@ -103,7 +103,7 @@ func TestKeysAreOnlyDrainedWhenTheAPIServerShowsThemUnused(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(written.plans) != 1 || (written.plans[0].Job != nil) != test.want {
-				t.Errorf("plans written: %+v; want one, and the Job in it: %t", written.plans, test.want)
+				t.Errorf("plans written: %+v; want one plan, and it has to contain the Job: %t", written.plans, test.want)
 			}
 		})
 	}
@@ -152,7 +152,7 @@ func TestAJobThatCannotBeMadeBlocksOnlyItsRotation(t *testing.T) {
 			p.Keys.Rotation = test.plan.Rotation.DeepCopy()
 			o, err := r.apply(t.Context(), f, &p)
 			if fleet.passes != test.wantApplied || (err != nil) != test.wantErr {
-				t.Errorf("the fleet was applied %d times, error %v; want %d times, and an error: %t", fleet.passes, err, test.wantApplied, test.wantErr)
+				t.Errorf("the fleet was applied %d times, error %v; want %d times, and an error is expected: %t", fleet.passes, err, test.wantApplied, test.wantErr)
 			}
 			status := Report(f, &p, &o)
 			reason := ""

@@ -101,7 +101,7 @@ func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (
 	if err != nil {
 		return nil, err
 	}
-	// A user who may not read Secrets still gets a preview.
+	// A user who is not allowed to read Secrets still gets a preview.
 	if err := errors.Join(facts.Unread[PartFleet], facts.Unread[PartCapabilities]); err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ type Unread struct {
 	Name string
 	// Cause is the API server's reason, such as Forbidden or Timeout.
 	Cause string
-	// Since is when the object was last read; zero if it was never read.
+	// Since is the time at which the object was last read; zero if it was never read.
 	Since time.Time
 	// Err is for the log. It names the object and contains nothing of its content.
 	Err error
@@ -74,8 +74,8 @@ type Facts struct {
 	// Payers are the usable keys of spec.feePayers.secretRefs in their order, each
 	// address once.
 	Payers []Payer
-	// Profile and VerifyingKey are contents of ConfigMaps, nil when none is named or it
-	// does not exist. A malformed VerifyingKey is reported by the pool's check.
+	// Profile and VerifyingKey are contents of ConfigMaps; nil when no ConfigMap is named or
+	// it does not exist. A malformed VerifyingKey is reported by the pool's check.
 	Profile, VerifyingKey []byte
 	// Problems are sorted by kind, name and key.
 	Problems []Problem

@@ -375,7 +375,7 @@ func TestConstructorRefusesMissingOptions(t *testing.T) {
 	}
 }
 
-// A RelayPool may name objects that it may not use. Its status then shows neither their
+// A RelayPool can name objects that it is not allowed to use. Its status then shows neither their
 // keys nor their lengths, and the operator uses nothing from them.
 func TestADisallowedObjectIsNotInspected(t *testing.T) {
 	t.Parallel()

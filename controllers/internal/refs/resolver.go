@@ -65,7 +65,7 @@ type memory struct {
 
 // finding is the last known state of one named value.
 type finding struct {
-	// at is when the object was read, zero if never.
+	// at is the time at which the object was read; zero if it was never read.
 	at      time.Time
 	object  Object // the UID is empty while the object does not exist
 	problem *Problem

@@ -31,7 +31,7 @@ const (
 	laterPayout    = 500_000_000
 	fundedLamports = 1_000_000_000
 	swapped        = 500_000_000
-	// returned is the amount of the refunded swap, reserved the amount of the user's swap.
+	// returned is the amount of the refunded swap. reserved is that of the user's swap.
 	returned = 250_000_000
 	reserved = 250_000_000
 )
@@ -79,7 +79,7 @@ type tour struct {
 	note, spent, transferred, later wallet.Note
 	paid                            *submission
 	signature                       string
-	// tokens is the amount bought, paidByRelay the relay's cost in lamports.
+	// tokens is the amount bought. paidByRelay is the relay's cost in lamports.
 	tokens, paidByRelay uint64
 }
 

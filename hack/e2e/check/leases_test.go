@@ -65,7 +65,7 @@ func TestTakenOverRequiresClaimsByOthers(t *testing.T) {
 			t.Parallel()
 			rows := map[uuid.UUID]Row{id(11): {Owner: third, Epoch: 3}, id(12): tc.row}
 			if err := TakenOver(victim, held, rows); (err == nil) != tc.want {
-				t.Errorf("got error %v, want an error: %t", err, !tc.want)
+				t.Errorf("got error %v; an error is expected: %t", err, !tc.want)
 			}
 		})
 	}

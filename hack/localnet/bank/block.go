@@ -26,7 +26,7 @@ type Block struct {
 	// Rent is the rate of rent.
 	Rent Rent
 
-	// at is when the block was opened.
+	// at is the time at which the block was opened.
 	at time.Time
 	// written are the accounts that the block changed, for pruning.
 	written []solana.PublicKey

@@ -30,7 +30,7 @@ type tree struct {
 	account *bank.AccountRef
 	// historyLength is the length of the root history.
 	historyLength int
-	// next is the index of the next leaf, and rootIndex the index of the newest root.
+	// next is the index of the next leaf, and rootIndex is the index of the newest root.
 	next      uint64
 	rootIndex int
 }

@@ -20,7 +20,7 @@ import (
 
 // Options of a stage. All are required.
 type Options struct {
-	// Root is the checkout that the relay is built from, State an empty folder.
+	// Root is the checkout that the relay is built from. State is an empty folder.
 	Root, State string
 	// Namespace and Pool are the namespace and name of the RelayPool that the operator reconciles.
 	Namespace, Pool string

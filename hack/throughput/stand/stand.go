@@ -85,7 +85,7 @@ func NewLab(ctx context.Context, root, state string, rows []int, progress io.Wri
 type Setup struct {
 	// RootHistorySize is how many roots the program remembers.
 	RootHistorySize int
-	// Processes is the number of relays, Concurrency the concurrency of each.
+	// Processes is the number of relays. Concurrency is the concurrency of each relay.
 	Processes, Concurrency int
 	// Rows is how many finished submissions the database begins with.
 	Rows int

@@ -93,7 +93,7 @@ type Report struct {
 	Verified bool
 	// Problem describes a problem and its remedy; empty when there is none.
 	Problem string
-	// At is when the index was last compared with the chain.
+	// At is the time at which the index was last compared with the chain.
 	At time.Time
 }
 

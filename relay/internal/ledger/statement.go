@@ -22,7 +22,7 @@ type Sum struct {
 
 // Snapshot is the ledger at one moment.
 type Snapshot struct {
-	// Days are the sums of the requested days, Totals the sums of all days.
+	// Days are the sums of the requested days. Totals are the sums of all days.
 	Days, Totals []Sum
 	Cursors      []Cursor
 }

@@ -4,7 +4,7 @@ import "time"
 
 // Summary summarises the ledger for metrics and health.
 type Summary struct {
-	// Today is the sum since midnight UTC, Total the sum of all days.
+	// Today is the sum since midnight UTC. Total is the sum of all days.
 	Today, Total Amounts
 	// Unknown counts transactions that the operator's keys signed and the database does not
 	// know.

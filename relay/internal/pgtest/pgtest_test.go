@@ -102,7 +102,7 @@ func TestWithSearchPath(t *testing.T) {
 			t.Parallel()
 			got, err := withSearchPath(tt.address, "test_x")
 			if got != tt.want || (err != nil) != tt.wantError {
-				t.Errorf("got %q, error %v; want %q, error: %t", got, err, tt.want, tt.wantError)
+				t.Errorf("got %q, error %v; want %q, and an error is expected: %t", got, err, tt.want, tt.wantError)
 			}
 		})
 	}

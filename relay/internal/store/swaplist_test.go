@@ -147,7 +147,7 @@ func TestSwapsAreListedWithTheirHoldReason(t *testing.T) {
 			t.Errorf("%s has job %d and age %s, want %d and at least 10 minutes", name, l.JobID, l.Age, job)
 		}
 		if released := name == "waiting" || name == "delayed"; (l.DueIn > 50*time.Minute) != released {
-			t.Errorf("%s is due in %s, want an hour: %t", name, l.DueIn, released)
+			t.Errorf("%s is due in %s; an hour is expected: %t", name, l.DueIn, released)
 		}
 		if overdue := name == "new" || name == "leased"; l.Overdue(125) != overdue {
 			t.Errorf("%s is overdue: %t, want %t", name, l.Overdue(125), overdue)

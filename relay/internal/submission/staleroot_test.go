@@ -146,7 +146,7 @@ func TestUnseenRootFailsAfterTenTries(t *testing.T) {
 			}}, onePayer{key: solana.NewWallet().PrivateKey})
 			j.Tries = test.tries
 			if _, err := h.Advance(t.Context(), j); errors.Is(err, errRootNotSeen) != (test.want == nil) {
-				t.Errorf("the step returned %v, want errRootNotSeen: %t", err, test.want == nil)
+				t.Errorf("the step returned %v; errRootNotSeen is expected: %t", err, test.want == nil)
 			}
 			if diff := cmp.Diff(test.want, db.codes); diff != "" {
 				t.Errorf("codes of failures (-want +got):\n%s", diff)

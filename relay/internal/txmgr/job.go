@@ -48,7 +48,7 @@ type Job struct {
 	// Live are the attempts that may still land; Dead attempts cannot.
 	Live, Dead []Attempt
 
-	// since is when this process claimed the job, or last signed for it.
+	// since is the time at which this process claimed the job, or last signed for it.
 	since time.Time
 	// accepted is when this process accepted the job; zero once its first send was measured.
 	accepted time.Time

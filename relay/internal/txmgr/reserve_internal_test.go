@@ -98,7 +98,7 @@ func TestReservationsAreReleasedCompletely(t *testing.T) {
 			failure, err := e.Launch(t.Context(), c, draft, 0)
 			launched := failure == nil && err == nil
 			if held := payer.reserved >= 2*(128+128+165)*6960+shieldpool.SignatureFee; launched != test.held || held != test.held {
-				t.Errorf("%d lamports are reserved, and the attempt is under way: %t; want both: %t", payer.reserved, launched, test.held)
+				t.Errorf("%d lamports are reserved, and the attempt is under way: %t; the rent has to be reserved and the attempt under way: %t", payer.reserved, launched, test.held)
 			}
 			e.releaseReservations(c, func(solana.Signature) bool { return true })
 			if payer.reserved != 0 {

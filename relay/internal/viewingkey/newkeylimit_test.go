@@ -150,7 +150,7 @@ func TestUnstoredKeysAreNotCounted(t *testing.T) {
 				cancel()
 			}
 			if _, refused := refusal.As(err); refused != tt.refused || !refused && err != nil {
-				t.Errorf("after %d failed inserts, the error is %v; want it refused: %t", maxPerWallet, err, tt.refused)
+				t.Errorf("after %d failed inserts, the error is %v; the key has to be refused: %t", maxPerWallet, err, tt.refused)
 			}
 		})
 	}
