@@ -156,7 +156,7 @@ func (c *Canvas) TimeAxis(b Box, total float64, steps int) {
 	}
 }
 
-// LegendLine is the height of a line of a legend, and letter the width of a letter.
+// LegendLine is the height of a line of a legend, and letter is the width of a letter.
 const (
 	LegendLine = 13
 	letter     = 5.4

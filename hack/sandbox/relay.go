@@ -43,7 +43,7 @@ type Relay struct {
 	// Process is nil until Start.
 	*process.Process
 	Name, LogFile string
-	// URL is the URL of the relay's API, and Operations the URL of its operations port,
+	// URL is the URL of the relay's API, and Operations is the URL of its operations port,
 	// both without a slash at the end.
 	URL, Operations string
 

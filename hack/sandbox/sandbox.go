@@ -39,7 +39,7 @@ const PoolLamports = 1_000_000 * solana.LAMPORTS_PER_SOL
 // Sandbox is a folder and the processes that use it. Call New, BuildRelay, MakeKeys,
 // StartPostgres, FreshDatabase, StartChain and NewRelay in this order.
 type Sandbox struct {
-	// VerifyingKey is the development key, and Pool the development pool.
+	// VerifyingKey is the development key, and Pool is the development pool.
 	VerifyingKey []byte
 	Pool         *shieldpool.Pool
 	// Payers are the keys of the relays' fee payers. Compliance is the public key to which
@@ -47,7 +47,7 @@ type Sandbox struct {
 	Payers     []solana.PrivateKey
 	Compliance string
 	Postgres   *postgres.Server
-	// Chain is the local chain, URL the URL of its default endpoint, and Router the URL
+	// Chain is the local chain, URL is the URL of its default endpoint, and Router is the URL
 	// of its swap router.
 	Chain       *localnet.Chain
 	URL, Router string

@@ -16,7 +16,7 @@ var ErrNoRate = errors.New("the history does not show how fast the balance is sp
 
 // SpentSince returns by how much an account's balance has fallen since its oldest finalized
 // transaction after the slot since, and over how many slots. It reads one page of the
-// account's history. lamports is the current balance, and now the current slot. It returns
+// account's history. lamports is the current balance, and now is the current slot. It returns
 // ErrNoRate when there is no such transaction, or when the balance did not fall.
 func (c *Client) SpentSince(ctx context.Context, account solana.PublicKey, lamports, since, now uint64) (spent, slots uint64, err error) {
 	infos, err := c.SignaturesFor(ctx, account, onchain.Finalized, solana.Signature{}, solana.Signature{}, historyPage)

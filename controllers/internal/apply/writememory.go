@@ -34,7 +34,7 @@ type entry struct {
 	// checked is when an object of an optional kind was last compared.
 	checked time.Time
 
-	// refused is the digest of the content that the API server refused, refusedAt the
+	// refused is the digest of the content that the API server refused, and refusedAt is the
 	// time of the refusal.
 	refused   digest
 	refusedAt time.Time

@@ -40,7 +40,7 @@ type Input struct {
 
 // PayerMount is a fee payer's key that pods mount.
 type PayerMount struct {
-	// Secret is the name of a Secret, and Key the name of the value in it.
+	// Secret is the name of a Secret, and Key is the name of the value in it.
 	Secret, Key string
 }
 

@@ -24,7 +24,7 @@ const (
 	// API server authenticates itself.
 	authenticationConfig = "extension-apiserver-authentication"
 	// cacheTime is how long the API server's answers about users are cached, and
-	// reviewTimeout how long one answer may take.
+	// reviewTimeout is how long one answer may take.
 	cacheTime     = 10 * time.Second
 	reviewTimeout = 10 * time.Second
 )

@@ -71,7 +71,7 @@ type Key struct {
 
 // Facts are the existing generated keys of one RelayPool.
 type Facts struct {
-	// ReadAt is when the last reading began, and Next when another is due.
+	// ReadAt is when the last reading began, and Next is when another is due.
 	ReadAt, Next time.Time
 	// Keys are sorted by revision and index.
 	Keys []Key
@@ -146,7 +146,7 @@ type Balance struct {
 // Input is everything on which Decide bases its plan.
 type Input struct {
 	Pool *v1alpha1.RelayPool
-	// Keys are the generated keys, and Refs the keys of spec.feePayers.secretRefs.
+	// Keys are the generated keys, and Refs are the keys of spec.feePayers.secretRefs.
 	Keys Facts
 	Refs []refs.Payer
 	Jobs []Job

@@ -27,7 +27,7 @@ import (
 type Wiring struct {
 	Settings Settings
 	Log      *slog.Logger
-	// RefsInterval is how often Secrets and ConfigMaps are read, and KeysInterval how
+	// RefsInterval is how often Secrets and ConfigMaps are read, and KeysInterval is how
 	// often generated keys are read. 0 means the packages' defaults.
 	RefsInterval, KeysInterval time.Duration
 	// CheckWorkers is how many chains are checked at once; 0 means the default.

@@ -67,7 +67,7 @@ type Unread struct {
 // Facts is everything that is known about the objects that one RelayPool names. Objects
 // that could not be read now keep their last known state.
 type Facts struct {
-	// ReadAt is when the last reading began, and Next when another is due.
+	// ReadAt is when the last reading began, and Next is when another is due.
 	ReadAt, Next time.Time
 	// Resolved are the existing objects, sorted by kind and name.
 	Resolved []Object

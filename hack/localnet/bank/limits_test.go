@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// callUnits is the compute units of one call of unitConsumer, and callLimit its compute
+// callUnits is the compute units of one call of unitConsumer, and callLimit is its compute
 // limit. A block has room for nine calls of one payer: they all write the payer's
 // account, whose limit is 12 million units.
 const (

@@ -10,7 +10,7 @@ const samplePeriod = time.Minute
 
 // Sample is what the chain did in a period.
 type Sample struct {
-	// Slot is the last slot of the period, Slots their number and Seconds its length.
+	// Slot is the last slot of the period. Slots is the number of slots. Seconds is the length.
 	Slot, Slots, Seconds uint64
 	// Transactions counts those that landed.
 	Transactions uint64

@@ -34,8 +34,8 @@ const (
 	ShortOutput Lie = "short_output"
 	// PartialFill swaps half of the input.
 	PartialFill Lie = "partial_fill"
-	// BogusTable names a lookup table that does not exist, ForeignTable an
-	// account that is not a lookup table.
+	// BogusTable names a lookup table that does not exist. ForeignTable names
+	// an account that is not a lookup table.
 	BogusTable   Lie = "bogus_table"
 	ForeignTable Lie = "foreign_table"
 

@@ -75,7 +75,7 @@ const swapsSQL = `SELECT l.created_at, l.completed_at, (SELECT min(a.created_at)
 // Swap has the times at which an executed swap reached its steps, by the database's clock.
 type Swap struct {
 	// Accepted and Funded are the first leg's acceptance and confirmation. Signed is when
-	// the execution was signed, Tokens when it was confirmed.
+	// the execution was signed, and Tokens is when it was confirmed.
 	Accepted, Funded, Signed, Tokens time.Time
 }
 

@@ -25,7 +25,7 @@ const (
 	// payers is how many fee payers the relays share.
 	payers = 4
 	// connections is the number of database connections of all relays together, and
-	// maxConnectionsEach the maximum for one relay, which is the relay's default.
+	// maxConnectionsEach is the maximum for one relay, which is the relay's default.
 	connections, maxConnectionsEach = 160, 40
 	// unlimitedUnits is a compute limit that never binds.
 	unlimitedUnits    = 1_000_000_000

@@ -11,7 +11,7 @@ import (
 
 const (
 	// ledgerBatch is how many rows of the ledger one batch deletes, and ledgerPause
-	// the pause after each.
+	// is the pause after each.
 	ledgerBatch = 1000
 	ledgerPause = 50 * time.Millisecond
 	// ledgerGrace is how much longer than configured submissions are kept if the ledger has

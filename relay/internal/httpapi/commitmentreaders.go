@@ -8,7 +8,7 @@ import (
 
 const (
 	// maxReaders is how many answers of GET /commitments may be under way, and
-	// readersPerAddress how many of them to one client address. Each keeps a chunk in
+	// readersPerAddress is how many of them may go to one client address. Each keeps a chunk in
 	// memory, and a socket's buffer until the client has read it.
 	maxReaders        = 128
 	readersPerAddress = 8

@@ -135,7 +135,7 @@ type Options struct {
 	// WaitMax is the longest wait that a client can ask for, not below WaitDefault.
 	WaitDefault, WaitMax time.Duration
 	// ListStall is how long a reader of GET /commitments may take to read a chunk of
-	// the answer before it is cut off, and ListTime how long for the whole answer.
+	// the answer before it is cut off, and ListTime is how long the whole answer may take.
 	ListStall, ListTime time.Duration
 
 	// RatePerMinute is how many requests one client address may make in a

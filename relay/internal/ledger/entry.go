@@ -36,7 +36,7 @@ func Kinds() []Kind {
 	return []Kind{KindTransfer, KindWithdrawal, KindSwap, KindSweep, KindFailed, KindReceived, KindUnknown}
 }
 
-// Amounts are lamports by their use. Fee is the cost of signatures, and PriorityFee the
+// Amounts are lamports by their use. Fee is the cost of signatures, and PriorityFee is the
 // rest of the network's fee. Rent is the cost of accounts that the transaction created,
 // less Returned, the rent of the accounts that it closed: negative when a swap was
 // executed. Other is what left the account for no known reason, and must be 0 except in

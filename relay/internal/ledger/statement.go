@@ -70,7 +70,7 @@ type PayerLine struct {
 	Closing uint64 `json:"closing"`
 	// Unexplained is Closing less the balance that the other figures add up to: 0.
 	Unexplained int64 `json:"unexplained"`
-	// Chain is the balance on the chain, and Difference its excess over Closing, from
+	// Chain is the balance on the chain, and Difference is its excess over Closing, from
 	// transactions that are not final yet. Nil when the chain was not read.
 	Chain      *uint64 `json:"chain,omitempty"`
 	Difference *int64  `json:"difference,omitempty"`

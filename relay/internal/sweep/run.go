@@ -87,7 +87,7 @@ type run struct {
 	refused map[solana.Signature]bool
 	// sent is when this run last sent an attempt.
 	sent map[solana.Signature]time.Time
-	// waitingFor is what the run waits for, and reportedAt when it last logged that.
+	// waitingFor is what the run waits for, and reportedAt is when it last logged that.
 	waitingFor string
 	reportedAt time.Time
 	result     Result

@@ -245,8 +245,8 @@ type modelRow struct {
 	Finalized  bool
 	RolledBack bool
 	Code       string
-	// Attempts counts all attempts, DeadAttempts those marked as dead, and Rejected those that
-	// preflight refused.
+	// Attempts counts all attempts, DeadAttempts counts those marked as dead, and Rejected counts
+	// those that preflight refused.
 	Attempts, DeadAttempts, Rejected int
 }
 
