@@ -55,7 +55,7 @@ func TestProjectFileNamesTheResource(t *testing.T) {
 		t.Errorf("the resource in PROJECT (-want +got):\n%s", diff)
 	}
 	if group := got.Group + "." + got.Domain; group != v1alpha1.Group {
-		t.Errorf("PROJECT has the group %s, the package %s", group, v1alpha1.Group)
+		t.Errorf("PROJECT has the group %s, want %s as in the package", group, v1alpha1.Group)
 	}
 	if want := project.Repo + "/api/v1alpha1"; want != got.Path {
 		t.Errorf("the resource's path is %s, expected %s", got.Path, want)

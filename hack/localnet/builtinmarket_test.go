@@ -421,7 +421,7 @@ func TestAdminPortSetsRouterSettings(t *testing.T) {
 		status, raw := f.admin(adminURL, method, path, body)
 		var out map[string]any
 		if err := json.Unmarshal([]byte(raw), &out); err != nil || status != http.StatusOK {
-			t.Fatalf("%s %s: status %d with %s", method, path, status, raw)
+			t.Fatalf("%s %s: status %d with %s, want 200 with JSON", method, path, status, raw)
 		}
 		return out
 	}

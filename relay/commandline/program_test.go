@@ -135,6 +135,6 @@ func TestHelpIncludesEveryCommand(t *testing.T) {
 		}
 	}
 	if code != 0 || stderr.Len() > 0 {
-		t.Errorf("exit code %d, stderr %q", code, stderr.String())
+		t.Errorf("exit code %d, stderr %q; want 0 and no output", code, stderr.String())
 	}
 }

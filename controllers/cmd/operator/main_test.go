@@ -51,7 +51,7 @@ func succeed(t *testing.T, in string, args ...string) string {
 	t.Helper()
 	code, out, stderr := command(t, in, args...)
 	if code != 0 {
-		t.Fatalf("operator %s: exit code %d: %s", args[0], code, stderr)
+		t.Fatalf("operator %s: exit code %d, want 0: %s", args[0], code, stderr)
 	}
 	return out
 }
@@ -130,7 +130,7 @@ func TestPlan(t *testing.T) {
 			t.Parallel()
 			code, out, stderr := command(t, "", "plan", "-f", "testdata/"+name+".yaml", "--relay-image=registry.example/relay:1")
 			if code != 0 {
-				t.Fatalf("exit code %d: %s", code, stderr)
+				t.Fatalf("exit code %d, want 0: %s", code, stderr)
 			}
 			for _, want := range remarks {
 				if !strings.Contains(stderr, want) {
@@ -167,7 +167,7 @@ func TestAPlanOfARefusedPoolExitsWith1(t *testing.T) {
 	in := strings.Replace(string(content), "replicas: 3", "replicas: 3\n  autoscaling: {maxReplicas: 4}", 1)
 	code, out, stderr := command(t, in, "plan", "-f", "-")
 	if code != commandline.ExitFailed || out != "" || !strings.Contains(stderr, "RelayPool demo would be refused") || !strings.Contains(stderr, "replicas and autoscaling exclude each other") {
-		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, stderr)
+		t.Errorf("exit code %d, stdout %q, stderr %q; want code 1, no stdout and a refusal that names replicas", code, out, stderr)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestBuiltObjectsAreNotWrittenAgainAfterARestart(t *testing.T) {
 	files, err := filepath.Glob("../build/testdata/*.golden.yaml")
 	must(t, err)
 	if len(files) < 4 {
-		t.Fatalf("goldens: %v", files)
+		t.Fatalf("the golden files are %v, want at least 4", files)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {

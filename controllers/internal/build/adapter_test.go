@@ -87,7 +87,7 @@ func TestPrometheusAdapterServesTheHPAsMetrics(t *testing.T) {
 	hpa := into[autoscalingv2.HorizontalPodAutoscaler](t, single(t, build.Objects(in), build.KindHorizontalPodAutoscaler.Kind))
 	rules := adapterRules(t)
 	if len(rules) != len(hpa.Spec.Metrics) {
-		t.Errorf("%d rules for %d metrics", len(rules), len(hpa.Spec.Metrics))
+		t.Errorf("%d rules for %d metrics, want one for each metric", len(rules), len(hpa.Spec.Metrics))
 	}
 	series := regexp.MustCompile(`^(\w+)\{namespace!="",pool!=""\}$`)
 	for _, m := range hpa.Spec.Metrics {

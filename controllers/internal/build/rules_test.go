@@ -24,7 +24,7 @@ func rules(t *testing.T, in build.Input) []rule {
 	t.Helper()
 	groups, _, err := unstructured.NestedSlice(asUnstructured(t, single(t, build.Objects(in), "PrometheusRule")).Object, "spec", "groups")
 	if err != nil || len(groups) != 1 {
-		t.Fatalf("%d groups, %v", len(groups), err)
+		t.Fatalf("%d groups, error %v; want one group", len(groups), err)
 	}
 	var all []rule
 	for _, r := range groups[0].(map[string]any)["rules"].([]any) {
@@ -65,7 +65,7 @@ func TestAlertsUseExistingMetrics(t *testing.T) {
 	for _, r := range rules(t, everyRule(t)) {
 		found := selector.FindAllStringSubmatch(r.expr, -1)
 		if len(found) == 0 || len(found) != strings.Count(r.expr, "relaypool_") {
-			t.Errorf("%s: %d selectors for %d metrics: %s", r.name, len(found), strings.Count(r.expr, "relaypool_"), r.expr)
+			t.Errorf("%s: %d selectors for %d metrics, want one for each metric: %s", r.name, len(found), strings.Count(r.expr, "relaypool_"), r.expr)
 		}
 		var labels []string
 		for _, f := range found {
@@ -114,7 +114,7 @@ func TestAlertsLinkToExistingPages(t *testing.T) {
 		}
 		seen[r.name] = true
 		if !strings.HasPrefix(r.name, "Relaypool") || r.summary == "" || r.severity != "critical" && r.severity != "warning" {
-			t.Errorf("%s: severity %q, summary %q", r.name, r.severity, r.summary)
+			t.Errorf("%s: severity %q, summary %q; want a name that begins with Relaypool, critical or warning, and a summary", r.name, r.severity, r.summary)
 		}
 	}
 }

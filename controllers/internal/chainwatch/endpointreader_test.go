@@ -304,7 +304,7 @@ func TestReasonsMatchTheCondition(t *testing.T) {
 		poolcheck.ReasonVerifyingKeyUnfit:       v1alpha1.ReasonVerifyingKeyUnfit,
 	} {
 		if string(reason) != conditionReason {
-			t.Errorf("poolcheck has %s, the condition %s", reason, conditionReason)
+			t.Errorf("poolcheck has the reason %s, and the condition has %s; want the same", reason, conditionReason)
 		}
 	}
 }

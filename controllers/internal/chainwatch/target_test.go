@@ -42,7 +42,7 @@ func TestAReadingOfAnotherTargetIsEmpty(t *testing.T) {
 				t.Errorf("the pool is %s, want %s", state, test.wantState)
 			}
 			if got.At.IsZero() != (test.wantState != poolcheck.OK) {
-				t.Errorf("it was read at %v", got.At)
+				t.Errorf("the pool was read at %v, want a time only for the state OK", got.At)
 			}
 			if len(got.Payers) != test.wantBalances {
 				t.Errorf("%d balances are known, want %d", len(got.Payers), test.wantBalances)

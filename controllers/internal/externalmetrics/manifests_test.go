@@ -64,7 +64,7 @@ func TestTheComponentServesTheMetrics(t *testing.T) {
 		env[e.Name] = e.Value
 	}
 	if env[contract.OperatorEnvExternalListen] != ":6443" || env[contract.OperatorEnvMetricsListen] == "" || *d.Spec.Replicas != 2 || len(d.Spec.Template.Spec.Containers) != 1 {
-		t.Errorf("%d replicas of %d containers with %v", *d.Spec.Replicas, len(d.Spec.Template.Spec.Containers), env)
+		t.Errorf("%d replicas of %d containers with the environment %v, want 2 replicas of one container that serves external metrics and metrics", *d.Spec.Replicas, len(d.Spec.Template.Spec.Containers), env)
 	}
 	service := pick[corev1.Service](t, objects, "Service", env[contract.OperatorEnvExternalService])
 	if diff := cmp.Diff(d.Spec.Template.Labels, service.Spec.Selector); diff != "" {
@@ -72,7 +72,7 @@ func TestTheComponentServesTheMetrics(t *testing.T) {
 	}
 	port := slices.IndexFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == service.Spec.Ports[0].TargetPort.String() })
 	if port < 0 || c.Ports[port].ContainerPort != contract.OperatorExternalMetricsPort {
-		t.Errorf("the Service leads to %s of %v", service.Spec.Ports[0].TargetPort.String(), c.Ports)
+		t.Errorf("the Service leads to the port %s, want the port of external metrics among %v", service.Spec.Ports[0].TargetPort.String(), c.Ports)
 	}
 	var apiService *unstructured.Unstructured
 	for _, u := range objects {
@@ -84,7 +84,7 @@ func TestTheComponentServesTheMetrics(t *testing.T) {
 	namespace, _, _ := unstructured.NestedString(apiService.Object, "spec", "service", "namespace")
 	number, _, _ := unstructured.NestedFieldNoCopy(apiService.Object, "spec", "service", "port")
 	if apiService.GetName() != contract.ExternalMetricsAPIService || name != service.Name || namespace != service.Namespace || fmt.Sprint(number) != strconv.Itoa(int(service.Spec.Ports[0].Port)) {
-		t.Errorf("the APIService %s leads to %s/%s:%v", apiService.GetName(), namespace, name, number)
+		t.Errorf("the APIService %s leads to %s/%s:%v, want the port of the operator's Service", apiService.GetName(), namespace, name, number)
 	}
 	if _, has, _ := unstructured.NestedFieldNoCopy(apiService.Object, "spec", "caBundle"); has {
 		t.Error("the APIService has a caBundle, which only the operator sets")

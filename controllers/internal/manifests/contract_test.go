@@ -53,7 +53,7 @@ func TestOperatorDeploymentMatchesTheContract(t *testing.T) {
 	}
 	for _, u := range objects {
 		if ns := u.GetNamespace(); ns != "" && ns != contract.OperatorSystemNamespace {
-			t.Errorf("%s %s is in namespace %s", u.GetKind(), u.GetName(), ns)
+			t.Errorf("%s %s is in namespace %s, want %s", u.GetKind(), u.GetName(), ns, contract.OperatorSystemNamespace)
 		}
 	}
 	lease := pick[rbacv1.Role](t, objects, "Role", "relaypool-operator-leader-election")
@@ -94,7 +94,7 @@ func TestAlertsAndScrapesUseExistingMetrics(t *testing.T) {
 	objects, _ := resources(t, filepath.Join(config, "prometheus"))
 	for _, u := range objects {
 		if u.GetNamespace() != contract.OperatorSystemNamespace || !strings.HasPrefix(u.GetAPIVersion(), "monitoring.coreos.com/") {
-			t.Errorf("%s %s in %s of %s", u.GetKind(), u.GetName(), u.GetNamespace(), u.GetAPIVersion())
+			t.Errorf("%s %s is in namespace %s and of %s, want the operator's namespace and monitoring.coreos.com", u.GetKind(), u.GetName(), u.GetNamespace(), u.GetAPIVersion())
 		}
 	}
 }

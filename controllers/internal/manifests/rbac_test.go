@@ -35,7 +35,7 @@ func markerPermissions(t *testing.T) []string {
 	must(t, err)
 	markers := regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:groups=([^,]*),resources=([^,]*),verbs=(\S+)$`).FindAllStringSubmatch(string(content), -1)
 	if len(markers) != strings.Count(string(content), "+kubebuilder:rbac") {
-		t.Fatalf("%d of %d markers could be read", len(markers), strings.Count(string(content), "+kubebuilder:rbac"))
+		t.Fatalf("%d of %d markers could be read, want all", len(markers), strings.Count(string(content), "+kubebuilder:rbac"))
 	}
 	var rules []rbacv1.PolicyRule
 	for _, m := range markers {
@@ -91,13 +91,13 @@ func TestNoRoleHasWildcards(t *testing.T) {
 		for _, p := range permissions(role.Rules) {
 			verb, what, _ := strings.Cut(p, " ")
 			if strings.Contains(p, "*") {
-				t.Errorf("%s gives %s", u.GetName(), p)
+				t.Errorf("%s gives %s, want no wildcard", u.GetName(), p)
 			}
 			if what == "/secrets" && !slices.Contains([]string{"create", "get", "patch"}, verb) {
 				t.Errorf("%s gives %s: a key could be deleted, or read by a list", u.GetName(), p)
 			}
 			if slices.Contains([]string{"impersonate", "escalate", "bind", "deletecollection"}, verb) {
-				t.Errorf("%s gives %s", u.GetName(), p)
+				t.Errorf("%s gives %s, which the operator must not have", u.GetName(), p)
 			}
 		}
 	}

@@ -106,7 +106,7 @@ func keySecrets(t *testing.T, s *pooltest.Stand) map[string]types.UID {
 		out[list.Items[i].Annotations[keys.AnnotationAddress]] = list.Items[i].UID
 	}
 	if len(out) != len(list.Items) {
-		t.Errorf("%d Secrets have %d keys", len(list.Items), len(out))
+		t.Errorf("%d Secrets have %d different keys, want a key for each Secret", len(list.Items), len(out))
 	}
 	return out
 }

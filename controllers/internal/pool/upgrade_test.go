@@ -243,7 +243,7 @@ func (s legacyStand) checkFleets(t *testing.T, fixed, scaled fleetState) {
 		status := s.Status(t, name)
 		for _, kind := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionReconciling} {
 			if c := meta.FindStatusCondition(status.Conditions, kind); c != nil {
-				t.Errorf("%s is %s: %s", name, kind, c.Message)
+				t.Errorf("%s has the condition %s, want none: %s", name, kind, c.Message)
 			}
 		}
 		for _, kind := range []string{

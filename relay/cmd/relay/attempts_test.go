@@ -34,7 +34,7 @@ func TestAttempts(t *testing.T) {
 		return command(t, "", append([]string{"attempts", "--database-url-file=" + urlFile, "--log-level=error"}, more...)...)
 	}
 	if code, out, _ := attempts(); code != 0 || !strings.Contains(out, "No attempt that may still land was signed more than 5m0s ago") {
-		t.Errorf("without attempts: exit code %d and output %q", code, out)
+		t.Errorf("without attempts: exit code %d and output %q, want 0 and the text that there is no attempt", code, out)
 	}
 
 	s, err := store.New(pool)
@@ -63,10 +63,10 @@ func TestAttempts(t *testing.T) {
 		t.Fatalf("exit code %d, listed %+v; want the one attempt: %s", code, listed, stderr)
 	}
 	if code, out, _ := attempts(); code != 0 || !strings.Contains(out, solana.Signature{7}.String()) {
-		t.Errorf("exit code %d, and a table without the signature: %s", code, out)
+		t.Errorf("exit code %d, want 0 and a table with the signature: %s", code, out)
 	}
 	if code, out, _ := attempts("--older=10m"); code != 0 || strings.Contains(out, "22000000") {
-		t.Errorf("--older=10m: exit code %d, or a younger attempt is listed: %s", code, out)
+		t.Errorf("--older=10m: exit code %d, want 0 and no younger attempt: %s", code, out)
 	}
 
 	if code, _, stderr := attempts("--end"); code == 0 || !strings.Contains(stderr, "expected RPC endpoints") {
@@ -81,11 +81,11 @@ func TestAttempts(t *testing.T) {
 	noError(t, err)
 	net.Advance(60) // finalized blocks after the blockhash's slot, not yet 150
 	if code, out, stderr := attempts("--end", "--wait=100ms", "--rpc-url="+rpc); code != commandline.ExitFailed || !strings.Contains(out, "Undecided: 1") || !strings.Contains(stderr, "have expired") {
-		t.Errorf("on a stopped chain: exit code %d, output %q: %s", code, out, stderr)
+		t.Errorf("on a stopped chain: exit code %d, output %q, want 1 and an undecided attempt: %s", code, out, stderr)
 	}
 	net.Start(t.Context())
 	if code, out, stderr := attempts("--end", "--wait=2m", "--rpc-url="+rpc); code != 0 || !strings.Contains(out, "Ended: 1") {
-		t.Errorf("on a running chain: exit code %d, output %q: %s", code, out, stderr)
+		t.Errorf("on a running chain: exit code %d, output %q, want 0 and an ended attempt: %s", code, out, stderr)
 	}
 	var dead, due bool
 	noError(t, pool.QueryRow(ctx, `SELECT a.dead, s.due_at <= now() AND s.hold_reason IS NULL AND s.lease_owner IS NULL

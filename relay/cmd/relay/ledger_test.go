@@ -46,7 +46,7 @@ func TestLedger(t *testing.T) {
 	}
 
 	if code, _, stderr := command("--rpc-url=" + rpc); code != 0 || !strings.Contains(stderr, "the ledger is empty") {
-		t.Errorf("an empty ledger: exit code %d and %q", code, stderr)
+		t.Errorf("an empty ledger: exit code %d and %q, want 0 and the text that it is empty", code, stderr)
 	}
 
 	key, err := feepayer.Generate(rand.Reader)
@@ -73,7 +73,7 @@ func TestLedger(t *testing.T) {
 	fund(2_000_000_000) // only the command reads this payment
 	code, out, stderr := command("--rpc-url="+rpc, "--json", "--from=2020-01-01")
 	if code != 0 {
-		t.Fatalf("exit code %d: %s", code, stderr)
+		t.Fatalf("exit code %d, want 0: %s", code, stderr)
 	}
 	var got ledger.Statement
 	noError(t, json.Unmarshal([]byte(out), &got))
@@ -81,20 +81,20 @@ func TestLedger(t *testing.T) {
 		t.Errorf("received %s", out)
 	}
 	if code, out, _ := command(); code != 0 || !strings.Contains(out, key.PublicKey().String()) {
-		t.Errorf("without an endpoint: exit code %d and %s", code, out)
+		t.Errorf("without an endpoint: exit code %d and %s, want 0 and the key", code, out)
 	}
 	if code, out, _ := command("--json", "--to=2020-01-01"); code != 0 || strings.Contains(out, `"day":`) {
-		t.Errorf("days before the first: exit code %d and %s", code, out)
+		t.Errorf("days before the first: exit code %d and %s, want 0 and no day", code, out)
 	}
 
 	_, err = pool.Exec(t.Context(), "UPDATE ledger_cursors SET after = after - 5")
 	noError(t, err)
 	for name, more := range map[string][]string{"within itself": nil, "with the chain": {"--rpc-url=" + rpc}} {
 		if code, _, stderr := command(more...); code != commandline.ExitFailed || !strings.Contains(stderr, "lamports are not accounted for") {
-			t.Errorf("a ledger that disagrees %s: exit code %d and %q", name, code, stderr)
+			t.Errorf("a ledger that disagrees %s: exit code %d and %q, want 1 and the discrepancy", name, code, stderr)
 		}
 	}
 	if code, _, stderr := command("--rpc-url=http://127.0.0.1:1"); code != commandline.ExitFailed || !strings.Contains(stderr, "bring the ledger up to the chain") {
-		t.Errorf("a chain that is down: exit code %d and %q", code, stderr)
+		t.Errorf("a chain that is down: exit code %d and %q, want 1 and the failed step", code, stderr)
 	}
 }

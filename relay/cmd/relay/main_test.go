@@ -73,7 +73,7 @@ func succeed(t *testing.T, in string, args ...string) string {
 	t.Helper()
 	code, out, stderr := command(t, in, args...)
 	if code != 0 {
-		t.Fatalf("relay %s: exit code %d: %s", args[0], code, stderr)
+		t.Fatalf("relay %s: exit code %d, want 0: %s", args[0], code, stderr)
 	}
 	return out
 }

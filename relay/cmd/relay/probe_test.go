@@ -148,7 +148,7 @@ func TestProbeOfHealthyPool(t *testing.T) {
 	p := newProbed(t, localnet.Options{Initialised: true})
 	code, r := p.probe()
 	if code != 0 {
-		t.Errorf("a fresh pool: exit code %d: %+v", code, r)
+		t.Errorf("a fresh pool: exit code %d, want 0: %+v", code, r)
 	}
 	for _, name := range []string{"transact", "transact_swap", "landed_proof"} {
 		if c := r.check(name); c.State != poolcheck.Unknown {
@@ -175,7 +175,7 @@ func TestProbeOfHealthyPool(t *testing.T) {
 
 	code, out, _ := p.table()
 	if code != 0 {
-		t.Errorf("the table: exit code %d", code)
+		t.Errorf("the table: exit code %d, want 0", code)
 	}
 	for _, want := range []string{"endpoint ", "what to do", "tree_self_check", "the root agrees with history and frontier", p.payer.PublicKey().String(), " h "} {
 		if !strings.Contains(out, want) {
@@ -320,7 +320,7 @@ func TestProbeWithFewFlags(t *testing.T) {
 	key, err := os.ReadFile("../../../hack/circuit/verification_key.json")
 	noError(t, err)
 	if code, _, stderr := command(t, "", "probe", "--rpc-url="+p.url, "--profile=development", "--verifying-key="+file(t, string(key))); code != 0 {
-		t.Errorf("the development key on the local chain: exit code %d: %s", code, stderr)
+		t.Errorf("the development key on the local chain: exit code %d, want 0: %s", code, stderr)
 	}
 	for name, args := range map[string][]string{
 		"no endpoint":                {},

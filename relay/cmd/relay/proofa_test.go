@@ -28,20 +28,20 @@ func TestProofAPinIsShownAndForgotten(t *testing.T) {
 	}
 	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
 	if code, out, _ := proofA(); code != 0 || !strings.Contains(out, "No encoding is pinned") {
-		t.Errorf("without a pin: exit code %d and %q", code, out)
+		t.Errorf("without a pin: exit code %d and %q, want 0 and the text that there is none", code, out)
 	}
 	_, err = pool.Exec(t.Context(), `INSERT INTO proof_signs (key_hash, sign, signature) VALUES ($1, 'negated', $2)`, append([]byte{0xab}, make([]byte, 31)...), make([]byte, 64))
 	noError(t, err)
 	if code, out, _ := proofA(); code != 0 || !strings.Contains(out, "ab0000") || !strings.Contains(out, "negated") || strings.Contains(out, "Forgot") {
-		t.Errorf("with a pin: exit code %d and %q", code, out)
+		t.Errorf("with a pin: exit code %d and %q, want 0 and the pin", code, out)
 	}
 	if code, out, _ := proofA("--forget"); code != 0 || !strings.Contains(out, "Forgot 1.") {
-		t.Errorf("with --forget: exit code %d and %q", code, out)
+		t.Errorf("with --forget: exit code %d and %q, want 0 and one forgotten pin", code, out)
 	}
 	if code, out, _ := proofA(); code != 0 || !strings.Contains(out, "No encoding is pinned") {
-		t.Errorf("after --forget: exit code %d and %q", code, out)
+		t.Errorf("after --forget: exit code %d and %q, want 0 and the text that there is no pin", code, out)
 	}
 	if code, _, stderr := command(t, "", "proof-a", "--database-url-file="); code != commandline.ExitUsage || !strings.Contains(stderr, "database-url") {
-		t.Errorf("without a database: exit code %d and %q", code, stderr)
+		t.Errorf("without a database: exit code %d and %q, want 2 and the missing flag", code, stderr)
 	}
 }

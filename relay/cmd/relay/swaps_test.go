@@ -80,7 +80,7 @@ func TestSwaps(t *testing.T) {
 	}
 	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
 	if code, out, _ := swaps("--overdue"); code != 0 || out != "No swap is unfinished.\n" {
-		t.Errorf("without swaps: exit code %d and %q", code, out)
+		t.Errorf("without swaps: exit code %d and %q, want 0 and the text that there is none", code, out)
 	}
 	someSwaps(t, pool)
 
@@ -155,7 +155,7 @@ func TestSwaps(t *testing.T) {
 		t.Errorf("the table has %d lines, want 5: the header, an unfinished and an ended swap, an empty line and the totals:\n%s", lines, out)
 	}
 	if code, _, stderr := swaps("--rpc-url=http://127.0.0.1:1"); code != commandline.ExitFailed || !strings.Contains(stderr, "ask for the chain's slot") {
-		t.Errorf("a chain that is down: exit code %d and %q", code, stderr)
+		t.Errorf("a chain that is down: exit code %d and %q, want 1 and the failed step", code, stderr)
 	}
 }
 

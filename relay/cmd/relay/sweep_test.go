@@ -60,30 +60,30 @@ func TestSweepWritesTerminationMessage(t *testing.T) {
 		}
 	}
 	if code, output := sweep(append(all, chainFlags...)...); code != commandline.ExitFailed || !strings.Contains(output, "relay migrate") {
-		t.Errorf("without a schema: exit code %d: %s", code, output)
+		t.Errorf("without a schema: exit code %d, want 1 and the command that makes the schema: %s", code, output)
 	}
 	wantMessage("all is not done: the database's schema is older")
 	succeed(t, "", "migrate", "--database-url-file="+urlFile, "--log-level=warn")
 
 	code, output := sweep(append(all, "--rpc-url="+rpc, "--genesis-hash="+solana.Hash{7}.String())...)
 	if code != commandline.ExitUsage || !strings.Contains(output, "another chain") || net.Stats()["sendTransaction"] > 0 {
-		t.Errorf("on another chain: exit code %d: %s", code, output)
+		t.Errorf("on another chain: exit code %d, want 2 and no sent transaction: %s", code, output)
 	}
 	wantMessage("another chain")
 	fund := append([]string{"fund", "--from=" + old, "--to=" + address(t, files[1]).String(), fmt.Sprintf("--target=%d", sol), fmt.Sprintf("--keep=%d", sol/10)}, chainFlags...)
 	if code, output := sweep(fund...); code != exitShort || !strings.Contains(output, address(t, old).String()) {
-		t.Errorf("with too little: exit code %d: %s", code, output)
+		t.Errorf("with too little: exit code %d, want %d and the address: %s", code, exitShort, output)
 	}
 	wantMessage("not enough lamports")
 	if code, output := sweep(append(all, "--rpc-url=http://127.0.0.1:1", chainFlags[1], "--timeout=50ms")...); code != exitUnfinished {
-		t.Errorf("without a chain: exit code %d: %s", code, output)
+		t.Errorf("without a chain: exit code %d, want %d: %s", code, exitUnfinished, output)
 	}
 	wantMessage("run it again")
 	if calls := net.Stats(); calls["sendTransaction"] > 0 || calls["simulateTransaction"] > 0 {
 		t.Errorf("calls %v, want no transaction sent or simulated", calls)
 	}
 	if code, output := sweep(append([]string{"drain", "--from=" + old}, chainFlags...)...); code != 0 {
-		t.Errorf("with nothing to wait for: exit code %d: %s", code, output)
+		t.Errorf("with nothing to wait for: exit code %d, want 0: %s", code, output)
 	}
 	wantMessage("drain is done")
 }

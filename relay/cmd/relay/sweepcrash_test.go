@@ -118,7 +118,7 @@ func (r *rotation) reconciledLedger() ledger.Statement {
 	noError(r.T, reconciler.Reconcile(r.Context()))
 	code, out, stderr := command(r.T, "", "ledger", "--json", "--database-url-file="+file(r.T, r.database), "--rpc-url="+r.rpc, "--log-level=warn")
 	if code != 0 {
-		r.Errorf("relay ledger: exit code %d: %s%s", code, stderr, out)
+		r.Errorf("relay ledger: exit code %d, want 0: %s%s", code, stderr, out)
 	}
 	var statement ledger.Statement
 	noError(r.T, json.Unmarshal([]byte(out), &statement))
@@ -160,10 +160,10 @@ func TestARotationByHand(t *testing.T) {
 		t.Errorf("balances are %d, want %d", got, want)
 	}
 	if code, output := k.run(append([]string{"sweep", "drain", "--from=" + r.files[0], "--from=" + r.old[1].PublicKey().String()}, flags...)...); code != 0 {
-		t.Fatalf("draining: exit code %d: %s", code, output)
+		t.Fatalf("draining: exit code %d, want 0: %s", code, output)
 	}
 	if code, output := k.run(append(r.all(), flags...)...); code != 0 {
-		t.Fatalf("sweeping: exit code %d: %s", code, output)
+		t.Fatalf("sweeping: exit code %d, want 0: %s", code, output)
 	}
 	if got, want := r.balances(), ([4]uint64{0, 0, 2*sol + sol/2 - 4*sweepFee, sol}); got != want {
 		t.Errorf("balances are %d, want %d", got, want)
@@ -247,11 +247,11 @@ func killOnce(t *testing.T, args func(*rotation) []string, at killPoint, check f
 	k.mu.Unlock()
 	// Some polls are not made in every run. Then the process is not killed.
 	if (code != 0) != k.killed {
-		t.Errorf("killed: %v (%s), exit code %d: %s", k.killed, at, code, output)
+		t.Errorf("killed: %v (%s), exit code %d, want 0 only without a kill: %s", k.killed, at, code, output)
 	}
 	if k.killed {
 		if code, output := k.run(append(args(r), flags...)...); code != 0 {
-			t.Errorf("run again after a kill %s: exit code %d: %s", at, code, output)
+			t.Errorf("run again after a kill %s: exit code %d, want 0: %s", at, code, output)
 		}
 	}
 	var sum uint64

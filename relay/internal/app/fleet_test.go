@@ -29,7 +29,7 @@ func (f *forger) submitWithdrawals(s *fixture, n int) (paths []string) {
 		in := f.inputs(s, -sol/10, to)
 		a := s.call(http.MethodPost, "/transact", submissionBody(f.prove(s.t, in), in.Bytes(), map[string]any{"recipient": to.String()}), "Prefer", "respond-async")
 		if a.status != http.StatusAccepted {
-			s.t.Fatalf("a withdrawal is answered %d %v", a.status, a.body)
+			s.t.Fatalf("a withdrawal is answered %d %v, want 202", a.status, a.body)
 		}
 		paths = append(paths, a.header.Get("Location"))
 	}
@@ -295,7 +295,7 @@ func TestDailySpendCapsAreIndependent(t *testing.T) {
 		return s.call(http.MethodPost, "/transact", submissionBody(f.prove(t, in), in.Bytes(), nil))
 	}
 	if a := transfer(); a.status != http.StatusOK {
-		t.Fatalf("a transfer below the cap is answered %d %v", a.status, a.body)
+		t.Fatalf("a transfer below the cap is answered %d %v, want 200", a.status, a.body)
 	}
 	wantRefused(t, transfer(), 503, "spend_cap_reached", "day on transfers")
 	s.waitCompleted(f.submitWithdrawals(s, 1))

@@ -122,7 +122,7 @@ func TestDepositWithdrawAndTransfer(t *testing.T) {
 	treasury := c.balance(c.pool.Treasury)
 	a := c.call(http.MethodPost, "/transact", body, "Idempotency-Key", "one")
 	if a.status != http.StatusOK || a.at("success") != true || a.at("data", "status") != "completed" {
-		t.Fatalf("the withdrawal is answered %d %v", a.status, a.body)
+		t.Fatalf("the withdrawal is answered %d %v, want it accepted", a.status, a.body)
 	}
 	if leaves, _ := a.at("data", "leaf_indices").([]any); len(leaves) != 2 || leaves[0] != 2.0 || leaves[1] != 3.0 {
 		t.Errorf("the withdrawal's leaves are %v, want 2 and 3", a.at("data", "leaf_indices"))
@@ -135,7 +135,7 @@ func TestDepositWithdrawAndTransfer(t *testing.T) {
 		t.Errorf("the treasury got %d lamports, want %d", got, fee)
 	}
 	if again := c.call(http.MethodPost, "/transact", body); again.status != http.StatusOK || again.at("data", "signature") != a.at("data", "signature") {
-		t.Errorf("the repeat is answered %d %v", again.status, again.body)
+		t.Errorf("the repeat is answered %d %v, want 200 and the same signature", again.status, again.body)
 	}
 
 	t.Log("spend the same note again")
@@ -151,7 +151,7 @@ func TestDepositWithdrawAndTransfer(t *testing.T) {
 	})
 	a = c.call(http.MethodPost, "/withdraw", submissionBody(proof, in, map[string]any{"recipient": recipient.String()}))
 	if a.status != http.StatusAccepted || a.at("data", "status") != "queued" {
-		t.Fatalf("the withdrawal is answered %d %v", a.status, a.body)
+		t.Fatalf("the withdrawal is answered %d %v, want it accepted", a.status, a.body)
 	}
 	path := a.header.Get("Location")
 	eventually(t, "the withdrawal is completed and finalized", func() bool {
@@ -167,7 +167,7 @@ func TestDepositWithdrawAndTransfer(t *testing.T) {
 	proof, in = c.prove(wallet.Spend{Inputs: change, Outputs: []wallet.Note{c.note(sol / 4), c.note(sol * 3 / 4)}, Leaves: leaves})
 	a = c.call(http.MethodPost, "/transact", submissionBody(proof, in, nil), "Prefer", "wait=30")
 	if a.status != http.StatusOK || a.header.Get("Preference-Applied") != "wait=30" {
-		t.Fatalf("the transfer is answered %d %v", a.status, a.body)
+		t.Fatalf("the transfer is answered %d %v, want 200 after a wait", a.status, a.body)
 	}
 	c.leaves(8)
 }
@@ -184,12 +184,12 @@ func (c *client) register() {
 	for range 2 {
 		a := c.call(http.MethodPost, "/viewing-key/register", body)
 		if a.status != http.StatusOK || a.at("data", "registered") != true {
-			c.t.Fatalf("the registration is answered %d %v", a.status, a.body)
+			c.t.Fatalf("the registration is answered %d %v, want 200 and a registered key", a.status, a.body)
 		}
 	}
 	body["identifier"], body["viewing_key"] = hex.EncodeToString(append([]byte{9}, make([]byte, 31)...)), hex.EncodeToString(append([]byte{1}, make([]byte, 31)...))
 	if a := c.call(http.MethodPost, "/viewing-key/register", body); a.status != http.StatusOK {
-		c.t.Fatalf("with an identifier: answered %d %v", a.status, a.body)
+		c.t.Fatalf("with an identifier: answered %d %v, want 200", a.status, a.body)
 	}
 	body["viewing_key"] = hex.EncodeToString(append([]byte{2}, make([]byte, 31)...))
 	wantRefused(c.t, c.call(http.MethodPost, "/viewing-key/register", body), http.StatusConflict, "identifier_conflict")

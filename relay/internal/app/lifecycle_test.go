@@ -123,7 +123,7 @@ func TestAnotherRelayFinishesSubmissionsAfterAShutdown(t *testing.T) {
 		in := f.inputs(s, -sol/2, to)
 		a := s.call(http.MethodPost, "/transact", submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()}), "Prefer", "respond-async")
 		if a.status != http.StatusAccepted {
-			t.Fatalf("a withdrawal is answered %d %v", a.status, a.body)
+			t.Fatalf("a withdrawal is answered %d %v, want 202", a.status, a.body)
 		}
 		paths = append(paths, a.header.Get("Location"))
 	}
@@ -233,7 +233,7 @@ func TestNothingOfARequestIsLogged(t *testing.T) {
 	in.Nullifiers[0], in.Commitments[0] = [32]byte([]byte("\x00canary-nullifier-canary-nullifi")), [32]byte([]byte("\x00canary-commitment-canary-commit"))
 	body := submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String(), "encrypted_notes": []string{"Y2FuYXJ5LW5vdGU="}})
 	if a := s.call(http.MethodPost, "/transact", body, "Idempotency-Key", "canary-key", "X-Forwarded-For", "203.0.113.77"); a.status != http.StatusOK {
-		t.Fatalf("the withdrawal is answered %d %v", a.status, a.body)
+		t.Fatalf("the withdrawal is answered %d %v, want 200", a.status, a.body)
 	}
 	s.call(http.MethodPost, "/transact", body)
 	in.Commitments[1] = [32]byte{31: 5}

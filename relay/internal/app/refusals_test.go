@@ -227,7 +227,7 @@ func TestSpentAndReservedNullifiersAreRefused(t *testing.T) {
 
 	first := f.inputs(s, -sol, to)
 	if a := withdraw(first, "Idempotency-Key", "k"); a.status != 200 {
-		t.Fatalf("a valid withdrawal is answered %d %v", a.status, a.body)
+		t.Fatalf("a valid withdrawal is answered %d %v, want 200", a.status, a.body)
 	}
 	other := f.inputs(s, -sol, to)
 	if a := withdraw(other, "Idempotency-Key", "k"); a.status != 200 {

@@ -269,7 +269,7 @@ func (w *testSwap) submit(to *fixture, header ...string) *answer {
 	w.t.Helper()
 	a := to.call(http.MethodPost, "/transact_swap", w.body, header...)
 	if a.status != http.StatusOK && a.status != http.StatusAccepted {
-		w.t.Fatalf("the swap is answered %d %v", a.status, a.body)
+		w.t.Fatalf("the swap is answered %d %v, want 200 or 202", a.status, a.body)
 	}
 	nullifier := hex.EncodeToString(w.call.Inputs.Nullifiers[0][:])
 	if a.body["swap_state_pda"] != w.swap.State.String() || a.body["nullifier"] != nullifier {

@@ -33,7 +33,7 @@ func TestSwapsAreExecuted(t *testing.T) {
 		want := s.marketOutput(w.net)
 		a := w.submit(s.fixture)
 		if a.status != http.StatusOK || a.at("data", "status") != "processing" && a.at("data", "status") != "completed" {
-			t.Errorf("%s: the first leg is answered %d %v", name, a.status, a.body)
+			t.Errorf("%s: the first leg is answered %d %v, want 200 for a processing or completed swap", name, a.status, a.body)
 		}
 		w.waitExecuted()
 		if got := s.tokensOf(w.call.Swap.RecipientATA) - w.tokens; got != want {
@@ -58,7 +58,7 @@ func TestStatusOfASwapInEachPhase(t *testing.T) {
 	w := s.newSwap(nil)
 	a := w.submit(s.fixture)
 	if a.status != http.StatusOK || a.at("data", "status") != "processing" || a.at("data", "swap_phase") != "funded" || a.body["signature"] == nil {
-		t.Errorf("the first leg is answered %d %v", a.status, a.body)
+		t.Errorf("the first leg is answered %d %v, want 200 for a funded swap with a signature", a.status, a.body)
 	}
 	w.waitPhase("funded", "router_unavailable")
 	path := w.statusPath
@@ -96,7 +96,7 @@ func TestStatusOfASwapInEachPhase(t *testing.T) {
 	}
 	a = w.submit(s.fixture)
 	if a.status != http.StatusOK || a.at("data", "status") != "completed" || a.at("data", "swap_phase") != "executed" || a.at("data", "swap_signature") == nil {
-		t.Errorf("a repeat of an executed swap is answered %d %v", a.status, a.body)
+		t.Errorf("a repeat of an executed swap is answered %d %v, want 200 for a completed swap", a.status, a.body)
 	}
 	w.checkNothingLogged()
 	s.checkAccounting(notesRent + tokenRent)
@@ -122,7 +122,7 @@ func TestARepeatedSwapIsTheSameSubmission(t *testing.T) {
 	}
 	for name, r := range repeats {
 		if a := w.submit(s.fixture, r.header...); a.body["request_id"] != r.id || a.status != http.StatusOK {
-			t.Errorf("a repeat %s is answered %d %v", name, a.status, a.body)
+			t.Errorf("a repeat %s is answered %d %v, want 200 with the same request id", name, a.status, a.body)
 		}
 	}
 	wantRefused(t, s.call(http.MethodGet, "/status/"+uuid.Nil.String(), nil), http.StatusNotFound, "not_found")

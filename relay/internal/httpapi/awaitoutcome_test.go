@@ -86,7 +86,7 @@ func TestSubmissionHasHashOfClientsAPIKey(t *testing.T) {
 	}}
 	f := newFixture(t, d, func(o *httpapi.Options) { o.APIKeys = [][sha256.Size]byte{sha256.Sum256([]byte(key))} })
 	if resp, body := f.do(t, post("/transact", transactBody(), "Authorization", "Bearer "+key)); resp.StatusCode != http.StatusOK {
-		t.Fatalf("answered %d: %s", resp.StatusCode, body)
+		t.Fatalf("answered %d, want 200: %s", resp.StatusCode, body)
 	}
 	if got.Client != sha256.Sum256([]byte(key)) {
 		t.Error("the submission does not have the hash of the client's API key")

@@ -275,7 +275,7 @@ func TestRateLimit(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, &domains{}, func(o *httpapi.Options) { o.RatePerMinute, o.ClientIPHeader = 1, tt.header })
 			if resp, body := f.do(t, tt.first); resp.StatusCode != http.StatusOK {
-				t.Fatalf("the first request is answered %d: %s", resp.StatusCode, body)
+				t.Fatalf("the first request is answered %d, want 200: %s", resp.StatusCode, body)
 			}
 			resp, body := f.do(t, tt.next)
 			if limited := resp.StatusCode == http.StatusTooManyRequests; limited != tt.wantLimited {
@@ -302,7 +302,7 @@ func TestRateLimit(t *testing.T) {
 		f.handler = f.operations
 		for range 3 {
 			if resp, body := f.do(t, get("/backlog")); resp.StatusCode != http.StatusOK || object(t, body)["due_count"] != 7.0 {
-				t.Fatalf("answered %d: %s", resp.StatusCode, body)
+				t.Fatalf("GET /backlog is answered %d, want 200 with 7 due submissions: %s", resp.StatusCode, body)
 			}
 		}
 		rec := httptest.NewRecorder()
@@ -575,13 +575,13 @@ func TestGeneratedClient(t *testing.T) {
 		t.Errorf("request (-want +got):\n%s", diff)
 	}
 	if answer.JSON200 == nil || answer.JSON200.Data.Status != openapi.JobStatusCompleted || *answer.JSON200.Signature != signature.String() {
-		t.Errorf("answer %d: %s", answer.StatusCode(), answer.Body)
+		t.Errorf("the submission is answered %d, want 200 for a completed one with its signature: %s", answer.StatusCode(), answer.Body)
 	}
 	status, err := client.GetStatusWithResponse(t.Context(), submissionID)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if status.JSON404 == nil || status.JSON404.Code != openapi.ErrorCodeNotFound || !status.JSON404.Error {
-		t.Errorf("answer %d: %s", status.StatusCode(), status.Body)
+		t.Errorf("the status is answered %d, want 404 with not_found: %s", status.StatusCode(), status.Body)
 	}
 }

@@ -190,7 +190,7 @@ func TestLongestFieldsAreAccepted(t *testing.T) {
 				}
 			}
 			if *reached != 1 {
-				t.Errorf("%d characters are answered %d: %s", field.longest, resp.StatusCode, body)
+				t.Errorf("%d characters are answered %d, want them to reach the domain: %s", field.longest, resp.StatusCode, body)
 			}
 		})
 	}

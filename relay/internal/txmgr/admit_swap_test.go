@@ -536,7 +536,7 @@ func TestValidSwapsAreAccepted(t *testing.T) {
 			req := c.request()
 			status, body := w.serve(r).post(t, req)
 			if status != http.StatusAccepted {
-				t.Fatalf("answered %d: %v", status, body)
+				t.Fatalf("answered %d, want 202: %v", status, body)
 			}
 			pda, _, err := w.pool.SwapState(c.in.Nullifiers[0])
 			must(t, err)
@@ -587,7 +587,7 @@ func TestRepeatedSwapReturnsFirstSubmission(t *testing.T) {
 	req := c.request()
 	status, first := api.post(t, req, "Idempotency-Key", "a-key")
 	if status != http.StatusAccepted {
-		t.Fatalf("answered %d: %v", status, first)
+		t.Fatalf("answered %d, want 202: %v", status, first)
 	}
 	reads := state.count()
 	other := func(change func(*swapCase)) submission.Request {
