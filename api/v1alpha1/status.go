@@ -95,7 +95,7 @@ type RotationStatus struct {
 	// Step that is under way.
 	// +required
 	Step RotationStep `json:"step"`
-	// Since is the time at which the step began.
+	// Since is when the step began.
 	// +optional
 	Since *metav1.Time `json:"since,omitempty"`
 	// Message says what the step waits for.

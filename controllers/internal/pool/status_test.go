@@ -241,8 +241,8 @@ func TestConditions(t *testing.T) {
 				want: "False/MetricUnavailable", wantText: []string{"the adapter that the APIService", "does not answer"}},
 			"another adapter has no value": {change: autoscalerFails("no metrics returned from external metrics API"),
 				want: "False/MetricUnavailable", wantText: []string{"the cluster's adapter has no value", "Prometheus"}},
-			"the controller is not allowed to read the metric": {change: autoscalerFails(`relaypool_backlog_submissions.external.metrics.k8s.io is forbidden: User "x" cannot list resource`),
-				want: "False/MetricUnavailable", wantText: []string{"is not allowed to read relaypool_backlog_submissions"}},
+			"the controller cannot read the metric": {change: autoscalerFails(`relaypool_backlog_submissions.external.metrics.k8s.io is forbidden: User "x" cannot list resource`),
+				want: "False/MetricUnavailable", wantText: []string{"cannot read relaypool_backlog_submissions"}},
 			"the operator's server does not reach the pods": {change: autoscalerFails("unable to fetch metrics from external metrics API: the backlog of RelayPool n/demo is not known: its pods do not answer on port 9090 (i/o timeout)"),
 				want: "False/MetricUnavailable", wantText: []string{"does not get it from the fleet's pods", "i/o timeout"}, wantNot: []string{"no server of"}},
 			"KEDA does not reach the pods": {change: func(f *Facts) {

@@ -73,7 +73,7 @@ func metricRemedy(a *v1alpha1.Autoscaling, s Autoscaler) string {
 	case contains(noValueMessage):
 		return prefix + "the cluster's adapter has no value of " + contract.MetricBacklog.Name + " for this RelayPool: check its rules (docs/guides/scaling.md), and whether Prometheus scrapes the fleet"
 	case contains(forbiddenMessage):
-		return prefix + "its controller is not allowed to read " + contract.MetricBacklog.Name + " of external.metrics.k8s.io: bind the role for it, which is in config/external-metrics and the chart"
+		return prefix + "its controller cannot read " + contract.MetricBacklog.Name + " of external.metrics.k8s.io: bind the role for it, which is in config/external-metrics and the chart"
 	default:
 		return prefix + fmt.Sprintf("something has to serve the external metric %s, see docs/guides/scaling.md", contract.MetricBacklog.Name)
 	}

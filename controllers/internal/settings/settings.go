@@ -43,7 +43,7 @@ type Cluster struct {
 type Work struct {
 	ConcurrentReconciles int           `default:"8" env:"RELAYPOOL_CONCURRENT_RECONCILES" placeholder:"NUMBER" group:"Fleets" help:"RelayPools that are worked on at once."`
 	CheckWorkers         int           `default:"8" env:"RELAYPOOL_CHECK_WORKERS" placeholder:"NUMBER" group:"Fleets" help:"Number of pools that are read from their chains concurrently. A dead endpoint occupies one of them for some seconds."`
-	RefsInterval         time.Duration `default:"1m" env:"RELAYPOOL_REFS_INTERVAL" placeholder:"DURATION" group:"Fleets" help:"How often the Secrets and ConfigMaps that a RelayPool names are read again, give or take a tenth: nothing tells the operator when they change, because it is not allowed to watch them. Secrets of generated keys do not change, and are read a fifth as often."`
+	RefsInterval         time.Duration `default:"1m" env:"RELAYPOOL_REFS_INTERVAL" placeholder:"DURATION" group:"Fleets" help:"How often the Secrets and ConfigMaps that a RelayPool names are read again, give or take a tenth: nothing tells the operator when they change, because it cannot watch them. Secrets of generated keys do not change, and are read a fifth as often."`
 	Resync               time.Duration `default:"10h" env:"RELAYPOOL_RESYNC" placeholder:"DURATION" group:"Fleets" help:"How often every RelayPool is worked on although nothing is known to have changed."`
 }
 

@@ -16,7 +16,7 @@ type RotationStatusApplyConfiguration struct {
 	Revision *int32 `json:"revision,omitempty"`
 	// Step that is under way.
 	Step *apiv1alpha1.RotationStep `json:"step,omitempty"`
-	// Since is the time at which the step began.
+	// Since is when the step began.
 	Since *v1.Time `json:"since,omitempty"`
 	// Message says what the step waits for.
 	Message *string `json:"message,omitempty"`
