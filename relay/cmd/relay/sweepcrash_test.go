@@ -237,6 +237,8 @@ func wantBalances(r *rotation, step string, want [4]uint64) {
 func killOnce(t *testing.T, args func(*rotation) []string, at killPoint, check func(r *rotation, sweeps uint64)) (calls map[string]int) {
 	t.Helper()
 	r := newRotation(t)
+	// The test makes two hundred chains, whose slots would take all processors.
+	defer func() { noError(t, r.net.Close()) }()
 	k := newKiller(t, at)
 	server := httptest.NewServer(k.chain(r.rpc))
 	defer server.Close()
