@@ -66,12 +66,17 @@ func serveEnvironment(in Input) []*corev1ac.EnvVarApplyConfiguration {
 	return e
 }
 
-// transactionFormat returns the relay's name of a format.
+// transactionFormat returns the relay's name of a format, and nothing for the relay's
+// default: the pods of fleets that existed before the field must not be replaced.
 func transactionFormat(f v1alpha1.TransactionFormat) string {
-	if f == v1alpha1.FormatVersion1 {
+	switch f {
+	case v1alpha1.FormatLegacy:
+		return ""
+	case v1alpha1.FormatVersion1:
 		return "v1"
+	default:
+		return lower(f)
 	}
-	return lower(f)
 }
 
 // shared adds the variables of every relay command that uses database and chain.
