@@ -49,11 +49,11 @@ type slotAgreement struct {
 	pairSlot float64
 	pairAt   time.Time
 	// rate is the number of slots a second, measured since rateSince, when the chain was at
-	// rateSlot.
-	rate      float64
-	measured  bool
-	rateSlot  float64
-	rateSince time.Time
+	// rateSlot and the newest report was rateNewest.
+	rate                 float64
+	measured             bool
+	rateSlot, rateNewest float64
+	rateSince            time.Time
 }
 
 // slotReport is an endpoint's position.
@@ -211,17 +211,17 @@ func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 
 // checkAndRecord checks a slot against the other endpoints and the clock.
 func (f *slotAgreement) checkAndRecord(i int, slot float64, now time.Time) (possible bool) {
-	other, agreed := f.findAgreeing(i, slot, now)
+	other, reported, agreed := f.findAgreeing(i, slot, now)
 	expected, low, high := f.expected(now), min(slot, other), max(slot, other)
 	switch {
 	case agreed && (!f.positionKnown(now) || !f.measured):
-		f.recordAgreement(low, now)
+		f.recordAgreement(low, max(slot, reported), now)
 		return true
 	case agreed:
 		// When two endpoints diverge, the clock stays with the one that matches it. Two
 		// that lag together do not move a clock that a third endpoint matches.
 		if high >= expected-f.tolerance {
-			f.recordAgreement(max(low, min(expected, high)), now)
+			f.recordAgreement(max(low, min(expected, high)), max(slot, reported), now)
 		}
 		return true
 	case !f.positionKnown(now):
@@ -237,9 +237,9 @@ func (f *slotAgreement) checkAndRecord(i int, slot float64, now time.Time) (poss
 }
 
 // findAgreeing looks for another endpoint that is near the slot, and returns that one's present
-// slot. A lone endpoint may agree with itself when it does not go back. When it is ahead of
+// slot by the clock and the one that it reported. A lone endpoint may agree with itself when it does not go back. When it is ahead of
 // the clock, it has to stay there for a while first.
-func (f *slotAgreement) findAgreeing(i int, slot float64, now time.Time) (other float64, ok bool) {
+func (f *slotAgreement) findAgreeing(i int, slot float64, now time.Time) (other, reported float64, ok bool) {
 	for j, p := range f.all {
 		if p.reportedAt.IsZero() || now.Sub(p.reportedAt) > answerMaxAge {
 			continue
@@ -248,10 +248,11 @@ func (f *slotAgreement) findAgreeing(i int, slot float64, now time.Time) (other 
 			continue
 		}
 		if f.continues(&p, slot, now) {
+			reported = max(reported, float64(p.reported))
 			other, ok = max(other, float64(p.reported)+f.rate*now.Sub(p.reportedAt).Seconds()), true
 		}
 	}
-	return other, ok
+	return other, reported, ok
 }
 
 // continues reports whether the slot is near the endpoint's present position.
@@ -260,19 +261,21 @@ func (f *slotAgreement) continues(p *slotReport, slot float64, now time.Time) bo
 	return slot >= previous-f.tolerance && slot <= previous+moved+f.tolerance
 }
 
-// recordAgreement records the slot of two endpoints that agree, and measures the chain's speed.
-func (f *slotAgreement) recordAgreement(slot float64, now time.Time) {
+// recordAgreement records the slot of two endpoints that agree, of which newest is the newest
+// report, and measures the chain's speed. A chain that stands still does not show how long its
+// slots take, and hardly does its jump afterwards.
+func (f *slotAgreement) recordAgreement(slot, newest float64, now time.Time) {
 	f.slot, f.at, f.confirmedAt, f.pairSlot, f.pairAt = slot, now, now, slot, now
 	took := now.Sub(f.rateSince)
 	switch {
-	case f.rateSince.IsZero() || took > 2*answerMaxAge || slot < f.rateSlot:
-		f.rateSlot, f.rateSince = slot, now
+	case f.rateSince.IsZero() || took > 2*answerMaxAge || slot < f.rateSlot || took >= rateWindow && newest <= f.rateNewest:
+		f.rateSlot, f.rateNewest, f.rateSince = slot, newest, now
 	case took >= rateWindow:
 		rate := (slot - f.rateSlot) / took.Seconds()
 		if f.measured {
-			rate = 0.75*f.rate + 0.25*rate
+			rate = 0.75*f.rate + 0.25*min(rate, 2*max(f.rate, initialRate))
 		}
-		f.rate, f.measured, f.rateSlot, f.rateSince = rate, true, slot, now
+		f.rate, f.measured, f.rateSlot, f.rateNewest, f.rateSince = rate, true, slot, newest, now
 	}
 }
 
