@@ -47,7 +47,7 @@ var (
 	MetricRPCSocket         = Metric{"relaypool_rpc_websocket_connected", "1 while this process listens to the endpoint's notifications. One endpoint is enough; they only bring polls forward.", []string{"endpoint"}}
 	MetricRPCNotifications  = Metric{"relaypool_rpc_notifications_total", "Notifications received.", []string{"endpoint"}}
 
-	MetricFinalityAdvanced = Metric{"relaypool_finalized_slot_timestamp_seconds", "When the chain's finalized slot was last seen to advance. While no endpoint answers it stays.", nil}
+	MetricFinalityAdvanced = Metric{"relaypool_finalized_slot_timestamp_seconds", "When the chain's finalized slot was last seen to advance; no sample while too few endpoints answer to know.", nil}
 	MetricConsensus        = Metric{"relaypool_consensus", "1 for the consensus rules of the chain, tower_bft or alpenglow; no sample while they are unknown.", []string{"rules"}}
 
 	MetricSlotDuration = Metric{"relaypool_slot_duration_seconds", "How long a slot of the chain takes: measured on the slots that two endpoints, or the only one, agree on; before, by the endpoints' performance samples or nominal.", nil}

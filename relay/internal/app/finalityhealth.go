@@ -15,12 +15,12 @@ func (a *App) checkFinality(context.Context) error {
 // finalityProblem says that nothing becomes final, and what that means for accepted work.
 func finalityProblem(r chain.FinalityReport, now time.Time) error {
 	switch {
-	case !r.Stalled:
+	case !r.Stalled || !r.Current(now):
 		return nil
 	case r.Moving:
 		return fmt.Errorf("the finalized slot %d stands still for %s while slots go on, as in a migration of Solana's consensus: accepted work waits and goes on by itself; there is nothing to do",
 			r.Slot, age(now, r.AdvancedAt))
 	default:
-		return fmt.Errorf("the chain stands still at slot %d for %s: accepted work waits and goes on by itself; see the network's status", r.Slot, age(now, r.AdvancedAt))
+		return fmt.Errorf("the chain stands still at slot %d for %s: accepted work waits and goes on by itself; see the network's status, and whether the check rpc names an endpoint that is behind", r.Slot, age(now, r.AdvancedAt))
 	}
 }

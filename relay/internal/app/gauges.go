@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"time"
 
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
@@ -109,8 +110,8 @@ func (a *App) registerPayerGauges() {
 	a.metrics.RegisterVecFunc(contract.MetricPayerInFlight, each(func(b feepayer.Balance) (float64, bool) { return float64(b.InFlight), true }))
 	a.metrics.RegisterVecFunc(contract.MetricPayerReserved, each(func(b feepayer.Balance) (float64, bool) { return float64(b.Reserved), true }))
 	a.metrics.RegisterGaugeFunc(contract.MetricFinalityAdvanced, func() (float64, bool) {
-		at := a.finality.Report().AdvancedAt
-		return float64(at.UnixMilli()) / 1000, !at.IsZero()
+		r := a.finality.Report()
+		return telemetry.Timestamp(r.AdvancedAt), r.Current(time.Now())
 	})
 	a.metrics.RegisterVecFunc(contract.MetricConsensus, func(sample telemetry.Sample) {
 		if c := a.finality.Report().Consensus; c != onchain.ConsensusUnknown {

@@ -23,19 +23,19 @@ const (
 
 // FinalityReport is what is known of the chain's finality.
 type FinalityReport struct {
-	// Slot is the newest finalized slot, and AdvancedAt when it was first seen; zero before
-	// the first reading.
-	Slot       uint64
-	AdvancedAt time.Time
+	// Slot is the newest finalized slot, AdvancedAt when it was first seen, and ReadAt when
+	// endpoints last answered; zero before the first reading.
+	Slot               uint64
+	AdvancedAt, ReadAt time.Time
 	// Stalled reports that endpoints answer and the finalized slot stands still. Moving
-	// reports that slots go on meanwhile, as in a migration of the consensus: then no
-	// transaction lands, nothing becomes confirmed, and nothing is declared dead.
+	// reports that slots went on since the reading before, as in a migration of the consensus:
+	// then no transaction lands, nothing becomes confirmed, and nothing more expires.
 	Stalled, Moving bool
 	Consensus       onchain.Consensus
 }
 
 // Finality follows the finalized slot and the consensus rules of the chain. Of several
-// endpoints two have to report a slot or the rules.
+// configured endpoints two have to report a slot or Alpenglow: else nothing is known anew.
 type Finality struct {
 	endpoints *Endpoints
 	now       func() time.Time
@@ -43,7 +43,15 @@ type Finality struct {
 
 	mu        sync.Mutex
 	last      FinalityReport
-	processed uint64 // the newest processed slot at AdvancedAt
+	processed uint64 // the newest processed slot of the last reading
+}
+
+// finalityMaxAge is how long a reading says something of the chain.
+const finalityMaxAge = 30 * time.Second
+
+// Current reports whether the reading still says something of the chain.
+func (r FinalityReport) Current(now time.Time) bool {
+	return !r.ReadAt.IsZero() && now.Sub(r.ReadAt) <= finalityMaxAge
 }
 
 // NewFinality makes one that reads from the endpoints.
@@ -84,20 +92,21 @@ func (f *Finality) Read(ctx context.Context) {
 	was := f.last.Stalled
 	switch {
 	case f.last.AdvancedAt.IsZero() || slot > f.last.Slot:
-		f.last.Slot, f.last.AdvancedAt, f.processed, f.last.Stalled = slot, now, processed, false
+		f.last.Slot, f.last.AdvancedAt, f.last.Stalled, f.last.Moving = slot, now, false, false
 	case now.Sub(f.last.AdvancedAt) >= finalityStalledAfter:
 		f.last.Stalled, f.last.Moving = true, processed > f.processed
 	}
+	f.processed, f.last.ReadAt = processed, now
 	switch {
 	case f.last.Stalled && !was:
-		f.log.WarnContext(ctx, "finality stands still; nothing is declared dead until it goes on", "slot", f.last.Slot, "slots_go_on", f.last.Moving)
+		f.log.WarnContext(ctx, "finality stands still; no more attempts expire until it goes on", "slot", f.last.Slot, "slots_go_on", f.last.Moving)
 	case was && !f.last.Stalled:
 		f.log.InfoContext(ctx, "finality goes on", "slot", slot)
 	}
 }
 
 // slot returns the newest slot of the commitment that two endpoints have reached, or the
-// only one that answers.
+// only one that is configured.
 func (f *Finality) slot(ctx context.Context, c onchain.Commitment) (slot uint64, answered bool) {
 	slots := askEach(ctx, f.endpoints, query[uint64]{
 		method: "getSlot", urgency: outbound.Background,
@@ -105,34 +114,34 @@ func (f *Finality) slot(ctx context.Context, c onchain.Commitment) (slot uint64,
 		// nothing becomes confirmed.
 		do: func(ctx context.Context, source askedEndpoint) (uint64, error) { return source.Slot(ctx, c) },
 	})
-	if len(slots) == 0 {
+	if len(slots) < f.needed() {
 		return 0, false
 	}
 	slices.Sort(slots)
-	return slots[max(len(slots)-2, 0)], true
+	return slots[len(slots)-f.needed()], true
 }
+
+// needed is how many endpoints have to report the same.
+func (f *Finality) needed() int { return max(min(len(f.endpoints.withRole(RoleRead)), 2), 1) }
 
 // ReadConsensus reads the consensus rules once. The change to Alpenglow has no way back.
 func (f *Finality) ReadConsensus(ctx context.Context) {
 	if f.Report().Consensus == onchain.Alpenglow {
 		return
 	}
-	counts, known := map[onchain.Consensus]int{}, 0
+	counts := map[onchain.Consensus]int{}
 	for _, c := range askEach(ctx, f.endpoints, query[onchain.Consensus]{
 		method: "getAgGenesisCert", urgency: outbound.Background,
 		do: func(ctx context.Context, source askedEndpoint) (onchain.Consensus, error) {
 			return source.Consensus(ctx)
 		},
 	}) {
-		if c != onchain.ConsensusUnknown {
-			counts[c]++
-			known++
-		}
+		counts[c]++
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
-	case counts[onchain.Alpenglow] > 0 && counts[onchain.Alpenglow] >= min(known, 2):
+	case counts[onchain.Alpenglow] >= f.needed():
 		f.last.Consensus = onchain.Alpenglow
 		f.log.InfoContext(ctx, "chain runs under Alpenglow: confirmed is final")
 	case counts[onchain.TowerBFT] > 0:

@@ -40,10 +40,11 @@ func TestFinalityIsReportedAsStalled(t *testing.T) {
 	if r := read(19 * time.Second); r.Stalled {
 		t.Errorf("after 19 s the report is %+v, want no stall yet", r)
 	}
+	w.Advance(1)
 	if r := read(time.Second); !r.Stalled || !r.Moving {
 		t.Errorf("after 20 s the report is %+v, want a stall while slots go on", r)
 	}
-	w.Advance(50)
+	w.Advance(49)
 	if r := read(time.Second); r.Stalled || r.Consensus != onchain.Alpenglow {
 		t.Errorf("after the migration the report is %+v, want no stall under Alpenglow", r)
 	}

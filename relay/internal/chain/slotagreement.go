@@ -148,13 +148,14 @@ func (f *slotAgreement) Possible(slot uint64, now time.Time) bool {
 	return slot <= highestSlot && (len(f.all) == 1 || !f.positionKnown(now) || float64(slot) <= f.limit(now))
 }
 
-// SlotIsOld reports whether the chain had passed the slot at that time by more than the
-// distance at which endpoints agree. While the chain's position is unknown, it reports
-// whether the chain may have passed it.
+// SlotIsOld reports whether the chain had passed the slot at that time by more than half the
+// distance at which endpoints agree: a lone endpoint that lags by little more than that distance
+// slows the clock down, and must not seem current. While the chain's position is unknown, it
+// reports whether the chain may have passed it.
 func (f *slotAgreement) SlotIsOld(slot uint64, at time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	least := float64(slot) + f.tolerance
+	least := float64(slot) + f.tolerance/2
 	if f.positionKnown(at) {
 		return least < f.expected(at)
 	}

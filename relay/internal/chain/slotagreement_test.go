@@ -56,7 +56,7 @@ func TestSlotIsOld(t *testing.T) {
 		t.Error("SlotIsOld is true before any endpoint reported a slot")
 	}
 	c.advance(20*time.Second, 400*time.Millisecond, bothHonest...)
-	for behind, want := range map[float64]bool{0: false, 8: false, 13: true} {
+	for behind, want := range map[float64]bool{0: false, 4: false, 7: true, 13: true} {
 		if got := c.f.SlotIsOld(uint64(c.truth-behind), c.now); got != want {
 			t.Errorf("SlotIsOld is %[2]v for a slot that is %[1]g behind, want %[3]v", behind, got, want)
 		}

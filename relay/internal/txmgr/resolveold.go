@@ -9,6 +9,10 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
+// oldAfter is the latest age at which attempts are searched, the life of a blockhash with nominal
+// slots: a search is harmless, and while the chain stands still nothing measures its slots.
+const oldAfter = onchain.BlockhashBlocks * onchain.NominalSlot
+
 // resolveInterval is the interval of the searches whether old attempts are dead.
 const resolveInterval = 2 * time.Second
 
@@ -69,5 +73,5 @@ func (t *tracker) isOld(w *entry) bool {
 	// When a second endpoint answers again, the recent statuses may no longer have the
 	// transaction that the first one reported.
 	doubted := !w.unverifiedSince.IsZero() && now.Sub(w.unverifiedSince) >= unverifiedAfter
-	return (doubted || now.Sub(newest) > onchain.BlockhashLife(t.m.SlotDuration())) && !now.Before(w.resolveAt)
+	return (doubted || now.Sub(newest) > min(onchain.BlockhashLife(t.m.SlotDuration()), oldAfter)) && !now.Before(w.resolveAt)
 }
