@@ -931,7 +931,7 @@ type SwapsInfo struct {
 	// Example: JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4
 	RouterProgram *PublicKey `json:"router_program,omitempty"`
 
-	// TimeoutSlots How many slots after its first leg, of about 0.4 s each, a swap is refunded.
+	// TimeoutSlots How many slots after its first leg, of about 0.2 s each, a swap is refunded.
 	//
 	// Example: 200
 	TimeoutSlots int64 `json:"timeout_slots"`

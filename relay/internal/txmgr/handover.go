@@ -13,7 +13,7 @@ func (m *Manager) handOver(ctx context.Context) {
 	defer cancel()
 	n, err := m.Store.ReleaseAll(ctx, m.Worker)
 	if err != nil {
-		m.Log.WarnContext(ctx, "leases not released; they lapse by themselves", "error", err)
+		m.Log.WarnContext(ctx, "leases not released; they expire by themselves", "after", m.Timing.Lease, "error", err)
 		return
 	}
 	m.Observer.Lease("handed_over", n)

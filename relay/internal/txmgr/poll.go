@@ -16,16 +16,16 @@ const statusBatch = 256
 // confirmed and wait only to be finalized.
 const finalityEvery = 4
 
-// run polls once a slot until ctx ends. A notification brings the next poll forward. The
-// poll after that waits a little longer for the next notification, so that polls
-// synchronise with the slots instead of doubling.
+// run polls every Timing.Poll until ctx ends. A notification brings the next poll forward. The
+// poll after that waits a little longer for the next one, so that polls
+// synchronise with notifications instead of doubling.
 func (t *tracker) run(ctx context.Context) {
 	defer func() { _ = t.sends.Wait() }() // the sends log their own errors
-	slot := t.m.Timing.Poll
-	timer := time.NewTimer(slot)
+	interval := t.m.Timing.Poll
+	timer := time.NewTimer(interval)
 	defer timer.Stop()
 	for round := 0; ; round++ {
-		earliest := time.Now().Add(slot / 4)
+		earliest := time.Now().Add(interval / 4)
 		var notified bool
 		select {
 		case <-ctx.Done():
@@ -39,9 +39,9 @@ func (t *tracker) run(ctx context.Context) {
 		}
 		t.poll(ctx, round, notified)
 		if notified {
-			timer.Reset(slot + slot/4)
+			timer.Reset(interval + interval/4)
 		} else {
-			timer.Reset(slot)
+			timer.Reset(interval)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // tracker tracks the jobs that this process has leased and that may be on the chain. One
-// loop asks for the statuses of all signatures at once, at most once a slot, and rebroadcasts
+// loop asks for the statuses of all signatures at once, by polling, and rebroadcasts
 // attempts that are not on the chain.
 type tracker struct {
 	m *Manager

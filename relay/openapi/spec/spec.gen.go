@@ -144,7 +144,7 @@ var swaggerSpec = []string{
 	"STGTLCFcr6geubFJUJUgSWHOs8Fo8Zwmio1J+PaH84tCz8Gq93nLkGG3Ryp1fkuEtGTf8UxNKNDtsJTI",
 	"Syby2DwQvSAm16k4YGhc062RCr0Ce63zt2/Ihfm2MQLB0ig77P2J/G6dOWNVZToOP+WVuSy0y8zzu5/e",
 	"jt5czn6d/X7e+/316w1dxy/PtoeDj9GvB/rNT79KPvzxbPvzBf154BIIHSvcUTkNKqzCc9viCRiJwzO0",
-	"NM0gPawzIBghmnsWeGHnLi2zD6nYXxBN7jCtuoMcG5o8KxcW73aGtFUSI3alMLngblv/JlUBwbjUQqZM",
+	"NM0gPazTJxghmnsWeGHnLi2zD6nYXxBN7jCtuoMcG5o8KxcW73aGtFUSI3alMLngblv/JlUBwbjUQqZM",
 	"6BZUAp569YYE0kSb1jZyEVMixrBaSEECzb8PTDcgq0xhupGf+YKBxRDmZtsW3JifUepmAHS1biY3n5Rj",
 	"tIaDUVMcWFHCrd8YLrs7M8ag+ItU6mVvZDurQKzck7P+cBAQhsku0L4HBhiTU/LwRe8RGQ0C8oQ8fNF/",
 	"RHr9o2Ainha/z/jChhwDIDNRVOsMyIs+iaRMYy6odn2y4Aj4ii64oOkWs38BmxEwe+Bx0BgWV4rs35nC",
