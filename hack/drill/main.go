@@ -21,6 +21,7 @@ import (
 	"github.com/relaypool/relaypool/hack/drill/arena"
 	"github.com/relaypool/relaypool/hack/drill/report"
 	"github.com/relaypool/relaypool/hack/drill/schedule"
+	"github.com/relaypool/relaypool/hack/localnet"
 )
 
 // errFailed reports that the drill found a fault, which the report describes.
@@ -65,7 +66,7 @@ func run(ctx context.Context, args []string) error {
 	outcome, err := arena.Run(ctx, arena.Options{
 		Root: *root, State: absolute, Seed: *seed, Duration: *duration, Quiet: *quiet,
 		Relays: 3, Endpoints: endpoints, Lies: lying, Attacks: attacks, Payers: 2, Swaps: *swaps, Rate: *rate, InFlight: 400, PollMin: 2 * time.Second, PollMax: 5 * time.Second, PauseMax: 10 * time.Second,
-		Slot: 400 * time.Millisecond, FinalizeAfter: 32, Progress: os.Stdout,
+		Slot: localnet.DefaultSlotDuration, FinalizeAfter: 32, Progress: os.Stdout,
 	})
 	if err != nil {
 		return fmt.Errorf("%w; logs are in %s", err, state)

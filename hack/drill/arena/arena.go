@@ -217,7 +217,7 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	if err := errors.Join(directorErr, clearErr, err, ctx.Err()); err != nil {
 		return nil, err
 	}
-	e, err := a.gather(ctx)
+	e, err := a.gather(ctx, events)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +280,7 @@ func (a *arena) awaitQuiet(ctx context.Context) (open int, err error) {
 }
 
 // gather stops the relays, so that nothing changes any more, and reads the evidence.
-func (a *arena) gather(ctx context.Context) (*verify.Evidence, error) {
+func (a *arena) gather(ctx context.Context, events []schedule.Event) (*verify.Evidence, error) {
 	metricsPages, swapAnswers := a.metrics(ctx), a.swapStatuses(ctx)
 	var stopping sync.WaitGroup
 	for _, r := range a.relays {
@@ -290,7 +290,7 @@ func (a *arena) gather(ctx context.Context) (*verify.Evidence, error) {
 	a.say("relays have stopped, reading database and chain")
 	profile := a.box.Pool.Profile
 	e := &verify.Evidence{
-		Fees: profile.Fees, SwapTimeout: profile.SwapTimeout, SwapGrace: a.swapGrace(), SwapAnswers: swapAnswers,
+		Fees: profile.Fees, SwapTimeout: profile.SwapTimeout, SwapGrace: a.swapGrace(events), SwapAnswers: swapAnswers,
 		Records: a.load.Journal().Records(), RootHistories: a.rootHistories, Undone: a.undone,
 		Heights: a.chainReader.Heights, Finality: a.finality, HostileAnswers: a.hostileAnswers, ProofAEncoding: groth16.Plain.String(), // the encoding that the local chain's program accepts
 	}

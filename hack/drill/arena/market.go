@@ -5,6 +5,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/hack/drill/schedule"
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/localnet/router"
@@ -65,9 +66,16 @@ const swapLamports = 2_100_000
 // closed. An execution that is signed in the last slot and then lost expires once the end
 // of its blockhash's life is final. The refund after it may be lost in the same way. The
 // drill breaks relays meanwhile, and their recovery takes seconds, not a number of slots.
-func (a *arena) swapGrace() uint64 {
+// While the consensus migrates, slots pass in which nothing lands.
+func (a *arena) swapGrace(events []schedule.Event) uint64 {
 	const blockhashLife, recovery = 150, 40 * time.Second
-	return 2*(blockhashLife+a.o.FinalizeAfter) + uint64(recovery/a.o.Slot) //nolint:gosec // both above zero
+	slot := a.o.Slot
+	for _, e := range events {
+		if e.Kind == schedule.ChangeSlotTime {
+			slot = min(slot, percentOf(a.o.Slot, e.Amount))
+		}
+	}
+	return 2*(blockhashLife+a.o.FinalizeAfter) + uint64(recovery/slot) + a.migrationSlots(events) //nolint:gosec // both above zero
 }
 
 func vaultAddress() (solana.PublicKey, error) {

@@ -105,6 +105,7 @@ var laneLabels = map[schedule.Kind][2]string{
 	schedule.Fund: {"payers", "funded"}, schedule.Burst: {"load", "×{amount}"},
 	schedule.MovePrice: {"market", "{amount} %"}, schedule.RouterFault: {"router", "{fault}"},
 	schedule.Meddle: {"strangers", "{fault}"}, schedule.Attack: {"hostile clients", "{fault}"},
+	schedule.ChangeRent: {"chain", "rent {amount}"}, schedule.ChangeSlotTime: {"chain", "slots {amount} %"}, schedule.Migrate: {"chain", "migration"},
 }
 
 func laneAndLabel(e schedule.Event) (lane, label string) {
@@ -127,6 +128,8 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		on := a.network.set(e.Target, e.Fault, true)
 		load.Sleep(ctx, e.For)
 		return errors.Join(on, a.network.set(e.Target, e.Fault, false))
+	case schedule.ChangeRent, schedule.ChangeSlotTime, schedule.Migrate:
+		return a.changeChain(ctx, e)
 	case schedule.Fork:
 		undone, err := a.network.fork(e.Amount, e.Fault)
 		a.mu.Lock()

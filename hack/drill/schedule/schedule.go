@@ -46,6 +46,13 @@ const (
 	Lie Kind = "lie"
 	// Attack runs a hostile client for the event's time.
 	Attack Kind = "attack"
+	// ChangeRent changes the chain's rate of rent, and changes it back after the event's time.
+	ChangeRent Kind = "rent"
+	// ChangeSlotTime changes the time of a slot, and changes it back after the event's time.
+	ChangeSlotTime Kind = "slot time"
+	// Migrate moves the chain to Alpenglow's consensus, with a pause of the event's time in
+	// which nothing lands. It happens once in every drill.
+	Migrate Kind = "migrate consensus"
 )
 
 // Event is one fault of the drill.
@@ -59,7 +66,8 @@ type Event struct {
 	// clients for Meddle and Attack, and for Fork the transactions' fate: lost, replayed or mixed.
 	Fault string
 	// Amount is the number of blocks of a fork or of skipped slots, the factor of a burst,
-	// or the price that the market moves to, in percent.
+	// the market's new price or the new slot time, in percent of the usual, or the new rent
+	// in lamports a byte.
 	Amount int
 	// Lasts reports that a lie goes on after the load, until every outcome is final.
 	Lasts bool
@@ -85,7 +93,11 @@ func (e Event) String() string {
 		text += " " + e.Fault
 	case Burst:
 		text += fmt.Sprintf(", %d times the load", e.Amount)
-	case StopPostgres, CrashPostgres, CutConnections, Fund:
+	case ChangeRent:
+		text += fmt.Sprintf(" of %d lamports a byte", e.Amount)
+	case ChangeSlotTime:
+		text += fmt.Sprintf(" of %d %%", e.Amount)
+	case StopPostgres, CrashPostgres, CutConnections, Fund, Migrate:
 	}
 	switch {
 	case e.Lasts:
@@ -173,6 +185,7 @@ func Make(o Options) []Event {
 		events = append(events, m.events(m.marketDeck, marketGap)...)
 	}
 	events = append(events, m.hostility()...)
+	events = m.chainChanges(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	return events
 }
@@ -250,6 +263,7 @@ func (m *maker) marketDeck() (deck []Event) {
 var lengths = map[Kind][2]float64{
 	KillRelay: {1, 8}, StopRelay: {1, 8}, StopPostgres: {1, 6}, CrashPostgres: {1, 6}, Fault: {4, 16}, Burst: {4, 10},
 	MovePrice: {2, 12}, RouterFault: {3, 8}, Meddle: {4, 8}, Attack: {4, 8}, Lie: {5, 20},
+	ChangeRent: {8, 25}, ChangeSlotTime: {8, 25}, Migrate: {10, 20},
 }
 
 func (m *maker) length(kind Kind) time.Duration {
@@ -295,6 +309,8 @@ func (m *maker) assignTarget(e *Event) bool {
 		return m.target(e, e.Fault, 1)
 	case Lie:
 		return m.reserve(e, "lie", m.liar)
+	case ChangeRent, ChangeSlotTime:
+		return m.target(e, string(e.Kind), 1)
 	case Burst:
 		e.Amount = 2 + m.rand.IntN(4)
 		return m.target(e, "burst", 1)

@@ -196,6 +196,37 @@ func TestOneEndpointLies(t *testing.T) {
 	}
 }
 
+// In every schedule rent and slot time change, and then the consensus migrates once, while slots
+// have their usual length. No fork follows, because finalized blocks cannot be undone.
+func TestTheChainChanges(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		var migrations int
+		var migration schedule.Event
+		amounts := map[int]bool{}
+		events := schedule.Make(options(seed))
+		for _, e := range events {
+			switch e.Kind {
+			case schedule.Migrate:
+				migrations, migration = migrations+1, e
+			case schedule.ChangeRent, schedule.ChangeSlotTime:
+				amounts[e.Amount] = true
+			}
+		}
+		if migrations != 1 || len(amounts) != 4 {
+			t.Errorf("seed %d: %d migrations and changes to %v, want 1, and two of rent and two of slot time", seed, migrations, amounts)
+		}
+		for _, e := range events {
+			if e.Kind == schedule.Fork && e.At >= migration.At {
+				t.Errorf("seed %d: %s is after the migration at %s", seed, e, migration.At)
+			}
+			if e.Kind == schedule.ChangeSlotTime && e.At < migration.At+migration.For && e.At+e.For > migration.At {
+				t.Errorf("seed %d: %s is during the migration at %s", seed, e, migration.At)
+			}
+		}
+	}
+}
+
 func TestRouterAndPriceAreNormalPartOfTheTime(t *testing.T) {
 	t.Parallel()
 	var bad, moved, all int
@@ -265,6 +296,9 @@ func TestEventString(t *testing.T) {
 		"   1.0 s  lie of endpoint 2: all landed, for 5.0 s":                    {At: time.Second, For: 5 * time.Second, Kind: schedule.Lie, Fault: "all landed", Target: 1},
 		"   1.0 s  lie of endpoint 1: all landed, until every outcome is final": {At: time.Second, For: 5 * time.Second, Kind: schedule.Lie, Fault: "all landed", Lasts: true},
 		"   1.0 s  skip slots, 4":                                               {At: time.Second, Kind: schedule.SkipSlots, Amount: 4},
+		"   1.0 s  rent of 2575 lamports a byte, for 5.0 s":                     {At: time.Second, For: 5 * time.Second, Kind: schedule.ChangeRent, Amount: 2575},
+		"   1.0 s  slot time of 75 %, for 5.0 s":                                {At: time.Second, For: 5 * time.Second, Kind: schedule.ChangeSlotTime, Amount: 75},
+		"   1.0 s  migrate consensus, for 9.0 s":                                {At: time.Second, For: 9 * time.Second, Kind: schedule.Migrate},
 	}
 	for want, e := range tests {
 		if got := e.String(); got != want {
