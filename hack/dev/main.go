@@ -39,7 +39,7 @@ type runCmd struct {
 	OperationsPort int    `default:"${operationsPort}" help:"Port of the relay's metrics and probes."`
 	ChainPort      int    `default:"${chainPort}" help:"Port of the local chain's JSON-RPC."`
 	RouterPort     int    `default:"${routerPort}" help:"Port of the swap router over the local chain's market."`
-	AdminPort      int    `default:"${adminPort}" help:"Port of the local chain's admin interface, which moves its slots and its market's price."`
+	AdminPort      int    `default:"${adminPort}" help:"Port of the local chain's admin interface, which moves its slots."`
 	State          string `default:".run" type:"path" help:"Folder of programs, keys, logs and database."`
 	Tour           bool   `default:"true" negatable:"" help:"Make the tour before serving."`
 }

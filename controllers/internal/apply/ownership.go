@@ -133,3 +133,22 @@ func appliedByOperator(entries []metav1.ManagedFieldsEntry) bool {
 		return e.Manager == FieldOwner && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 	})
 }
+
+// mayWrite reports whether the object may be written. A missing object may, unless the
+// other autoscaler still exists. An existing one may if the RelayPool owns it and it is
+// not being deleted.
+func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, error) {
+	if live == nil {
+		return p.alternativeDeleted(ctx, ref)
+	}
+	switch live.belongs(p.owner) {
+	case ownedByOther:
+		p.result.Foreign = append(p.result.Foreign, ref)
+		return false, nil
+	case beingDeleted:
+		p.requeue(ref)
+		return false, nil
+	case ownedByPool:
+	}
+	return true, nil
+}

@@ -13,3 +13,9 @@ func deploymentWithheld(f *Facts, chain poolcheck.State) bool {
 	}
 	return f.Fleet.live() == 0 || chain == poolcheck.Failed
 }
+
+// gateOpens reports whether this pass is the first to find the pool initialised. What it
+// records keeps the gate open in all later passes.
+func gateOpens(f *Facts, chain poolcheck.State) bool {
+	return f.Pool.Status.InitialisedAt == nil && chain == poolcheck.OK
+}

@@ -77,7 +77,7 @@ func Decide(f *Facts, s Settings) Plan {
 	if f.ChainRead {
 		chain = state
 	}
-	p.RecordInitialised = f.Pool.Status.InitialisedAt == nil && chain == poolcheck.OK
+	p.RecordInitialised = gateOpens(f, chain)
 	p.Withheld = deploymentWithheld(f, chain)
 	p.Problems = append(slices.Clone(f.References.Problems), f.Target.Problems...)
 	if f.KeysKnown {

@@ -21,7 +21,7 @@ const (
 	// watchedSlots slots pass in real time before the skip, and slotsAfterSkip after it.
 	watchedSlots, slotsAfterSkip = 5, 10
 	// slotTime is the slot duration of mainnet and of the local chain.
-	slotTime = 400 * time.Millisecond
+	slotTime = 200 * time.Millisecond
 )
 
 // refund asks for twice the output that the market gives. The relay waits for this price

@@ -8,6 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
+// repeatWait is longer than the time from a transaction's landing to its confirmation.
+const repeatWait = 5 * time.Second
+
 // awaitOutcome returns the submission once it is done, or in its current state when the wait
 // is over. The submission is accepted, so an error of the wait is not a failure of
 // the submission: the client gets the last known state and polls /status.

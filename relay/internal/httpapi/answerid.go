@@ -1,15 +1,10 @@
 package httpapi
 
 import (
-	"time"
-
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
-
-// repeatWait is longer than the time from a transaction's landing to its confirmation.
-const repeatWait = 5 * time.Second
 
 // idOf is the id in the answer to a request. The id gives access to /status, and
 // anybody can copy the content of a landed submission from the chain. So the id is the
