@@ -78,7 +78,7 @@ func chainState(f *Facts) poolcheck.State {
 	if !f.ChainRead {
 		return poolcheck.Unknown
 	}
-	state, _, _ := f.Chain.Pool()
+	state, _, _ := f.Chain.PoolState()
 	return state
 }
 
@@ -87,12 +87,12 @@ func changeFacts(random *rand.Rand, f *Facts) {
 	spec := &f.Pool.Spec
 	switch random.IntN(16) {
 	case 0:
-		f.ChainRead, f.Chain.Since, f.Chain.Report = true, time.Time{}, reportOf(poolcheck.OK, "")
+		f.ChainRead, f.Chain.UnavailableSince, f.Chain.Report = true, time.Time{}, reportOf(poolcheck.OK, "")
 	case 1:
-		f.ChainRead, f.Chain.Since = true, time.Time{}
+		f.ChainRead, f.Chain.UnavailableSince = true, time.Time{}
 		f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
 	case 2:
-		f.Chain.Since, f.Chain.Cause = f.Now, "endpoint main does not answer"
+		f.Chain.UnavailableSince, f.Chain.Cause = f.Now, "endpoint main does not answer"
 	case 3:
 		f.Chain, f.ChainRead = chainwatch.Reading{}, false // the operator was restarted
 	case 4:

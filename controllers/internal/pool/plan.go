@@ -72,7 +72,7 @@ func Decide(f *Facts, s Settings) Plan {
 	spec := &f.Pool.Spec
 	p := Plan{Paused: spec.Paused}
 	p.Faults, p.FaultReason = s.faults(spec)
-	state, _, _ := f.Chain.Pool()
+	state, _, _ := f.Chain.PoolState()
 	chain := poolcheck.Unknown
 	if f.ChainRead {
 		chain = state

@@ -25,7 +25,7 @@ func TestGate(t *testing.T) {
 		"the chain was never read and pods run":    {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; f.ChainRead = false }},
 		"the chain was lost and pods run": {change: func(f *Facts) {
 			f.Pool.Status.InitialisedAt = nil
-			f.Chain.Since, f.Chain.Report = now(), reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
+			f.Chain.UnavailableSince, f.Chain.Report = now(), reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
 		}},
 		"the pool is not initialised": {change: func(f *Facts) {
 			f.Pool.Status.InitialisedAt = nil

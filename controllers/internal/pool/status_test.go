@@ -49,7 +49,7 @@ func TestConditions(t *testing.T) {
 		return func(f *Facts) { f.Chain.Report = reportOf(state, reason) }
 	}
 	chainLost := func(f *Facts) {
-		f.Chain.Since, f.Chain.Cause = now(), "endpoint main does not answer"
+		f.Chain.UnavailableSince, f.Chain.Cause = now(), "endpoint main does not answer"
 	}
 	gateClosed := func(f *Facts) {
 		f.Pool.Status.InitialisedAt = nil

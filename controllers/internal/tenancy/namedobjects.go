@@ -24,8 +24,8 @@ type Named struct {
 
 // Refusal is why a RelayPool may not use an object that it names.
 type Refusal struct {
-	// Generated: the object is a generated key. Otherwise no label or setting allows its
-	// use.
+	// Generated: the object is a generated key. If false, no label or setting allows the
+	// object's use.
 	Generated bool
 	// Text completes "Secret NAME …".
 	Text string
