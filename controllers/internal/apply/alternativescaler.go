@@ -8,14 +8,14 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// mayWrite reports whether the object may be written. A missing object may, unless the
-// other autoscaler still exists. An existing one may if the RelayPool owns it and it is
-// not being deleted.
+// mayWrite reports whether the object may be written. An existing object may if the
+// RelayPool owns it and it is not being deleted. A missing object may, except an autoscaler
+// while the Deployment's other autoscaler still exists.
 func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, error) {
 	if live == nil {
 		return p.alternativeDeleted(ctx, ref)
 	}
-	switch live.belongs(p.owner) {
+	switch live.ownership(p.owner) {
 	case ownedByOther:
 		p.result.Foreign = append(p.result.Foreign, ref)
 		return false, nil
@@ -27,7 +27,8 @@ func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, e
 	return true, nil
 }
 
-// alternativeDeleted reports whether the other autoscaler of the Deployment is deleted.
+// alternativeDeleted reports whether the RelayPool has no other autoscaler of the Deployment.
+// If ref is no autoscaler, there is none.
 func (p *pass) alternativeDeleted(ctx context.Context, ref Ref) (bool, error) {
 	kind, ok := alternativeScaler(ref.Kind)
 	if !ok {
@@ -42,7 +43,7 @@ func (p *pass) alternativeDeleted(ctx context.Context, ref Ref) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if other != nil && other.belongs(p.owner) != ownedByOther {
+	if other != nil && other.ownership(p.owner) != ownedByOther {
 		p.requeue(ref)
 		return false, nil
 	}

@@ -243,7 +243,7 @@ func TestProblemsNameSecretKeyAndExpectation(t *testing.T) {
 			if facts.Complete() || !facts.Known() {
 				t.Error("the facts are complete or unknown, want them known and incomplete")
 			}
-			if wantNext := s.now.Add(DefaultInterval / missingFactor); !facts.Next.Equal(wantNext) {
+			if wantNext := s.now.Add(DefaultInterval / problemFactor); !facts.Next.Equal(wantNext) {
 				t.Errorf("the next reading is at %s, want %s", facts.Next, wantNext)
 			}
 		})
