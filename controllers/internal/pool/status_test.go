@@ -115,7 +115,7 @@ func TestConditions(t *testing.T) {
 				f.References.Unread = []refs.Unread{{Kind: refs.Secret, Name: "postgres", Cause: "Forbidden"}}
 			}, want: "Unknown/InternalError", wantText: []string{"Secret postgres (Forbidden)"}},
 			"an object was read before, but cannot be read now": {change: func(f *Facts) {
-				f.References.Unread = []refs.Unread{{Kind: refs.Secret, Name: "postgres", Cause: "Timeout", Since: now()}}
+				f.References.Unread = []refs.Unread{{Kind: refs.Secret, Name: "postgres", Cause: "Timeout", LastRead: now()}}
 			}, want: "True/Resolved"},
 			"the keys could not be read": {change: func(f *Facts) { f.KeysKnown = false; f.Unread[PartKeys] = errors.New("boom") }, want: "Unknown/InternalError"},
 			"a profile does not parse": {change: func(f *Facts) {

@@ -269,7 +269,7 @@ func TestAnUnreadableObjectKeepsItsLastFinding(t *testing.T) {
 		t.Errorf("problems are %v, known %t; want none, and known", second.Problems, second.Known())
 	}
 	for _, u := range second.Unread {
-		if u.Cause != "ServerTimeout" || !u.Since.Equal(first.ReadAt) || !apierrors.IsServerTimeout(u.Err) {
+		if u.Cause != "ServerTimeout" || !u.LastRead.Equal(first.ReadAt) || !apierrors.IsServerTimeout(u.Err) {
 			t.Errorf("unread is %+v, want ServerTimeout since the first reading", u)
 		}
 	}

@@ -186,8 +186,8 @@ func keepLast(o object, wanted []namedValue, last, found map[namedValue]finding,
 	for i, n := range wanted {
 		f := last[n]
 		found[n] = f
-		if i == 0 || f.at.Before(u.Since) {
-			u.Since = f.at
+		if i == 0 || f.at.Before(u.LastRead) {
+			u.LastRead = f.at
 		}
 	}
 	return u
