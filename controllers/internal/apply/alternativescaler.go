@@ -28,7 +28,7 @@ func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, e
 }
 
 // alternativeDeleted reports whether the RelayPool has no other autoscaler of the Deployment.
-// If ref is no autoscaler, there is none.
+// It is also true if ref is no autoscaler.
 func (p *pass) alternativeDeleted(ctx context.Context, ref Ref) (bool, error) {
 	kind, ok := alternativeScaler(ref.Kind)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// A tree's growth is reported once it is leavesChange leaves, or 1/leavesShare of the
+	// A change of a tree is reported once it is leavesChange leaves, or 1/leavesShare of the
 	// leaves last reported if that is more.
 	leavesChange = 64
 	leavesShare  = 100

@@ -78,7 +78,8 @@ type Keeper struct {
 	closeOnce sync.Once // closes ready
 
 	// trustedSince is when the APIService began to trust the authority whose serial number is
-	// trustedSerial. It has trusted the authority without interruption since. Only RenewOnce uses these fields.
+	// trustedSerial, which it has trusted without interruption since. Only RenewOnce uses
+	// these fields.
 	trustedSince  time.Time
 	trustedSerial string
 	// lastLogged is the last logged error.

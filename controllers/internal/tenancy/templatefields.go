@@ -8,7 +8,7 @@ import (
 )
 
 // templateFields are the fields of spec.template that can be withheld, by their names in
-// the resource. Two fields are missing: imagePullSecrets has the same limits as all Secrets,
+// the resource. Two fields are left out: imagePullSecrets has the same limits as all Secrets,
 // and logLevel gives a user no access to anything.
 var templateFields = []struct {
 	name string
