@@ -38,17 +38,17 @@ func (c *planCmd) Run(env *environment) error {
 	if c.Server {
 		return c.preview(env, pools)
 	}
-	for _, declared := range pools {
-		objects, err := render(declared, c.settings())
+	for _, relayPool := range pools {
+		objects, err := render(relayPool, c.settings())
 		if err != nil {
-			return fmt.Errorf("RelayPool %s would not be accepted: %w", declared.Name, err)
+			return fmt.Errorf("RelayPool %s would not be accepted: %w", relayPool.Name, err)
 		}
 		for _, object := range objects {
 			if err := writeYAML(env.out, object.Kind.Kind, object.Name, object.Config); err != nil {
 				return err
 			}
 		}
-		printRemarks(env.err, declared)
+		printRemarks(env.err, relayPool)
 	}
 	return nil
 }

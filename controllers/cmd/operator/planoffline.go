@@ -57,6 +57,6 @@ func printRemarks(w io.Writer, p *v1alpha1.RelayPool) {
 		fmt.Fprintf(w, "%s: until the pool is initialised on the chain, the fleet is held at 0 pods and without an autoscaler\n", name)
 	}
 	if secrets := generatedSecrets(p); len(secrets) > 0 {
-		fmt.Fprintf(w, "%s: a key is made in each of the Secrets %s, where it is not there yet\n", name, strings.Join(secrets, ", "))
+		fmt.Fprintf(w, "%s: a key is made in each of the Secrets %s that does not exist yet\n", name, strings.Join(secrets, ", "))
 	}
 }

@@ -15,8 +15,8 @@ import (
 // errIncomplete is returned when a RelayPool's objects would not all be applied.
 var errIncomplete = errors.New("some of the plan cannot be applied: see above")
 
-// preview asks a cluster for the effect of applying RelayPools. Every one is previewed;
-// the error joins the errors of all.
+// preview asks a cluster for the effect of applying RelayPools. A RelayPool that cannot be
+// previewed does not stop the others; the error joins the errors of all.
 func (c *planCmd) preview(env *environment, pools []*v1alpha1.RelayPool) error {
 	cluster, err := c.Cluster.Load()
 	if err != nil {
@@ -27,9 +27,9 @@ func (c *planCmd) preview(env *environment, pools []*v1alpha1.RelayPool) error {
 		return err
 	}
 	var failed error
-	for _, declared := range pools {
-		name := declared.Namespace + "/" + declared.Name
-		p, err := previewer.Preview(env, declared)
+	for _, relayPool := range pools {
+		name := relayPool.Namespace + "/" + relayPool.Name
+		p, err := previewer.Preview(env, relayPool)
 		if err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", name, err))
 			continue
@@ -39,7 +39,7 @@ func (c *planCmd) preview(env *environment, pools []*v1alpha1.RelayPool) error {
 				return err
 			}
 		}
-		printPreview(env.err, name, declared, p)
+		printPreview(env.err, name, relayPool, p)
 		if !p.Clean() && failed == nil {
 			failed = errIncomplete
 		}
@@ -48,7 +48,7 @@ func (c *planCmd) preview(env *environment, pools []*v1alpha1.RelayPool) error {
 }
 
 // printPreview prints the effect of applying one RelayPool, a line for each object.
-func printPreview(w io.Writer, name string, declared *v1alpha1.RelayPool, p *pool.Preview) {
+func printPreview(w io.Writer, name string, relayPool *v1alpha1.RelayPool, p *pool.Preview) {
 	say := func(format string, args ...any) { fmt.Fprintf(w, "%s: %s\n", name, fmt.Sprintf(format, args...)) }
 	if p.New {
 		say("the RelayPool would be made")
@@ -76,22 +76,22 @@ func printPreview(w io.Writer, name string, declared *v1alpha1.RelayPool, p *poo
 		say("%s belongs to somebody else and would not be changed: delete or rename it, or give the RelayPool another name", ref)
 	}
 	for _, ref := range p.Result.Withheld {
-		say("%s would not be made or changed until then, because its pods would use that object", ref)
+		say("%s would not be made or changed while its pods would use an object of somebody else", ref)
 	}
 	for i := range p.Result.Refused {
 		refused := &p.Result.Refused[i]
 		say("%s would be refused (%s): %s", refused.Ref, refused.Reason, refused.Message)
 	}
 	for _, kind := range p.Result.MissingKinds {
-		say("the cluster has no %s of %s, so that none would be made", kind.Kind, kind.Group)
+		say("the cluster has no kind %s of %s: none would be made", kind.Kind, kind.Group)
 	}
 	if p.Kept > 0 {
 		say("%d of its objects would stay as they are", p.Kept)
 	}
-	if declared.Spec.Paused {
+	if relayPool.Spec.Paused {
 		say("spec.paused is set, so none of this is applied until it is removed")
 	}
-	if p.New && declared.Spec.Pool.Gate == v1alpha1.GateHold {
+	if p.New && relayPool.Spec.Pool.Gate == v1alpha1.GateHold {
 		say("until the pool is initialised on the chain, the fleet is held at 0 pods and without an autoscaler")
 	}
 }

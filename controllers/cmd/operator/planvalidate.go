@@ -33,7 +33,7 @@ import (
 // maxDocument is the API server's limit on a request; here it limits one document of a file.
 const maxDocument = 3 << 20
 
-// manifestReader validates RelayPools as the API server does, without one: it refuses
+// manifestReader validates RelayPools as an API server does, but needs none: it refuses
 // unknown fields, sets defaults and checks all rules of the CRD.
 type manifestReader struct {
 	structural *schema.Structural
@@ -137,8 +137,8 @@ func (r *manifestReader) validate(ctx context.Context, content *unstructured.Uns
 	faults = append(faults, validation.ValidateCustomResource(nil, object, r.shape)...)
 	faults = append(faults, listtype.ValidateListSetsAndMaps(nil, r.structural, object)...)
 	if len(faults) == 0 { // CEL rules may assume a valid shape
-		broken, _ := r.rules.Validate(ctx, nil, r.structural, object, nil, celconfig.RuntimeCELCostBudget)
-		faults = broken
+		violations, _ := r.rules.Validate(ctx, nil, r.structural, object, nil, celconfig.RuntimeCELCostBudget)
+		faults = violations
 	}
 	if len(faults) > 0 {
 		lines := make([]string, len(faults))

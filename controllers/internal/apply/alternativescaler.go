@@ -8,7 +8,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// alternativeDeleted reports whether the other autoscaler of the Deployment is deleted.
+// alternativeDeleted reports whether the RelayPool has no other autoscaler of the Deployment.
+// It is also true if ref is no autoscaler.
 func (p *pass) alternativeDeleted(ctx context.Context, ref Ref) (bool, error) {
 	kind, ok := alternativeScaler(ref.Kind)
 	if !ok {
@@ -23,7 +24,7 @@ func (p *pass) alternativeDeleted(ctx context.Context, ref Ref) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if other != nil && other.belongs(p.owner) != ownedByOther {
+	if other != nil && other.ownership(p.owner) != ownedByOther {
 		p.requeue(ref)
 		return false, nil
 	}

@@ -42,7 +42,7 @@ type Options struct {
 	// Live reads from the API server: objects that the cache does not have, and
 	// objects of optional kinds.
 	Live client.Reader
-	// Capabilities reports which optional kinds the cluster has.
+	// Capabilities reports which optional kinds, those of CRDs, the cluster has.
 	Capabilities *Capabilities
 	// Now is the clock.
 	Now func() time.Time
@@ -145,10 +145,10 @@ func (r Result) Changed() bool {
 	return len(r.Applied)+len(r.Repaired)+len(r.Pruned) > 0 || r.HandedOver
 }
 
-// retry sets RetryAfter to after if that is sooner.
-func (r *Result) retry(after time.Duration) {
-	if after > 0 && (r.RetryAfter == 0 || after < r.RetryAfter) {
-		r.RetryAfter = after
+// retry sets RetryAfter to delay if that is sooner.
+func (r *Result) retry(delay time.Duration) {
+	if delay > 0 && (r.RetryAfter == 0 || delay < r.RetryAfter) {
+		r.RetryAfter = delay
 	}
 }
 
@@ -167,7 +167,7 @@ func (a *Applier) memoryOf(owner *v1alpha1.RelayPool) *memory {
 	key := types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}
 	m := a.memory[key]
 	if m == nil || m.owner != owner.UID {
-		m = &memory{owner: owner.UID, objects: map[Ref]*entry{}, clean: map[schema.GroupVersionKind]bool{}}
+		m = &memory{owner: owner.UID, objects: map[Ref]*entry{}, emptyKinds: map[schema.GroupVersionKind]bool{}}
 		a.memory[key] = m
 	}
 	return m

@@ -102,7 +102,7 @@ func (p *pass) applyObject(ctx context.Context, ref Ref, o build.Object) error {
 			return p.missingIfGone(ref, err)
 		}
 	}
-	entry.checked = p.options.Now()
+	entry.checkedAt = p.options.Now()
 	if ready, err := p.mayWrite(ctx, ref, live); err != nil || !ready {
 		return err
 	}
@@ -116,7 +116,7 @@ func (p *pass) requeue(ref Ref) {
 
 func (p *pass) markMissing(ref Ref) {
 	delete(p.memory.objects, ref)
-	delete(p.memory.clean, ref.Kind)
+	delete(p.memory.emptyKinds, ref.Kind)
 	if !slices.Contains(p.result.MissingKinds, ref.Kind) {
 		p.result.MissingKinds = append(p.result.MissingKinds, ref.Kind)
 	}

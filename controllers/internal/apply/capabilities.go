@@ -28,9 +28,9 @@ type Capabilities struct {
 	now       func() time.Time
 	interval  time.Duration
 
-	mutex   sync.Mutex
-	checked time.Time
-	kinds   map[schema.GroupVersionKind]bool
+	mutex     sync.Mutex
+	checkedAt time.Time
+	kinds     map[schema.GroupVersionKind]bool
 }
 
 // NewCapabilities makes Capabilities that ask again after interval, or after
@@ -59,7 +59,7 @@ func (c *Capabilities) Has(ctx context.Context, kind schema.GroupVersionKind) (b
 func (c *Capabilities) Kinds(ctx context.Context) (map[schema.GroupVersionKind]bool, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	if c.kinds != nil && c.now().Sub(c.checked) < c.interval {
+	if c.kinds != nil && c.now().Sub(c.checkedAt) < c.interval {
 		return c.kinds, nil
 	}
 	kinds, err := c.discover(ctx)
@@ -68,10 +68,10 @@ func (c *Capabilities) Kinds(ctx context.Context) (map[schema.GroupVersionKind]b
 			return nil, err
 		}
 		// An existing kind is probably still there; ask again after the interval.
-		c.checked = c.now()
+		c.checkedAt = c.now()
 		return c.kinds, nil
 	}
-	c.kinds, c.checked = kinds, c.now()
+	c.kinds, c.checkedAt = kinds, c.now()
 	return kinds, nil
 }
 
@@ -89,7 +89,7 @@ func (c *Capabilities) Build(ctx context.Context) (build.Capabilities, error) {
 func (c *Capabilities) Invalidate() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.checked = time.Time{}
+	c.checkedAt = time.Time{}
 }
 
 func (c *Capabilities) discover(ctx context.Context) (map[schema.GroupVersionKind]bool, error) {

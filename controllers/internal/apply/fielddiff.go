@@ -14,7 +14,7 @@ import (
 
 // fieldTree is a fieldsV1 of metadata.managedFields: the fields that a manager
 // owns, as the API server recorded them. Its keys are f:<name> for a field,
-// k:<json> for the element of a list with these keys, v:<json> for an element
+// k:<json> for the element of a list that has the keys in the JSON, v:<json> for an element
 // of a set, and "." for the node itself. A node without children is a leaf, which
 // is owned as a whole.
 type fieldTree map[string]fieldTree
@@ -51,7 +51,7 @@ func parseFields(fields *metav1.FieldsV1) (fieldTree, error) {
 // path leads to a field; its steps are keys of a fieldTree.
 type path []string
 
-func (p path) to(step string) path { return append(slices.Clone(p), step) }
+func (p path) child(step string) path { return append(slices.Clone(p), step) }
 
 // has reports whether the manager owns the field, or something inside it.
 func (t fieldTree) has(p path) bool {
@@ -76,7 +76,7 @@ func differences(wanted, live map[string]any, owned fieldTree) []path {
 		top["metadata"] = withoutKeys(metadata, "name", "namespace", "uid", "resourceVersion")
 	}
 	d := &difference{}
-	d.maps(nil, top, live, owned)
+	d.compareMaps(nil, top, live, owned)
 	return d.paths
 }
 
@@ -95,10 +95,10 @@ type difference struct{ paths []path }
 
 func (d *difference) add(p path) { d.paths = append(d.paths, p) }
 
-// value compares one field. An atomic field is compared as a whole, so a builder has
+// compareValue compares one field. An atomic field is compared as a whole, so a builder has
 // to set its defaults (such as the apiVersion of a fieldRef): a default that the API
 // server adds looks like a field to remove.
-func (d *difference) value(at path, wanted, live any, owned fieldTree) {
+func (d *difference) compareValue(at path, wanted, live any, owned fieldTree) {
 	children := len(owned)
 	if _, itself := owned["."]; itself {
 		children--
@@ -112,23 +112,23 @@ func (d *difference) value(at path, wanted, live any, owned fieldTree) {
 	switch w := wanted.(type) {
 	case map[string]any:
 		if l, ok := live.(map[string]any); ok {
-			d.maps(at, w, l, owned)
+			d.compareMaps(at, w, l, owned)
 			return
 		}
 	case []any:
 		if l, ok := live.([]any); ok {
-			d.lists(at, w, l, owned)
+			d.compareLists(at, w, l, owned)
 			return
 		}
 	}
 	d.add(at)
 }
 
-func (d *difference) maps(at path, wanted, live map[string]any, owned fieldTree) {
+func (d *difference) compareMaps(at path, wanted, live map[string]any, owned fieldTree) {
 	for step := range owned {
-		name, field := strings.CutPrefix(step, "f:")
-		if _, ok := wanted[name]; step != "." && (!field || !ok) {
-			d.add(at.to(step)) // no longer wanted
+		name, isField := strings.CutPrefix(step, "f:")
+		if _, ok := wanted[name]; step != "." && (!isField || !ok) {
+			d.add(at.child(step)) // no longer wanted
 		}
 	}
 	for name, w := range wanted {
@@ -137,19 +137,19 @@ func (d *difference) maps(at path, wanted, live map[string]any, owned fieldTree)
 		l, exists := live[name]
 		if w == (empty{}) {
 			if exists {
-				d.add(at.to(step))
+				d.add(at.child(step))
 			}
 			continue
 		}
 		if !ok || !exists {
-			d.add(at.to(step))
+			d.add(at.child(step))
 			continue
 		}
-		d.value(at.to(step), w, l, node)
+		d.compareValue(at.child(step), w, l, node)
 	}
 }
 
-func (d *difference) lists(at path, wanted, live []any, owned fieldTree) {
+func (d *difference) compareLists(at path, wanted, live []any, owned fieldTree) {
 	matched := make([]bool, len(wanted))
 	for step, node := range owned {
 		if step == "." {
@@ -157,15 +157,15 @@ func (d *difference) lists(at path, wanted, live []any, owned fieldTree) {
 		}
 		w, l := elements(step, wanted, live)
 		if w < 0 || matched[w] {
-			d.add(at.to(step))
+			d.add(at.child(step))
 			continue
 		}
 		matched[w] = true
 		if l < 0 {
-			d.add(at.to(step))
+			d.add(at.child(step))
 			continue
 		}
-		d.value(at.to(step), wanted[w], live[l], node)
+		d.compareValue(at.child(step), wanted[w], live[l], node)
 	}
 	if slices.Contains(matched, false) {
 		d.add(at)
@@ -210,9 +210,9 @@ func ownedByOthers(entries []metav1.ManagedFieldsEntry, paths []path) bool {
 }
 
 // elementByKeys returns the index of the one element with these keys, or -1.
-// The wanted element may omit a key that the API server has defaulted: a port's
+// With mayOmit, the element may omit a key that the API server has defaulted: a port's
 // protocol.
-func elementByKeys(list []any, keys any, defaulted bool) int {
+func elementByKeys(list []any, keys any, mayOmit bool) int {
 	want, ok := keys.(map[string]any)
 	if !ok {
 		return -1
@@ -220,7 +220,7 @@ func elementByKeys(list []any, keys any, defaulted bool) int {
 	found := -1
 	for i, e := range list {
 		element, isMap := e.(map[string]any)
-		if !isMap || !matchesKeys(element, want, defaulted) {
+		if !isMap || !matchesKeys(element, want, mayOmit) {
 			continue
 		}
 		if found >= 0 {
@@ -231,10 +231,10 @@ func elementByKeys(list []any, keys any, defaulted bool) int {
 	return found
 }
 
-func matchesKeys(element, keys map[string]any, defaulted bool) bool {
+func matchesKeys(element, keys map[string]any, mayOmit bool) bool {
 	for k, v := range keys {
 		got, ok := element[k]
-		if !ok && defaulted {
+		if !ok && mayOmit {
 			continue
 		}
 		if !ok || !reflect.DeepEqual(got, v) {
@@ -252,10 +252,10 @@ func decode(raw []byte) (any, error) {
 	if err := decoder.Decode(&value); err != nil {
 		return nil, fmt.Errorf("read JSON of %d bytes: %w", len(raw), err)
 	}
-	return numbers(value), nil
+	return convertNumbers(value), nil
 }
 
-func numbers(value any) any {
+func convertNumbers(value any) any {
 	switch v := value.(type) {
 	case json.Number:
 		if whole, err := v.Int64(); err == nil {
@@ -267,11 +267,11 @@ func numbers(value any) any {
 		return v.String()
 	case map[string]any:
 		for k := range v {
-			v[k] = numbers(v[k])
+			v[k] = convertNumbers(v[k])
 		}
 	case []any:
 		for i := range v {
-			v[i] = numbers(v[i])
+			v[i] = convertNumbers(v[i])
 		}
 	}
 	return value
@@ -296,7 +296,8 @@ func canonical(wanted map[string]any, typed runtime.Object) (map[string]any, err
 // empty text that means the same as no field. The manager still owns the field.
 type empty struct{}
 
-// restrict returns the fields of stored that wanted names, recursively.
+// restrict returns the fields of stored that wanted names, recursively; a field that stored
+// lacks is empty.
 func restrict(wanted, stored map[string]any) map[string]any {
 	out := make(map[string]any, len(wanted))
 	for k, w := range wanted {

@@ -68,13 +68,13 @@ func (a *Applier) applyHandOver(ctx context.Context, config *unstructured.Unstru
 
 func setsReplicas(deployment map[string]any) bool {
 	spec, _ := deployment["spec"].(map[string]any)
-	_, named := spec["replicas"]
-	return named
+	_, sets := spec["replicas"]
+	return sets
 }
 
-// handOverDropped hands replicas over when the operator owns them and the
+// handOverOmittedReplicas hands replicas over when the operator owns them and the
 // wanted Deployment omits them.
-func (p *pass) handOverDropped(ctx context.Context, t target, owned fieldTree) error {
+func (p *pass) handOverOmittedReplicas(ctx context.Context, t target, owned fieldTree) error {
 	if setsReplicas(t.desired) || !owned.has(replicasPath()) {
 		return nil
 	}
@@ -91,8 +91,8 @@ func (p *pass) releaseReplicas(ctx context.Context, t target) error {
 	if t.ref.Kind != build.KindDeployment {
 		return nil
 	}
-	held, claimed := false, false
-	entries := t.live.managed()
+	handedOver, hasNewOwner := false, false
+	entries := t.live.managedFields()
 	for i := range entries {
 		e := &entries[i]
 		if e.FieldsV1 == nil {
@@ -104,13 +104,13 @@ func (p *pass) releaseReplicas(ctx context.Context, t target) error {
 		}
 		switch {
 		case e.Manager == HandOverFieldOwner:
-			held = true
-			claimed = claimed || !tree.has(replicasPath())
+			handedOver = true
+			hasNewOwner = hasNewOwner || !tree.has(replicasPath())
 		case tree.has(replicasPath()):
-			claimed = true
+			hasNewOwner = true
 		}
 	}
-	if !held || !claimed {
+	if !handedOver || !hasNewOwner {
 		return nil
 	}
 	config := handOverConfig(t.live.object)

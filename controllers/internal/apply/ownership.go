@@ -22,9 +22,9 @@ type liveObject struct {
 	content map[string]any
 }
 
-func (f *liveObject) uid() types.UID                       { return f.object.GetUID() }
-func (f *liveObject) version() string                      { return f.object.GetResourceVersion() }
-func (f *liveObject) managed() []metav1.ManagedFieldsEntry { return f.object.GetManagedFields() }
+func (f *liveObject) uid() types.UID                             { return f.object.GetUID() }
+func (f *liveObject) version() string                            { return f.object.GetResourceVersion() }
+func (f *liveObject) managedFields() []metav1.ManagedFieldsEntry { return f.object.GetManagedFields() }
 
 // find reads an object; nil when it does not exist. The cache may be limited to
 // objects with their pool's label, so an object missing there is read from the API
@@ -41,7 +41,7 @@ func (p *pass) find(ctx context.Context, ref Ref) (*liveObject, error) {
 	if err != nil {
 		return nil, ignoreNotFound(err)
 	}
-	return typedFound(ref, object)
+	return toLiveObject(ref, object)
 }
 
 // read reads an object from the API server; nil when it does not exist.
@@ -50,7 +50,7 @@ func (p *pass) read(ctx context.Context, ref Ref) (*liveObject, error) {
 		if err := p.options.Live.Get(ctx, p.key(ref), object); err != nil {
 			return nil, ignoreNotFound(err)
 		}
-		return typedFound(ref, object)
+		return toLiveObject(ref, object)
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(ref.Kind)
@@ -64,7 +64,7 @@ func (p *pass) key(ref Ref) client.ObjectKey {
 	return client.ObjectKey{Namespace: p.owner.Namespace, Name: ref.Name}
 }
 
-func typedFound(ref Ref, object client.Object) (*liveObject, error) {
+func toLiveObject(ref Ref, object client.Object) (*liveObject, error) {
 	// Cached objects are shared: the converter copies.
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -99,15 +99,15 @@ func Owns(owner *v1alpha1.RelayPool, object metav1.Object) bool {
 	return appliedByOperator(object.GetManagedFields())
 }
 
-// belongs returns the ownership of the object. An object without a controller is the
+// ownership returns the ownership of the object. An object without a controller is the
 // RelayPool's only if the operator applied it. Then its owner reference was removed, or an
 // earlier RelayPool was deleted without its objects.
-func (f *liveObject) belongs(owner *v1alpha1.RelayPool) ownership {
+func (f *liveObject) ownership(owner *v1alpha1.RelayPool) ownership {
 	deleted := f.object.GetDeletionTimestamp() != nil
 	controller := metav1.GetControllerOf(f.object)
 	switch {
 	case controller == nil:
-		if !appliedByOperator(f.managed()) {
+		if !appliedByOperator(f.managedFields()) {
 			return ownedByOther
 		}
 	case controller.UID == owner.UID:
@@ -134,14 +134,14 @@ func appliedByOperator(entries []metav1.ManagedFieldsEntry) bool {
 	})
 }
 
-// mayWrite reports whether the object may be written. A missing object may, unless the
-// other autoscaler still exists. An existing one may if the RelayPool owns it and it is
-// not being deleted.
+// mayWrite reports whether the object may be written. An existing object may if the
+// RelayPool owns it and it is not being deleted. A missing object may, except an autoscaler
+// while the Deployment's other autoscaler still exists.
 func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, error) {
 	if live == nil {
 		return p.alternativeDeleted(ctx, ref)
 	}
-	switch live.belongs(p.owner) {
+	switch live.ownership(p.owner) {
 	case ownedByOther:
 		p.result.Foreign = append(p.result.Foreign, ref)
 		return false, nil

@@ -53,10 +53,10 @@ func (p *pass) pruneOptional(ctx context.Context, kind schema.GroupVersionKind, 
 		return err
 	}
 	if !has {
-		delete(p.memory.clean, kind)
+		delete(p.memory.emptyKinds, kind)
 		return nil
 	}
-	if p.memory.clean[kind] {
+	if p.memory.emptyKinds[kind] {
 		return nil
 	}
 	list := &unstructured.UnstructuredList{}
@@ -70,7 +70,7 @@ func (p *pass) pruneOptional(ctx context.Context, kind schema.GroupVersionKind, 
 		return fmt.Errorf("list: %w", err)
 	}
 	remaining, err := p.pruneList(ctx, kind, list, wanted)
-	p.memory.clean[kind] = err == nil && remaining == 0
+	p.memory.emptyKinds[kind] = err == nil && remaining == 0
 	return err
 }
 
@@ -78,8 +78,8 @@ func (p *pass) selection() []client.ListOption {
 	return []client.ListOption{client.InNamespace(p.owner.Namespace), client.MatchingLabels{build.LabelPool: p.owner.Name}}
 }
 
-// pruneList deletes the unwanted objects of a list, and returns how many of the
-// RelayPool's objects remain in it, including those being deleted.
+// pruneList deletes the unwanted objects of a list, except Jobs, which package keys deletes.
+// It returns how many unwanted objects it found, including those being deleted.
 func (p *pass) pruneList(ctx context.Context, kind schema.GroupVersionKind, list client.ObjectList, wanted map[Ref]bool) (int, error) {
 	remaining := 0
 	var errs []error

@@ -44,21 +44,22 @@ func (p *pass) compare(ctx context.Context, t target) error {
 	if err != nil {
 		return err
 	}
-	owned, ok, err := ownedFields(t.live.managed(), FieldOwner, t.desired["apiVersion"].(string))
+	owned, hasApplied, err := ownedFields(t.live.managedFields(), FieldOwner, t.desired["apiVersion"].(string))
 	if err != nil {
 		return err
 	}
-	lost := differences(canon, t.live.content, owned)
-	if ok && len(lost) == 0 {
+	changes := differences(canon, t.live.content, owned)
+	if hasApplied && len(changes) == 0 {
 		if err := p.releaseReplicas(ctx, t); err != nil {
 			return err
 		}
 		t.entry.remember(t.digest, t.live.uid(), t.live.version())
 		return nil
 	}
-	drifted := t.entry.knows(t.digest) || t.entry.uid == "" && ownedByOthers(t.live.managed(), lost)
-	if t.ref.Kind == build.KindDeployment && ok {
-		if err := p.handOverDropped(ctx, t, owned); err != nil {
+	// Without a memory of the object, another owner of a changed field shows drift.
+	drifted := t.entry.knows(t.digest) || t.entry.uid == "" && ownedByOthers(t.live.managedFields(), changes)
+	if t.ref.Kind == build.KindDeployment && hasApplied {
+		if err := p.handOverOmittedReplicas(ctx, t, owned); err != nil {
 			return err
 		}
 	}
@@ -68,7 +69,7 @@ func (p *pass) compare(ctx context.Context, t target) error {
 // change applies the object, unless the API server refused it recently or it is contested.
 func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 	now := p.options.Now()
-	if t.entry.refused == t.digest && now.Sub(t.entry.refusedAt) < p.options.RefusalInterval {
+	if t.entry.refusedDigest == t.digest && now.Sub(t.entry.refusedAt) < p.options.RefusalInterval {
 		p.result.Refused = append(p.result.Refused, t.entry.refusal)
 		p.result.retry(p.options.RefusalInterval - now.Sub(t.entry.refusedAt))
 		return nil
@@ -97,7 +98,7 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 		return p.recordRefusal(t, err)
 	}
 	t.entry.remember(t.digest, out.GetUID(), out.GetResourceVersion())
-	delete(p.memory.clean, t.ref.Kind)
+	delete(p.memory.emptyKinds, t.ref.Kind)
 	switch {
 	case out.GetResourceVersion() == before:
 	case drifted:
@@ -112,7 +113,7 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 // missingIfGone.
 func (p *pass) recordRefusal(t target, err error) error {
 	if refused, ok := refusal(t.ref, err); ok {
-		t.entry.refused, t.entry.refusedAt, t.entry.refusal = t.digest, p.options.Now(), refused
+		t.entry.refusedDigest, t.entry.refusedAt, t.entry.refusal = t.digest, p.options.Now(), refused
 		p.result.Refused = append(p.result.Refused, refused)
 		p.result.retry(p.options.RefusalInterval)
 		return nil
@@ -121,8 +122,8 @@ func (p *pass) recordRefusal(t target, err error) error {
 }
 
 // recentlyCompared reports whether an object of an optional kind was compared less than
-// OptionalInterval ago. Such an object is not cached, so that a comparison is an API call.
+// OptionalInterval ago. Such an object is not cached, so each comparison costs an API call.
 func (p *pass) recentlyCompared(ref Ref, e *entry, sum digest) bool {
 	return optional(ref.Kind) && e.knows(sum) &&
-		p.options.Now().Sub(e.checked) < p.options.OptionalInterval
+		p.options.Now().Sub(e.checkedAt) < p.options.OptionalInterval
 }

@@ -20,25 +20,25 @@ type memory struct {
 	mutex   sync.Mutex // locked during a pass
 	owner   types.UID
 	objects map[Ref]*entry
-	// clean are the optional kinds without an object of the RelayPool.
-	clean map[schema.GroupVersionKind]bool
+	// emptyKinds are the optional kinds without an object of the RelayPool.
+	emptyKinds map[schema.GroupVersionKind]bool
 }
 
 // entry is what is remembered of one object.
 type entry struct {
-	// desired is the digest of the content that was last up to date, and uid and
-	// resourceVersion are the object's at that time.
-	desired         digest
+	// digest is that of the content that was last up to date. uid and resourceVersion are the
+	// object's at that time.
+	digest          digest
 	uid             types.UID
 	resourceVersion string
-	// checked is when an object of an optional kind was last compared.
-	checked time.Time
+	// checkedAt is when the object was last compared.
+	checkedAt time.Time
 
-	// refused is the digest of the content that the API server refused, and refusedAt is the
+	// refusedDigest is that of the content that the API server refused, and refusedAt is the
 	// time of the refusal.
-	refused   digest
-	refusedAt time.Time
-	refusal   Refusal
+	refusedDigest digest
+	refusedAt     time.Time
+	refusal       Refusal
 
 	repairs *rate.Limiter
 }
@@ -65,12 +65,12 @@ func (m *memory) entry(ref Ref) *entry {
 }
 
 // knows reports whether the object had this content when it was last up to date.
-func (e *entry) knows(wanted digest) bool { return e.uid != "" && e.desired == wanted }
+func (e *entry) knows(wanted digest) bool { return e.uid != "" && e.digest == wanted }
 
 // remember records that the object was up to date in this state.
 func (e *entry) remember(wanted digest, uid types.UID, resourceVersion string) {
-	e.desired, e.uid, e.resourceVersion = wanted, uid, resourceVersion
-	e.refused = digest{}
+	e.digest, e.uid, e.resourceVersion = wanted, uid, resourceVersion
+	e.refusedDigest = digest{}
 }
 
 // unchanged reports whether the object is unchanged since it was up to date, or the

@@ -34,7 +34,8 @@ func chainAlerts() []alert {
 			"the chain's finalized slot stands still: accepted work waits, as in a migration of Solana's consensus",
 		},
 		{
-			// Nothing is missing yet: the root of all leaves is compared with the chain's.
+			// Only a warning: a missed leaf would show, because the root of all leaves is compared
+			// with the chain's.
 			"UnknownTransactionVersion", "max(" + contract.MetricIndexUnknown.Name + "{}) > 0", 0, severityWarning,
 			"blocks hold transactions of a version that the relay cannot decode",
 		},
@@ -56,7 +57,7 @@ func chainAlerts() []alert {
 			"the commitment list is behind the chain, and clients stop using it",
 		},
 		{
-			"AttemptsExpire", shareAbove(contract.MetricAttempts.Name+`{,event="expired"}`, "0.1", contract.MetricAttempts.Name+`{,event="signed"}`, "15m", minRequests), 15 * minute, severityWarning,
+			"AttemptsExpire", shareAbove(contract.MetricAttempts.Name+`{,event="expired"}`, "0.1", contract.MetricAttempts.Name+`{,event="signed"}`, "15m", minFailures), 15 * minute, severityWarning,
 			"transactions expire instead of landing",
 		},
 		{

@@ -20,11 +20,11 @@ type endpoint struct {
 	RequestsPerSecond int32    `json:"requestsPerSecond,omitempty"`
 }
 
-// noWebSocket replaces a URL when an endpoint has no notifications.
+// noWebSocket is the relay's websocketURL for an endpoint whose WebSocket is disabled.
 const noWebSocket = "none"
 
-// configMap makes the ConfigMap of the files that are not secret. For a URL from a Secret,
-// a file has the path at which pods mount the URL.
+// configMap makes the ConfigMap of the files that are not secret. Instead of a URL that is in
+// a Secret, the list of endpoints contains the path at which pods mount the URL.
 func configMap(in Input) Object {
 	name := in.Pool.Name
 	return Object{KindConfigMap, name, corev1ac.ConfigMap(name, in.Pool.Namespace).

@@ -26,15 +26,15 @@ func (e *environment) setUnlessEmpty(name, value string) {
 	}
 }
 
-// number leaves a variable out if the number is 0, which stands for a field that is not
+// setUnlessZero leaves a variable out if the number is 0, which stands for a field that is not
 // set.
-func (e *environment) number(name string, n int64) {
+func (e *environment) setUnlessZero(name string, n int64) {
 	if n != 0 {
 		e.set(name, strconv.FormatInt(n, 10))
 	}
 }
 
-// setOptional leaves a variable out if the number is nil. Unlike number, it sets a 0.
+// setOptional leaves a variable out if the number is nil. Unlike setUnlessZero, it sets a 0.
 func setOptional[N int32 | int64](e *environment, name string, n *N) {
 	if n != nil {
 		e.set(name, strconv.FormatInt(int64(*n), 10))
@@ -60,7 +60,7 @@ func serveEnvironment(in Input) []*corev1ac.EnvVarApplyConfiguration {
 	if len(spec.ViewingKeys.Messages) > 0 {
 		e.set(contract.EnvSignInMessagesFile, contract.SignInMessagesFile)
 	}
-	e.number(contract.EnvConcurrency, int64(spec.Concurrency))
+	e.setUnlessZero(contract.EnvConcurrency, int64(spec.Concurrency))
 	e.clients(&spec.API)
 	e.memory(resources(spec.Template.Resources))
 	return e
@@ -82,7 +82,7 @@ func transactionFormat(f v1alpha1.TransactionFormat) string {
 // shared adds the variables of every relay command that uses database and chain.
 func (e *environment) shared(spec *v1alpha1.RelayPoolSpec) {
 	e.set(contract.EnvDatabaseURLFile, contract.DatabaseURLFile)
-	e.number(contract.EnvDatabaseMaxConns, int64(spec.Database.MaxConnections))
+	e.setUnlessZero(contract.EnvDatabaseMaxConns, int64(spec.Database.MaxConnections))
 	e.set(contract.EnvRPCEndpointsFile, contract.EndpointsFile)
 	e.set(contract.EnvGenesisHash, contract.GenesisHash(spec.Solana.Cluster))
 	setOptional(e, contract.EnvPriorityFloor, spec.Solana.PriorityFee.FloorMicroLamports)
@@ -98,7 +98,7 @@ func (e *environment) pool(pool *v1alpha1.Pool) {
 		e.set(contract.EnvProfileFile, contract.ProfileFile)
 	}
 	e.setUnlessEmpty(contract.EnvProgramID, pool.ProgramID)
-	e.number(contract.EnvRootHistorySize, int64(pool.RootHistorySize))
+	e.setUnlessZero(contract.EnvRootHistorySize, int64(pool.RootHistorySize))
 	mints := make([]string, len(pool.Mints))
 	for i, m := range pool.Mints {
 		mints[i] = m.Address + "=" + m.Field
@@ -114,8 +114,8 @@ func (e *environment) pool(pool *v1alpha1.Pool) {
 func (e *environment) payers(mounts []PayerMount, payers *v1alpha1.FeePayers) {
 	e.set(contract.EnvFeePayerKeyFile, strings.Join(payerFiles(mounts), ","))
 	setOptional(e, contract.EnvFeePayerMinBalance, payers.MinimumBalanceLamports)
-	e.number(contract.EnvSpendCapHour, payers.SpendCaps.HourLamports)
-	e.number(contract.EnvSpendCapDay, payers.SpendCaps.DayLamports)
+	e.setUnlessZero(contract.EnvSpendCapHour, payers.SpendCaps.HourLamports)
+	e.setUnlessZero(contract.EnvSpendCapDay, payers.SpendCaps.DayLamports)
 	setOptional(e, contract.EnvSpendCapTransfersDay, payers.SpendCaps.TransfersDayLamports)
 }
 
@@ -135,8 +135,8 @@ func (e *environment) swap(swap *v1alpha1.Swap) {
 		e.set(contract.EnvRouterTimeout, (time.Duration(ms) * time.Millisecond).String())
 	}
 	setOptional(e, contract.EnvRouterRequests, swap.Router.RequestsPerSecond)
-	e.number(contract.EnvSwapSlippage, int64(swap.SlippageBps))
-	e.number(contract.EnvSwapConcurrency, int64(swap.Concurrency))
+	e.setUnlessZero(contract.EnvSwapSlippage, int64(swap.SlippageBps))
+	e.setUnlessZero(contract.EnvSwapConcurrency, int64(swap.Concurrency))
 }
 
 func (e *environment) clients(api *v1alpha1.API) {

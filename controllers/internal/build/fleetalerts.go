@@ -3,7 +3,7 @@ package build
 import "github.com/relaypool/relaypool/relay/contract"
 
 func fleetAlerts() []alert {
-	retained := contract.MetricMaintenanceRuns.Name + `{,job="retention",outcome="done"}`
+	retentionRuns := contract.MetricMaintenanceRuns.Name + `{,job="retention",outcome="done"}`
 	return []alert{
 		{
 			"BacklogTooOld", "max(" + contract.MetricBacklogAge.Name + "{}) > 60", 2 * minute, severityCritical,
@@ -14,17 +14,18 @@ func fleetAlerts() []alert {
 			"accepted work waits for {{ $labels.reason }}; more pods would not help",
 		},
 		{
-			// A swap under way when swaps are turned off still has to end.
+			// Also for a fleet without spec.swap: a swap that is under way when swaps are turned off
+			// still has to end.
 			"SwapOverdue", "max(" + contract.MetricSwapsOverdue.Name + "{}) > 0", 3 * minute, severityCritical,
 			"a swap is past its timeout, neither executed nor refunded: a user's funds wait",
 		},
 		{
-			"InternalErrors", increased(contract.MetricSubmissions, `outcome="internal"`) + " + " + increased(contract.MetricAttempts, `event="panic"`) + " + " +
-				increased(contract.MetricHTTPRequests, `status="500"`) + " > 0", 0, severityWarning,
+			"InternalErrors", lastHourCount(contract.MetricSubmissions, `outcome="internal"`) + " + " + lastHourCount(contract.MetricAttempts, `event="panic"`) + " + " +
+				lastHourCount(contract.MetricHTTPRequests, `status="500"`) + " > 0", 0, severityWarning,
 			"a fault of the relay itself",
 		},
 		{
-			"RequestsRefused", shareAbove(contract.MetricHTTPRequests.Name+`{,method="POST",status="503"}`, "0.5", contract.MetricHTTPRequests.Name+`{,method="POST"}`, "5m", someRequests), 5 * minute, severityCritical,
+			"RequestsRefused", shareAbove(contract.MetricHTTPRequests.Name+`{,method="POST",status="503"}`, "0.5", contract.MetricHTTPRequests.Name+`{,method="POST"}`, "5m", minRetriedFailures), 5 * minute, severityCritical,
 			"more than half of the clients' requests are answered 503",
 		},
 		{
@@ -32,10 +33,10 @@ func fleetAlerts() []alert {
 			"a relay died without releasing its leases",
 		},
 		{
-			// The offset excludes a fleet that is younger than two hours. The alert waits 30
-			// minutes more: the first run, at a relay's start, may end before the first scrape,
-			// and the second may end 25 minutes later, after 1.5 periods and its own ten minutes.
-			"RetentionBehind", "sum(increase(" + retained + "[2h])) == 0 and count(" + retained + " offset 2h) > 0", 30 * minute, severityWarning,
+			// The offset excludes a fleet that is younger than two hours. The 30 minutes are for
+			// relays that just started in an older fleet: a first run that ends before the first
+			// scrape is no increase, and the second may end 25 minutes later.
+			"RetentionBehind", "sum(increase(" + retentionRuns + "[2h])) == 0 and count(" + retentionRuns + " offset 2h) > 0", 30 * minute, severityWarning,
 			"old rows have not been deleted for two hours",
 		},
 	}

@@ -11,6 +11,6 @@ import (
 func (e *environment) memory(r *corev1ac.ResourceRequirementsApplyConfiguration) {
 	limit, ok := ptr.Deref(r.Limits, nil)["memory"]
 	if ok {
-		e.number("GOMEMLIMIT", limit.Value()/10*9)
+		e.setUnlessZero("GOMEMLIMIT", limit.Value()/10*9)
 	}
 }

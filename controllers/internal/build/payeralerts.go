@@ -74,7 +74,7 @@ const transactLamports = 1_786_760
 // minimum last, at the fleet's rate of spending over the window. The rate comes from the
 // ledger, because a balance also changes when a payer is funded or rotated. All pods report
 // the same counters, so that a rollout does not interrupt the rate. Returned rent is
-// subtracted. A rate below one lamport a second counts as one: the funds last for years.
+// subtracted. A rate below one lamport a second counts as one; the funds then last for years.
 func runway(minimum int64, window, step string) string {
 	subquery := "[" + window + ":" + step + "]"
 	return fmt.Sprintf("sum(clamp_min(max by (payer) (%s{}) - %d, 0)) / clamp_min(sum(rate((max by (kind, cost) (%s{}))%s)) - sum(rate((max(%s{}))%s)), 1)",

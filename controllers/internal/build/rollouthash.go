@@ -12,9 +12,9 @@ import (
 // start. Kubernetes updates the mounted files of a changed ConfigMap or Secret without a
 // rollout, but pods read the files only once.
 func rolloutHash(in Input) string {
-	seen := slices.Sorted(slices.Values(in.Rollout))
+	versions := slices.Sorted(slices.Values(in.Rollout))
 	config := configFiles(in.Pool)
-	parts := [][]string{slices.Compact(seen)}
+	parts := [][]string{slices.Compact(versions)}
 	for _, name := range slices.Sorted(maps.Keys(config)) {
 		parts = append(parts, []string{name, config[name]})
 	}

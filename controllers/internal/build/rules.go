@@ -81,33 +81,33 @@ func alerts(in Input) []alert {
 	return list
 }
 
-// increased returns an expression for how often a rare event was counted in the last hour.
+// lastHourCount returns an expression for how often a rare event was counted in the last hour.
 // The first event creates its series at 1, which is no increase, so a new series counts as
 // one event.
-func increased(m contract.Metric, matcher string) string {
+func lastHourCount(m contract.Metric, matcher string) string {
 	selector := m.Name + "{," + matcher + "}"
 	return "(sum(increase(" + selector + "[1h])) or vector(0)) + (count(" + selector + " > 0 unless " + selector + " offset 1h) or vector(0))"
 }
 
 // These are the counts of failures that an alert has to exceed. A large share of few
 // requests may be chance: in a fleet that is hardly used, a single request would page
-// somebody. someRequests is for failures that clients retry by themselves, such as 503.
+// somebody. minRetriedFailures is for failures that clients retry by themselves, such as 503.
 const (
-	minRequests  = 3
-	someRequests = 10
+	minFailures        = 3
+	minRetriedFailures = 10
 )
 
 // shareAbove returns an expression that is true when, within the window, the count of bad
-// exceeds least and also the given share of the count of all. bad and all are metrics with
+// exceeds minCount and also the given share of the count of all. bad and all are metrics with
 // placeholders, and by has the labels by which bad is grouped. An alert that has to last as
 // long as the window does not fire for a short burst, which would be over when somebody
 // looks.
-func shareAbove(bad, share, all, window string, least int, by ...string) string {
+func shareAbove(bad, share, all, window string, minCount int, by ...string) string {
 	sum, join := "sum", ">"
 	if len(by) > 0 {
 		sum, join = "sum by ("+strings.Join(by, ", ")+") ", "> on () group_left ()"
 	}
-	return fmt.Sprintf("%s(increase(%s[%s])) %s clamp_min(%s * sum(increase(%s[%s])), %d)", sum, bad, window, join, share, all, window, least)
+	return fmt.Sprintf("%s(increase(%s[%s])) %s clamp_min(%s * sum(increase(%s[%s])), %d)", sum, bad, window, join, share, all, window, minCount)
 }
 
 func routerAlerts() []alert {
@@ -121,11 +121,11 @@ func routerAlerts() []alert {
 			"the swap router gave answers that contradict the request",
 		},
 		{
-			"RouterFails", shareAbove(contract.MetricRouterRequests.Name+`{,outcome!="ok",outcome!="no_route"}`, "0.1", contract.MetricRouterRequests.Name+"{}", "15m", minRequests), 15 * minute, severityWarning,
+			"RouterFails", shareAbove(contract.MetricRouterRequests.Name+`{,outcome!="ok",outcome!="no_route"}`, "0.1", contract.MetricRouterRequests.Name+"{}", "15m", minFailures), 15 * minute, severityWarning,
 			"a tenth of the swap router's answers are failures",
 		},
 		{
-			"SwapsRefunded", shareAbove(contract.MetricSwapsEnded.Name+`{,outcome="refunded"}`, "0.2", contract.MetricSwapsEnded.Name+"{}", "1h", minRequests), 15 * minute, severityWarning,
+			"SwapsRefunded", shareAbove(contract.MetricSwapsEnded.Name+`{,outcome="refunded"}`, "0.2", contract.MetricSwapsEnded.Name+"{}", "1h", minFailures), 15 * minute, severityWarning,
 			"a fifth of the swaps are refunded",
 		},
 	}

@@ -9,9 +9,9 @@ import (
 
 // spreadOver distributes the pods of one rollout over the values of a node label. It is a
 // preference: a fleet that cannot be distributed still serves.
-func spreadOver(pool, over string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
+func spreadOver(pool, nodeLabel string) *corev1ac.TopologySpreadConstraintApplyConfiguration {
 	return corev1ac.TopologySpreadConstraint().
-		WithTopologyKey(over).
+		WithTopologyKey(nodeLabel).
 		WithMaxSkew(1).
 		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
 		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(pool))).

@@ -22,8 +22,8 @@ type Endpoint struct {
 	// URL's hash, for one in a Secret the Secret's name, key and resource version. It
 	// is compared and never shown.
 	Identity string
-	// URL returns the URL at the time of a check. Conditions show its errors, so they
-	// name Secret and key, and contain nothing of the value.
+	// URL returns the URL at the time of a check. Its errors are shown in conditions: they
+	// must name the Secret and its key, and must not contain any of the value.
 	URL func(ctx context.Context) (string, error)
 }
 
@@ -40,44 +40,44 @@ type Query struct {
 	// Payers are the addresses whose balances are read, of active and of retired keys.
 	Payers []solana.PublicKey
 	// Thresholds are balances, in lamports, whose crossing is an event for the
-	// reconciler: the minimum and the target.
+	// reconciler: the minimum and the target balance of a fee payer.
 	Thresholds []uint64
 }
 
 // Payer is what is known of one fee payer.
 type Payer struct {
-	// Lamports is the balance at the time At, which is zero before the first reading.
+	// Lamports is the balance, and At the time of its reading.
 	Lamports uint64
 	At       time.Time
 	// Spending is in lamports an hour. It is computed from the balance's history of the
-	// last hour, in which increases count as no spending. Known is false while the history
+	// last hour; an increase counts as no spending. SpendingKnown is false while the history
 	// is too short.
-	Spending uint64
-	Known    bool
+	Spending      uint64
+	SpendingKnown bool
 }
 
 // Reading is what is known of one RelayPool. It is shared: do not change it.
 type Reading struct {
 	// Target is the pool that the report describes. If the spec has changed since, the
-	// RelayPool may declare another pool: see Of.
+	// RelayPool may declare another pool: see ForTarget.
 	Target poolcheck.Target
-	// Report is the report of the last good check, made At. Before the first, At is
-	// zero and the report is empty.
+	// Report is the report of the last good check, and At is its time. Before the first good
+	// check both are zero.
 	Report poolcheck.Report
 	At     time.Time
-	// Since is the time at which the chain became unavailable: no endpoint answers, or none serves
-	// the declared chain. It is zero while the chain is available. Cause says, for a person,
-	// how each endpoint failed. Cause does not change while the chain is unavailable.
-	Since time.Time
-	Cause string
+	// UnavailableSince is when the chain became unavailable: no endpoint gives a usable
+	// answer. It is zero while the chain is available. Cause says, for a person, how each
+	// endpoint failed. Cause does not change while the chain is unavailable.
+	UnavailableSince time.Time
+	Cause            string
 	// Payers has an entry for each address of the query whose balance was read at
 	// least once.
 	Payers map[solana.PublicKey]Payer
 }
 
-// Of returns the part of the reading that is valid for target. A reading of another
+// ForTarget returns the part of the reading that is valid for target. A reading of another
 // pool is valid for balances only, and a reading of another chain for nothing.
-func (r *Reading) Of(target poolcheck.Target) Reading {
+func (r *Reading) ForTarget(target poolcheck.Target) Reading {
 	switch {
 	case sameTarget(r.Target, target):
 		return *r
@@ -94,11 +94,11 @@ func sameTarget(a, b poolcheck.Target) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// Pool returns the reading as one state, reason and message, for the condition
+// PoolState returns the reading as one state, reason and message, for the condition
 // PoolInitialised. The state is unknown while the chain is unavailable, regardless
 // of earlier readings.
-func (r *Reading) Pool() (state poolcheck.State, reason poolcheck.Reason, message string) {
-	if !r.Since.IsZero() {
+func (r *Reading) PoolState() (state poolcheck.State, reason poolcheck.Reason, message string) {
+	if !r.UnavailableSince.IsZero() {
 		return poolcheck.Unknown, poolcheck.ReasonChainUnavailable, r.Cause
 	}
 	state, reason, _ = r.Report.Summary()

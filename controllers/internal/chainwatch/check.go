@@ -30,8 +30,8 @@ const (
 
 // endpointMemory is what is kept about one endpoint between checks.
 type endpointMemory struct {
-	// url is the seeded hash of the URL from which genesis was read.
-	url       uint64
+	// urlHash is the seeded hash of the URL from which genesis was read.
+	urlHash   uint64
 	genesis   solana.Hash
 	genesisAt time.Time
 	failedAt  time.Time
@@ -57,13 +57,14 @@ type answer struct {
 	cause  string
 }
 
-// check asks one endpoint after the other until one answers.
+// check asks one endpoint after the other until one answers. If all answer and serve another
+// chain, the report says so.
 func (c *checker) check(ctx context.Context, q *Query) answer {
 	target := q.Target
 	target.Extra = q.Payers
 	var failures []string
-	var foreign *poolcheck.Facts
-	answered := 0
+	var foreignFacts *poolcheck.Facts
+	foreignCount := 0
 	for _, e := range c.order(q.Endpoints) {
 		facts, err := c.readEndpoint(ctx, &e, target, q.Finalized)
 		if err == nil {
@@ -77,12 +78,12 @@ func (c *checker) check(ctx context.Context, q *Query) answer {
 		c.memoryOf(e.Name).failedAt = c.now()
 		failures = append(failures, "endpoint "+e.Name+": "+err.Error())
 		if errors.Is(err, errForeign) {
-			foreign = &facts
-			answered++
+			foreignFacts = &facts
+			foreignCount++
 		}
 	}
-	if foreign != nil && answered == len(q.Endpoints) {
-		return answer{report: poolcheck.Evaluate(*foreign), ok: true}
+	if foreignFacts != nil && foreignCount == len(q.Endpoints) {
+		return answer{report: poolcheck.Evaluate(*foreignFacts), ok: true}
 	}
 	if len(failures) == 0 {
 		return answer{cause: "no endpoint has the role Read"}
@@ -93,14 +94,14 @@ func (c *checker) check(ctx context.Context, q *Query) answer {
 // order puts endpoints that failed recently after the others.
 func (c *checker) order(all []Endpoint) []Endpoint {
 	now := c.now()
-	failed := func(e Endpoint) int {
+	rank := func(e Endpoint) int {
 		if m := c.memory[e.Name]; m != nil && !m.failedAt.IsZero() && now.Sub(m.failedAt) < failureMaxAge {
 			return 1
 		}
 		return 0
 	}
 	ordered := slices.Clone(all)
-	slices.SortStableFunc(ordered, func(a, b Endpoint) int { return failed(a) - failed(b) })
+	slices.SortStableFunc(ordered, func(a, b Endpoint) int { return rank(a) - rank(b) })
 	return ordered
 }
 
@@ -150,13 +151,13 @@ func (c *checker) readEndpoint(ctx context.Context, e *Endpoint, t poolcheck.Tar
 // genesis returns the genesis hash. It reads the hash once an hour, and when the URL changed.
 func (c *checker) genesis(ctx context.Context, name, url string, r poolcheck.Reader) (solana.Hash, error) {
 	m, hash := c.memoryOf(name), maphash.String(c.seed, url)
-	if m.url == hash && !m.genesisAt.IsZero() && c.now().Sub(m.genesisAt) < genesisMaxAge {
+	if m.urlHash == hash && !m.genesisAt.IsZero() && c.now().Sub(m.genesisAt) < genesisMaxAge {
 		return m.genesis, nil
 	}
 	genesis, err := r.GenesisHash(ctx)
 	if err != nil {
 		return solana.Hash{}, err
 	}
-	m.url, m.genesis, m.genesisAt = hash, genesis, c.now()
+	m.urlHash, m.genesis, m.genesisAt = hash, genesis, c.now()
 	return genesis, nil
 }

@@ -12,7 +12,8 @@ const (
 )
 
 // pause is the time to the next check. A chain that does not answer is asked again soon,
-// because its node or DNS name may be about to appear, and then after ever longer pauses.
+// because its node or DNS name may be about to appear; the pauses grow with each failure. A
+// change for the worse is also checked again soon.
 func (w *Watcher) pause(p *pool) time.Duration {
 	d := p.query.Interval
 	if p.failures > 0 || p.unconfirmed {

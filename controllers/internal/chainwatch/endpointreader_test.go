@@ -109,7 +109,7 @@ func until(t *testing.T, what string, condition func() bool) {
 // pool returns what the condition of a RelayPool says.
 func (w *Watcher) pool(i int) (state poolcheck.State, reason poolcheck.Reason, message string) {
 	r, _ := w.Reading(poolKey(i))
-	return r.Pool()
+	return r.PoolState()
 }
 
 func TestALocalChainIsReadBeforeAndAfterItIsInitialised(t *testing.T) {

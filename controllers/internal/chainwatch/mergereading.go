@@ -18,13 +18,13 @@ func (p *pool) keepReading(a answer, now time.Time) {
 			p.failedAt = now
 		}
 		// Without an earlier reading, the first failure counts at once.
-		if p.reading.Since.IsZero() && (p.failures > 1 || p.reading.At.IsZero()) {
-			p.reading.Since, p.reading.Cause = p.failedAt, a.cause
+		if p.reading.UnavailableSince.IsZero() && (p.failures > 1 || p.reading.At.IsZero()) {
+			p.reading.UnavailableSince, p.reading.Cause = p.failedAt, a.cause
 		}
 		return
 	}
 	p.failures = 0
-	p.reading.Since, p.reading.Cause = time.Time{}, ""
+	p.reading.UnavailableSince, p.reading.Cause = time.Time{}, ""
 	before, _, _ := p.reading.Report.Summary()
 	after, _, _ := a.report.Summary()
 	if before == poolcheck.OK && after != poolcheck.OK && !p.unconfirmed {
@@ -44,21 +44,21 @@ func (p *pool) keepReading(a answer, now time.Time) {
 		}
 		history := p.history[key]
 		if history == nil {
-			history = new(balances)
+			history = new(balanceHistory)
 			p.history[key] = history
 		}
 		history.add(now, lamports)
 		payer := Payer{Lamports: lamports, At: now}
-		payer.Spending, payer.Known = history.perHour()
+		payer.Spending, payer.SpendingKnown = history.perHour()
 		payers[key] = payer
 	}
 	p.reading.Payers = payers
 }
 
-// clone returns a copy that a check of the old query cannot change.
-func (b *balances) clone() *balances {
+// clone returns a copy: a check that is under way may still change the original.
+func (b *balanceHistory) clone() *balanceHistory {
 	if b == nil {
-		return new(balances)
+		return new(balanceHistory)
 	}
 	c := *b
 	c.samples = slices.Clone(b.samples)

@@ -14,7 +14,7 @@ import (
 func TestABalanceThatIsNotReadKeepsItsLastValue(t *testing.T) {
 	t.Parallel()
 	rich, unread, neverRead := solana.PublicKey{1}, solana.PublicKey{2}, solana.PublicKey{3}
-	p := &pool{query: &Query{Payers: []solana.PublicKey{rich, unread, neverRead}}, history: map[solana.PublicKey]*balances{}}
+	p := &pool{query: &Query{Payers: []solana.PublicKey{rich, unread, neverRead}}, history: map[solana.PublicKey]*balanceHistory{}}
 	first := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	second := first.Add(time.Minute)
 	p.keepReading(answer{ok: true, report: poolcheck.Report{Balances: map[solana.PublicKey]uint64{rich: 9, unread: 5}}}, first)

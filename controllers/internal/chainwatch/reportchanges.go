@@ -9,46 +9,46 @@ import (
 )
 
 const (
-	// A change of a tree is reported from leavesChange leaves on, or from 1/leavesShare
-	// of the leaves last reported if that is more.
+	// A change of a tree is reported once it is leavesChange leaves, or 1/leavesShare of the
+	// leaves last reported if that is more.
 	leavesChange = 64
 	leavesShare  = 100
-	// A change of a balance is reported from 1/balanceShare of it on: 5 %.
+	// A change of a balance is reported once it is 1/balanceShare of the balance: 5 %.
 	balanceShare = 20
-	// A change of a runway is reported from 1/runwayShare of it on: 20 %.
+	// A change of a runway is reported once it is 1/runwayShare of the runway: 20 %.
 	runwayShare = 5
 )
 
-// reported is what a status shows of a reading, as of the last event for the reconciler.
-type reported struct {
+// excerpt is the part of a reading that a status shows.
+type excerpt struct {
 	state       poolcheck.State
 	reason      poolcheck.Reason
 	message     string
 	leaves      uint64
 	leavesKnown bool
-	payers      map[solana.PublicKey]reportedPayer
+	payers      map[solana.PublicKey]payerExcerpt
 }
 
-type reportedPayer struct {
-	lamports  uint64
-	runway    time.Duration
-	hasRunway bool // the runway is known
+type payerExcerpt struct {
+	lamports    uint64
+	runway      time.Duration
+	runwayKnown bool
 }
 
-func reportedOf(r *Reading) reported {
-	s := reported{payers: make(map[solana.PublicKey]reportedPayer, len(r.Payers))}
-	s.state, s.reason, s.message = r.Pool()
+func excerptOf(r *Reading) excerpt {
+	s := excerpt{payers: make(map[solana.PublicKey]payerExcerpt, len(r.Payers))}
+	s.state, s.reason, s.message = r.PoolState()
 	s.leaves, s.leavesKnown = r.Report.NextIndex()
 	for key, p := range r.Payers {
 		runway, known := p.Runway()
-		s.payers[key] = reportedPayer{p.Lamports, runway, known}
+		s.payers[key] = payerExcerpt{p.Lamports, runway, known}
 	}
 	return s
 }
 
 // differs reports whether next differs from s enough for an event. Any change of the
 // pool's state is enough; figures must change by the shares above.
-func (s *reported) differs(next *reported, thresholds []uint64) bool {
+func (s *excerpt) differs(next *excerpt, thresholds []uint64) bool {
 	if s.state != next.state || s.reason != next.reason || s.message != next.message || s.leavesKnown != next.leavesKnown {
 		return true
 	}
@@ -67,7 +67,7 @@ func (s *reported) differs(next *reported, thresholds []uint64) bool {
 	return false
 }
 
-func (p reportedPayer) differs(next reportedPayer, thresholds []uint64) bool {
+func (p payerExcerpt) differs(next payerExcerpt, thresholds []uint64) bool {
 	if change := difference(p.lamports, next.lamports); change > 0 && change >= p.lamports/balanceShare {
 		return true
 	}
@@ -76,7 +76,7 @@ func (p reportedPayer) differs(next reportedPayer, thresholds []uint64) bool {
 			return true
 		}
 	}
-	if p.hasRunway != next.hasRunway {
+	if p.runwayKnown != next.runwayKnown {
 		return true
 	}
 	change := max(p.runway, next.runway) - min(p.runway, next.runway)

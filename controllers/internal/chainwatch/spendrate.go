@@ -14,10 +14,10 @@ const (
 	sampleInterval = time.Minute
 )
 
-// balances is the history of one payer's balance, as a running total of what was
+// balanceHistory is the history of one payer's balance, as a running total of what was
 // spent. When a balance rose between two readings, the spending between them is
 // unknown, and counts as zero.
-type balances struct {
+type balanceHistory struct {
 	lamports uint64 // the newest balance
 	spent    uint64 // the total since the first reading
 	samples  []sample
@@ -29,7 +29,7 @@ type sample struct {
 }
 
 // add adds a reading. Readings are added in the order of their times.
-func (b *balances) add(at time.Time, lamports uint64) {
+func (b *balanceHistory) add(at time.Time, lamports uint64) {
 	if len(b.samples) > 0 && lamports < b.lamports {
 		b.spent += b.lamports - lamports
 	}
@@ -47,7 +47,7 @@ func (b *balances) add(at time.Time, lamports uint64) {
 // perHour returns the median spending of the parts of the last hour, in lamports an
 // hour: one burst, such as a sweep of the whole balance, does not change the median.
 // known is false while the history is shorter than one part.
-func (b *balances) perHour() (lamports uint64, known bool) {
+func (b *balanceHistory) perHour() (lamports uint64, known bool) {
 	if len(b.samples) == 0 {
 		return 0, false
 	}
@@ -75,21 +75,21 @@ func (b *balances) perHour() (lamports uint64, known bool) {
 
 // spentAt returns the total spent until t, which must not be before the oldest sample. It
 // assumes even spending between two samples.
-func (b *balances) spentAt(t time.Time) uint64 {
+func (b *balanceHistory) spentAt(t time.Time) uint64 {
 	i := slices.IndexFunc(b.samples, func(s sample) bool { return !s.at.Before(t) })
 	if i <= 0 {
 		return b.samples[max(i, 0)].spent
 	}
-	from, to := b.samples[i-1], b.samples[i]
-	share := float64(t.Sub(from.at)) / float64(to.at.Sub(from.at))
-	return from.spent + uint64(share*float64(to.spent-from.spent))
+	before, after := b.samples[i-1], b.samples[i]
+	share := float64(t.Sub(before.at)) / float64(after.at.Sub(before.at))
+	return before.spent + uint64(share*float64(after.spent-before.spent))
 }
 
 // Runway is how long the balance lasts at the recent rate of spending; ok is
 // false while nothing is spent or the rate is not known.
 func (p Payer) Runway() (d time.Duration, ok bool) {
 	const longest = 100 * 365 * 24 // hours; a time.Duration holds three times as many
-	if !p.Known || p.Spending == 0 {
+	if !p.SpendingKnown || p.Spending == 0 {
 		return 0, false
 	}
 	hours := float64(p.Lamports) / float64(p.Spending)

@@ -40,7 +40,7 @@ func TestSpendingIsTheMedianOfTheLastHour(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b, start := new(balances), time.Unix(1_000_000, 0)
+			b, start := new(balanceHistory), time.Unix(1_000_000, 0)
 			for m := range test.minutes + 1 {
 				b.add(start.Add(time.Duration(m)*time.Minute), test.balance(m))
 			}
@@ -57,7 +57,7 @@ func TestSpendingIsTheMedianOfTheLastHour(t *testing.T) {
 
 func TestSamplesAreBoundedWhateverTheInterval(t *testing.T) {
 	t.Parallel()
-	b, start := new(balances), time.Unix(1_000_000, 0)
+	b, start := new(balanceHistory), time.Unix(1_000_000, 0)
 	for i := range 720 { // two hours, every ten seconds
 		b.add(start.Add(time.Duration(i)*10*time.Second), uint64(1_000_000-i*10))
 	}
@@ -67,7 +67,7 @@ func TestSamplesAreBoundedWhateverTheInterval(t *testing.T) {
 	if n := len(b.samples); n > 75 {
 		t.Errorf("%d samples are kept, want about one a minute", n)
 	}
-	b = new(balances)
+	b = new(balanceHistory)
 	for i := range 3 { // an hour apart, which is the longest interval
 		b.add(start.Add(time.Duration(i)*time.Hour), uint64(1_000_000-i*600))
 	}
@@ -97,35 +97,35 @@ func TestRunway(t *testing.T) {
 func TestOnlyChangesOfTheStatusSendEvents(t *testing.T) {
 	t.Parallel()
 	a, b := solana.PublicKey{1}, solana.PublicKey{2}
-	base := func() reported {
-		return reported{
+	base := func() excerpt {
+		return excerpt{
 			state: poolcheck.OK, reason: poolcheck.ReasonInitialised, message: "fine", leaves: 10_000, leavesKnown: true,
-			payers: map[solana.PublicKey]reportedPayer{a: {1000, 10 * time.Hour, true}, b: {0, 0, false}},
+			payers: map[solana.PublicKey]payerExcerpt{a: {1000, 10 * time.Hour, true}, b: {0, 0, false}},
 		}
 	}
-	set := func(key solana.PublicKey, p reportedPayer) func(*reported) {
-		return func(s *reported) { s.payers[key] = p }
+	set := func(key solana.PublicKey, p payerExcerpt) func(*excerpt) {
+		return func(s *excerpt) { s.payers[key] = p }
 	}
 	tests := map[string]struct {
-		change func(*reported)
+		change func(*excerpt)
 		want   bool
 	}{
-		"nothing":                          {func(*reported) {}, false},
-		"another reason":                   {func(s *reported) { s.reason = poolcheck.ReasonTreeFull }, true},
-		"another message":                  {func(s *reported) { s.message = "worse" }, true},
-		"a few leaves more":                {func(s *reported) { s.leaves += 99 }, false},
-		"a hundredth more of the leaves":   {func(s *reported) { s.leaves += 100 }, true},
-		"leaves that are no longer known":  {func(s *reported) { s.leavesKnown = false }, true},
-		"a little less of a balance":       {set(a, reportedPayer{980, 10 * time.Hour, true}), false},
-		"a twentieth less of a balance":    {set(a, reportedPayer{950, 10 * time.Hour, true}), true},
-		"a threshold is crossed":           {set(a, reportedPayer{974, 10 * time.Hour, true}), true},
-		"an empty wallet is funded":        {set(b, reportedPayer{1, 0, false}), true},
-		"a little less of a runway":        {set(a, reportedPayer{1000, 9 * time.Hour, true}), false},
-		"a fifth less of a runway":         {set(a, reportedPayer{1000, 8 * time.Hour, true}), true},
-		"a runway that is no longer known": {set(a, reportedPayer{1000, 0, false}), true},
-		"one more payer":                   {set(solana.PublicKey{3}, reportedPayer{}), true},
-		"one payer fewer":                  {func(s *reported) { delete(s.payers, b) }, true},
-		"one payer replaced by another":    {func(s *reported) { delete(s.payers, b); s.payers[solana.PublicKey{3}] = reportedPayer{} }, true},
+		"nothing":                          {func(*excerpt) {}, false},
+		"another reason":                   {func(s *excerpt) { s.reason = poolcheck.ReasonTreeFull }, true},
+		"another message":                  {func(s *excerpt) { s.message = "worse" }, true},
+		"a few leaves more":                {func(s *excerpt) { s.leaves += 99 }, false},
+		"a hundredth more of the leaves":   {func(s *excerpt) { s.leaves += 100 }, true},
+		"leaves that are no longer known":  {func(s *excerpt) { s.leavesKnown = false }, true},
+		"a little less of a balance":       {set(a, payerExcerpt{980, 10 * time.Hour, true}), false},
+		"a twentieth less of a balance":    {set(a, payerExcerpt{950, 10 * time.Hour, true}), true},
+		"a threshold is crossed":           {set(a, payerExcerpt{974, 10 * time.Hour, true}), true},
+		"an empty wallet is funded":        {set(b, payerExcerpt{1, 0, false}), true},
+		"a little less of a runway":        {set(a, payerExcerpt{1000, 9 * time.Hour, true}), false},
+		"a fifth less of a runway":         {set(a, payerExcerpt{1000, 8 * time.Hour, true}), true},
+		"a runway that is no longer known": {set(a, payerExcerpt{1000, 0, false}), true},
+		"one more payer":                   {set(solana.PublicKey{3}, payerExcerpt{}), true},
+		"one payer fewer":                  {func(s *excerpt) { delete(s.payers, b) }, true},
+		"one payer replaced by another":    {func(s *excerpt) { delete(s.payers, b); s.payers[solana.PublicKey{3}] = payerExcerpt{} }, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

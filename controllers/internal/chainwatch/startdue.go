@@ -22,8 +22,8 @@ func (p *pool) lane() int {
 	return laneAnswered
 }
 
-// startDue starts the checks that are due, the longest due first, and returns the
-// time until the next check is due.
+// startDue starts the checks that are due, the most overdue first, and returns the time
+// until the next check is due.
 func (w *Watcher) startDue(ctx context.Context, wg *sync.WaitGroup) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

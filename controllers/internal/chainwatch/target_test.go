@@ -37,8 +37,8 @@ func TestAReadingOfAnotherTargetIsEmpty(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := read.Of(test.target)
-			if state, _, _ := got.Pool(); state != test.wantState {
+			got := read.ForTarget(test.target)
+			if state, _, _ := got.PoolState(); state != test.wantState {
 				t.Errorf("the pool is %s, want %s", state, test.wantState)
 			}
 			if got.At.IsZero() != (test.wantState != poolcheck.OK) {

@@ -49,18 +49,18 @@ type Watcher struct {
 	o      Options
 	dial   func(url string, finalized bool) (poolcheck.Reader, error)
 	events chan event.GenericEvent
-	// wake makes the loop look for checks that are due. reportSoon makes
-	// sendEvents look for changed RelayPools.
+	// wake makes Start look for checks that are due. reportSoon makes sendEvents look at
+	// changedPools.
 	wake, reportSoon chan struct{}
 
-	mu      sync.Mutex
-	pools   map[types.NamespacedName]*pool
-	running [2]int // checks under way, by lane
-	changed []types.NamespacedName
-	started bool
-	closed  bool
-	cancel  context.CancelFunc
-	stopped chan struct{}
+	mu           sync.Mutex
+	pools        map[types.NamespacedName]*pool
+	running      [2]int // checks under way, by lane
+	changedPools []types.NamespacedName
+	started      bool
+	closed       bool
+	cancel       context.CancelFunc
+	stopped      chan struct{}
 }
 
 // pool is the watcher's state of one RelayPool.
@@ -69,7 +69,7 @@ type pool struct {
 	checker *checker
 	reading Reading
 	// history has each payer's balance history.
-	history map[solana.PublicKey]*balances
+	history map[solana.PublicKey]*balanceHistory
 	due     time.Time
 	busy    bool
 	// failures counts failed checks in a row. unconfirmed is true when the last check found
@@ -77,7 +77,7 @@ type pool struct {
 	failures     int
 	failedAt     time.Time
 	unconfirmed  bool
-	lastReported *reported
+	lastReported *excerpt
 }
 
 // New makes a watcher. It reads nothing before Start.
@@ -86,7 +86,7 @@ func New(o Options) (*Watcher, error) {
 	case o.HTTP == nil || o.Now == nil || o.Random == nil:
 		return nil, errors.New("chain watcher needs an HTTP client, a clock and random numbers")
 	case o.Timeout < 0 || o.Workers < 0:
-		return nil, fmt.Errorf("chain watcher's timeout is %s and its workers are %d: expected positive values, or 0 for %s and %d", o.Timeout, o.Workers, defaultTimeout, defaultWorkers)
+		return nil, fmt.Errorf("chain watcher's timeout is %s and its workers are %d: expected positive values, or 0 for the defaults, %s and %d", o.Timeout, o.Workers, defaultTimeout, defaultWorkers)
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout
@@ -121,8 +121,8 @@ func (w *Watcher) Start(ctx context.Context) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { w.sendEvents(ctx) })
 	for {
-		next := w.startDue(ctx, &wg)
-		timer := time.NewTimer(next)
+		wait := w.startDue(ctx, &wg)
+		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -165,7 +165,7 @@ func (w *Watcher) Set(key types.NamespacedName, q Query) {
 	// A check that is under way keeps the query and the checker that it began with. Its
 	// result is dropped, because the map then has another pool.
 	next := &pool{
-		query: &q, reading: Reading{Target: q.Target}, history: map[solana.PublicKey]*balances{}, due: w.o.Now(),
+		query: &q, reading: Reading{Target: q.Target}, history: map[solana.PublicKey]*balanceHistory{}, due: w.o.Now(),
 		checker: &checker{dial: w.dial, now: w.o.Now, timeout: w.o.Timeout, seed: maphash.MakeSeed(), memory: map[string]*endpointMemory{}},
 	}
 	if p != nil {
@@ -177,10 +177,10 @@ func (w *Watcher) Set(key types.NamespacedName, q Query) {
 
 // inheritFrom copies what is still valid for the new query.
 func (p *pool) inheritFrom(old *pool) {
-	known := old.reading.Of(p.query.Target)
+	valid := old.reading.ForTarget(p.query.Target)
 	p.reading.Payers = map[solana.PublicKey]Payer{}
 	for _, key := range p.query.Payers {
-		if payer, ok := known.Payers[key]; ok {
+		if payer, ok := valid.Payers[key]; ok {
 			p.reading.Payers[key] = payer
 			p.history[key] = old.history[key].clone()
 		}
@@ -188,8 +188,8 @@ func (p *pool) inheritFrom(old *pool) {
 	// A new target is reported again, regardless of what was reported for the old one.
 	if sameTarget(old.query.Target, p.query.Target) {
 		p.lastReported = old.lastReported
-		p.reading.Report, p.reading.At = known.Report, known.At
-		p.reading.Since, p.reading.Cause = known.Since, known.Cause
+		p.reading.Report, p.reading.At = valid.Report, valid.At
+		p.reading.UnavailableSince, p.reading.Cause = valid.UnavailableSince, valid.Cause
 		p.failures, p.failedAt = old.failures, old.failedAt
 	}
 }
@@ -246,7 +246,7 @@ func (w *Watcher) run(ctx context.Context, key types.NamespacedName, p *pool, la
 	now := w.o.Now()
 	p.keepReading(a, now)
 	p.due = now.Add(w.pause(p))
-	next := reportedOf(&p.reading)
+	next := excerptOf(&p.reading)
 	if p.lastReported != nil && !p.lastReported.differs(&next, p.query.Thresholds) {
 		return
 	}
@@ -254,13 +254,13 @@ func (w *Watcher) run(ctx context.Context, key types.NamespacedName, p *pool, la
 		w.o.Log.Info("pool state changed", "relaypool", key, "state", string(next.state), "reason", string(next.reason), "message", next.message)
 	}
 	p.lastReported = &next
-	if !slices.Contains(w.changed, key) {
-		w.changed = append(w.changed, key)
+	if !slices.Contains(w.changedPools, key) {
+		w.changedPools = append(w.changedPools, key)
 	}
 	signal(w.reportSoon)
 }
 
-// sendEvents sends an event for every RelayPool in changed.
+// sendEvents sends an event for every RelayPool in changedPools.
 func (w *Watcher) sendEvents(ctx context.Context) {
 	for {
 		select {
@@ -286,10 +286,10 @@ func (w *Watcher) sendEvents(ctx context.Context) {
 func (w *Watcher) nextChanged() (key types.NamespacedName, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.changed) == 0 {
+	if len(w.changedPools) == 0 {
 		return key, false
 	}
-	key = w.changed[0]
-	w.changed = slices.Delete(w.changed, 0, 1)
+	key = w.changedPools[0]
+	w.changedPools = slices.Delete(w.changedPools, 0, 1)
 	return key, true
 }

@@ -162,7 +162,7 @@ func (f *fixture) expect(key types.NamespacedName, state poolcheck.State, reason
 	if !ok {
 		f.Fatalf("%s is not known", key)
 	}
-	if gotState, gotReason, message := r.Pool(); gotState != state || gotReason != reason {
+	if gotState, gotReason, message := r.PoolState(); gotState != state || gotReason != reason {
 		f.Errorf("got %s, %s, want %s, %s: %s", gotState, gotReason, state, reason, message)
 	}
 	return r
@@ -192,7 +192,7 @@ func TestAnUnchangedChainSendsOneEvent(t *testing.T) {
 		f.Set(poolKey(0), query("a"))
 		time.Sleep(time.Second)
 		r := f.expect(poolKey(0), poolcheck.OK, poolcheck.ReasonInitialised)
-		if p := r.Payers[payer]; p.Lamports != 1_000_000_000 || p.At.IsZero() || p.Known {
+		if p := r.Payers[payer]; p.Lamports != 1_000_000_000 || p.At.IsZero() || p.SpendingKnown {
 			t.Errorf("got payer %+v, want its balance and no rate yet", p)
 		}
 		for range 10 { // repeating the same query does nothing
@@ -273,8 +273,8 @@ func TestLosingTheChainIsUnknownAndKeepsTheLastReading(t *testing.T) {
 		if next, ok := r.Report.NextIndex(); !ok || next != 0 || r.At.Before(before.At) || r.Payers[payer].Lamports != 1_000_000_000 {
 			t.Errorf("got %+v, want the last good reading", r)
 		}
-		if r.Since.Before(lost) || r.Since.After(lost.Add(2*time.Minute)) || !strings.Contains(r.Cause, "endpoint a: HTTP 429") {
-			t.Errorf("unavailable since %s because %q, want since about %s and the endpoint's fault", r.Since, r.Cause, lost)
+		if r.UnavailableSince.Before(lost) || r.UnavailableSince.After(lost.Add(2*time.Minute)) || !strings.Contains(r.Cause, "endpoint a: HTTP 429") {
+			t.Errorf("unavailable since %s because %q, want since about %s and the endpoint's fault", r.UnavailableSince, r.Cause, lost)
 		}
 		n.set(func(n *node) { n.err = errors.New("HTTP 503") })
 		time.Sleep(10 * time.Minute)

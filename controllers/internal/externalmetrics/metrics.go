@@ -15,12 +15,12 @@ import (
 type outcome string
 
 const (
-	served   outcome = "served"
-	unknown  outcome = "unknown"
-	refused  outcome = "refused"
-	notReady outcome = "not_ready"
-	stale    outcome = "stale"
-	failed   outcome = "failed"
+	outcomeServed   outcome = "served"
+	outcomeUnknown  outcome = "unknown"
+	outcomeRefused  outcome = "refused"
+	outcomeNotReady outcome = "not_ready"
+	outcomeStale    outcome = "stale"
+	outcomeFailed   outcome = "failed"
 )
 
 // outcomes counts the requests.
@@ -31,7 +31,7 @@ func newOutcomes() *outcomes {
 	o := &outcomes{prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)}
 	// The series exist from the start, so that the first failure is an increase.
 	for metric := range figures() {
-		for _, result := range []outcome{served, unknown, refused, notReady, stale, failed} {
+		for _, result := range []outcome{outcomeServed, outcomeUnknown, outcomeRefused, outcomeNotReady, outcomeStale, outcomeFailed} {
 			o.WithLabelValues(metric, string(result))
 		}
 	}
@@ -54,28 +54,28 @@ type Certificate interface{ Expires() time.Time }
 // Collector is a prometheus.Collector of the requests, of the times at which backlogs were
 // read, and of the certificate's expiry.
 type Collector struct {
-	provider     *Provider
-	certificate  Certificate
-	read, expiry *prometheus.Desc
+	provider         *Provider
+	certificate      Certificate
+	readTime, expiry *prometheus.Desc
 
 	mutex sync.Mutex
-	// unread is when fleets with ready pods and no reading were first seen.
-	unread map[types.NamespacedName]time.Time
+	// unreadSince is when fleets with ready pods and no reading were first seen.
+	unreadSince map[types.NamespacedName]time.Time
 }
 
 // NewCollector makes the metrics of a Provider and its certificate.
 func NewCollector(p *Provider, c Certificate) *Collector {
 	desc := func(m contract.Metric) *prometheus.Desc { return prometheus.NewDesc(m.Name, m.Help, m.Labels, nil) }
 	return &Collector{
-		provider: p, certificate: c, unread: map[types.NamespacedName]time.Time{},
-		read: desc(contract.MetricOperatorBacklogRead), expiry: desc(contract.MetricOperatorCertificateExpiry),
+		provider: p, certificate: c, unreadSince: map[types.NamespacedName]time.Time{},
+		readTime: desc(contract.MetricOperatorBacklogRead), expiry: desc(contract.MetricOperatorCertificateExpiry),
 	}
 }
 
 // Describe sends the descriptions of all series.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	c.provider.outcomes.Describe(out)
-	out <- c.read
+	out <- c.readTime
 	out <- c.expiry
 }
 
@@ -83,7 +83,7 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	c.provider.outcomes.Collect(out)
 	for key, since := range c.readTimes(c.provider.Now()) {
-		out <- prometheus.MustNewConstMetric(c.read, prometheus.GaugeValue, timestamp(since), key.Namespace, key.Name)
+		out <- prometheus.MustNewConstMetric(c.readTime, prometheus.GaugeValue, timestamp(since), key.Namespace, key.Name)
 	}
 	if expires := c.certificate.Expires(); !expires.IsZero() {
 		out <- prometheus.MustNewConstMetric(c.expiry, prometheus.GaugeValue, timestamp(expires))
@@ -105,7 +105,7 @@ func (c *Collector) readTimes(now time.Time) map[types.NamespacedName]time.Time 
 		at := reading.At
 		if isNeverRead(&reading) {
 			at = now
-			if first, seen := c.unread[key]; seen {
+			if first, seen := c.unreadSince[key]; seen {
 				at = first
 			}
 			unread[key] = at
@@ -114,7 +114,7 @@ func (c *Collector) readTimes(now time.Time) map[types.NamespacedName]time.Time 
 			all[key] = at
 		}
 	}
-	c.unread = unread
+	c.unreadSince = unread
 	return all
 }
 

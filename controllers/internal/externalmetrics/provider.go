@@ -99,14 +99,14 @@ func (p *Provider) GetExternalMetric(ctx context.Context, namespace string, sele
 func (p *Provider) values(ctx context.Context, namespace string, selector labels.Selector, metric string) ([]external_metrics.ExternalMetricValue, outcome, error) {
 	valueOf := figures()[metric]
 	if valueOf == nil {
-		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+		return nil, outcomeUnknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
 			"there is no such external metric: expected %s or %s", contract.MetricBacklog.Name, contract.MetricBacklogAge.Name)
 	}
 	if other, ok := selector.RequiresExactMatch(build.LabelMetricNamespace); ok && other != namespace {
-		return nil, refused, failure(http.StatusForbidden, metav1.StatusReasonForbidden,
+		return nil, outcomeRefused, failure(http.StatusForbidden, metav1.StatusReasonForbidden,
 			"the selector asks for RelayPools of the namespace %q in a request for %q: both have to be the same", other, namespace)
 	}
-	pools, outcome, err := p.selected(ctx, namespace, selector)
+	pools, outcome, err := p.selectPools(ctx, namespace, selector)
 	if err != nil {
 		return nil, outcome, err
 	}
@@ -120,7 +120,7 @@ func (p *Provider) values(ctx context.Context, namespace string, selector labels
 			MetricName: metric, MetricLabels: metricLabels(key), Timestamp: metav1.NewTime(reading.At), Value: valueOf(reading),
 		})
 	}
-	return out, served, nil
+	return out, outcomeServed, nil
 }
 
 // metricLabels returns the labels of a RelayPool's metrics.
@@ -128,16 +128,16 @@ func metricLabels(key types.NamespacedName) labels.Set {
 	return labels.Set{build.LabelMetricNamespace: key.Namespace, build.LabelMetricPool: key.Name}
 }
 
-// selected returns the RelayPools of the namespace that the selector matches and that a
+// selectPools returns the RelayPools of the namespace that the selector matches and that a
 // HorizontalPodAutoscaler scales.
-func (p *Provider) selected(ctx context.Context, namespace string, selector labels.Selector) ([]types.NamespacedName, outcome, error) {
+func (p *Provider) selectPools(ctx context.Context, namespace string, selector labels.Selector) ([]types.NamespacedName, outcome, error) {
 	if len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, namespace) {
-		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+		return nil, outcomeUnknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
 			"the operator that serves this metric manages only some namespaces, and %q is not one of them: add it to %s", namespace, contract.OperatorEnvNamespaces)
 	}
 	var pools v1alpha1.RelayPoolList
 	if err := p.Pools.List(ctx, &pools, client.InNamespace(namespace)); err != nil {
-		return nil, failed, failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "RelayPools cannot be read: %v", err)
+		return nil, outcomeFailed, failure(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "RelayPools cannot be read: %v", err)
 	}
 	var found, unscaled, ending []types.NamespacedName
 	for i := range pools.Items {
@@ -154,14 +154,14 @@ func (p *Provider) selected(ctx context.Context, namespace string, selector labe
 	}
 	switch {
 	case len(found) > 0:
-		return found, served, nil
+		return found, outcomeServed, nil
 	case len(ending) > 0:
-		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "RelayPool %s is being deleted: its backlog is not served", ending[0])
+		return nil, outcomeUnknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound, "RelayPool %s is being deleted: its backlog is not served", ending[0])
 	case len(unscaled) > 0:
-		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+		return nil, outcomeUnknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
 			"RelayPool %s has no spec.autoscaling with the provider HPA: its backlog is not served", unscaled[0])
 	default:
-		return nil, unknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
+		return nil, outcomeUnknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
 			"no RelayPool in the namespace %q has the labels %s: expected namespace=%s,pool=NAME", namespace, selector, namespace)
 	}
 }
@@ -170,11 +170,11 @@ func (p *Provider) selected(ctx context.Context, namespace string, selector labe
 // from poll to poll.
 func publicError(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "none within two seconds"
+		return "no answer within two seconds"
 	}
-	var failed *net.OpError
-	if errors.As(err, &failed) && failed.Err != nil {
-		return failed.Err.Error()
+	var opError *net.OpError
+	if errors.As(err, &opError) && opError.Err != nil {
+		return opError.Err.Error()
 	}
 	var urlError *url.Error
 	if errors.As(err, &urlError) {

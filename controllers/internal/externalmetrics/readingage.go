@@ -19,21 +19,21 @@ const maxAge = 30 * time.Second
 func (p *Provider) read(key types.NamespacedName) (pool.Backlog, outcome, error) {
 	reading, ok := p.Readings.Reading(key)
 	if !ok {
-		return pool.Backlog{}, stale, unavailable(key, "its pods have not been asked yet")
+		return pool.Backlog{}, outcomeStale, unavailable(key, "its pods have not been asked yet")
 	}
 	age := p.Now().Sub(reading.At)
-	var answered *pool.StatusError
+	var statusError *pool.StatusError
 	switch {
 	case reading.Ready == 0:
-		return pool.Backlog{}, notReady, unavailable(key, "none of its pods is ready to be asked")
+		return pool.Backlog{}, outcomeNotReady, unavailable(key, "none of its pods is ready to be asked")
 	case !reading.At.IsZero() && age <= maxAge:
-		return reading.Backlog, served, nil
-	case errors.As(reading.Err, &answered) && answered.Status == http.StatusServiceUnavailable:
-		return pool.Backlog{}, stale, unavailable(key, "its pods answer that their database is away (status 503), and "+lastTime(reading.At))
+		return reading.Backlog, outcomeServed, nil
+	case errors.As(reading.Err, &statusError) && statusError.Status == http.StatusServiceUnavailable:
+		return pool.Backlog{}, outcomeStale, unavailable(key, "its pods answer that their database is away (status 503), and "+lastTime(reading.At))
 	case reading.Err != nil:
-		return pool.Backlog{}, stale, unavailable(key, fmt.Sprintf("its pods do not answer on port %d (%s), and %s", contract.OperationsPort, publicError(reading.Err), lastTime(reading.At)))
+		return pool.Backlog{}, outcomeStale, unavailable(key, fmt.Sprintf("its pods do not answer on port %d (%s), and %s", contract.OperationsPort, publicError(reading.Err), lastTime(reading.At)))
 	default:
-		return pool.Backlog{}, stale, unavailable(key, lastTime(reading.At))
+		return pool.Backlog{}, outcomeStale, unavailable(key, lastTime(reading.At))
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// startUsingNew moves the fleet from the old keys to the keys of the target revision, which
+// startUsingNewKeys moves the fleet from the old keys to the keys of the target revision, which
 // are all active. Then it drains, sweeps and retires the old keys.
-func (d *decision) startUsingNew(target int32) {
+func (d *decision) startUsingNewKeys(target int32) {
 	d.setStep(target, v1alpha1.RotationCutOver, "")
 	if d.switchLabels(target) {
 		return
@@ -24,7 +24,7 @@ func (d *decision) startUsingNew(target int32) {
 		return
 	}
 	d.setStep(target, v1alpha1.RotationSweep, "")
-	if !d.runStep(v1alpha1.RotationSweep, target, old, d.revision(target)) {
+	if !d.runStep(v1alpha1.RotationSweep, target, old, d.usableKeys(target)) {
 		return
 	}
 	d.setStep(target, v1alpha1.RotationRetire, "labelling the old keys retired")

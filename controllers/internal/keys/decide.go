@@ -47,19 +47,19 @@ func (d *decision) useNamedSecrets() {
 // and no incoming key. An interrupted cut-over leaves the older revision in use,
 // because none of its keys is draining yet.
 func (d *decision) selectMounts() {
-	mounted := int32(-1)
+	revision := int32(-1)
 	for _, k := range d.Keys.Keys {
 		if k.State == v1alpha1.PayerActive && !d.hasKey(k.Revision, v1alpha1.PayerIncoming) {
-			mounted = max(mounted, k.Revision)
+			revision = max(revision, k.Revision)
 		}
 	}
-	if mounted < 0 {
-		mounted = d.newest(v1alpha1.PayerActive)
+	if revision < 0 {
+		revision = d.newest(v1alpha1.PayerActive)
 	}
 	for _, k := range d.Keys.Keys {
-		if k.State == v1alpha1.PayerActive && k.Revision == mounted {
+		if k.State == v1alpha1.PayerActive && k.Revision == revision {
 			d.plan.Mounted = append(d.plan.Mounted, k.mount())
-			d.plan.Rollout = append(d.plan.Rollout, refs.Object{Kind: refs.Secret, Name: k.Secret, UID: k.UID})
+			d.plan.RolloutInputs = append(d.plan.RolloutInputs, refs.Object{Kind: refs.Secret, Name: k.Secret, UID: k.UID})
 		}
 	}
 }
@@ -132,8 +132,8 @@ func (d *decision) hasKey(revision int32, state v1alpha1.FeePayerState) bool {
 	return slices.ContainsFunc(d.Keys.Keys, func(k Key) bool { return k.Revision == revision && k.State == state })
 }
 
-// hasOlder reports whether there is a key of a lower revision.
-func (d *decision) hasOlder(revision int32) bool {
+// hasOlderKey reports whether there is a key of a lower revision.
+func (d *decision) hasOlderKey(revision int32) bool {
 	return len(d.Keys.Keys) > 0 && d.Keys.Keys[0].Revision < revision
 }
 
@@ -161,7 +161,7 @@ func (d *decision) useGeneratedKeys() {
 		d.problem(v1alpha1.ReasonNoPayers, "", fmt.Sprintf(
 			"no generated fee payer key is active, and some are draining: label a key that the fleet is to use with %s=active", LabelState))
 	case draining >= 0 || d.oldest(v1alpha1.PayerActive) < active:
-		d.startUsingNew(active)
+		d.startUsingNewKeys(active)
 	default:
 		d.keepOrStartRotation(active)
 	}

@@ -45,7 +45,7 @@ func (s inputSpec) input() Input {
 
 func runningJob(step v1alpha1.RotationStep, revision int32, from, to []Key) Job {
 	want := JobWanted{Step: step, Revision: revision, From: mounts(from), To: mounts(to)}
-	return Job{Name: JobName("p", revision, step), UID: "job", State: JobRunning, Inputs: inputs(want, "")}
+	return Job{Name: JobName("p", revision, step), UID: "job", State: JobRunning, InputsHash: inputsHash(want, "")}
 }
 
 func endedJob(j Job, state JobState, message string) Job {
@@ -252,7 +252,7 @@ func TestDecide(t *testing.T) {
 				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000}
 				in.Pool.Annotations = map[string]string{AnnotationSweepRetired: "1"}
 				swept := JobWanted{Step: sweep, Revision: 1}
-				in.Jobs = []Job{{Name: "p-payer-1-sweep", State: JobComplete, Inputs: inputs(swept, "1"), Token: "1"}}
+				in.Jobs = []Job{{Name: "p-payer-1-sweep", State: JobComplete, InputsHash: inputsHash(swept, "1"), Token: "1"}}
 			}},
 			want: []string{"mount p-payer-1-0", "step Done of 1", "problem RetiredKeyFunded"}},
 		"all named Secrets are used": {

@@ -20,26 +20,26 @@ func (d *decision) addEvents() {
 	for _, p := range d.plan.Payers {
 		d.addPayerEvents(p, before)
 	}
-	now, last := d.plan.Rotation, d.Pool.Status.Rotation
-	if now == nil {
+	next, last := d.plan.Rotation, d.Pool.Status.Rotation
+	if next == nil {
 		d.plan.Rotation = last.DeepCopy() // the last rotation stays shown
 		return
 	}
 	if d.Pool.Spec.Paused && d.plan.Rotating {
-		now.Message = "spec.paused is true"
+		next.Message = "spec.paused is true"
 	}
-	now.Message = shorten(now.Message, maxMessage)
-	if last != nil && last.Revision == now.Revision && last.Step == now.Step {
-		now.Since = last.Since.DeepCopy()
+	next.Message = shorten(next.Message, maxMessage)
+	if last != nil && last.Revision == next.Revision && last.Step == next.Step {
+		next.Since = last.Since.DeepCopy()
 	} else {
-		now.Since = &metav1.Time{Time: d.Now}
+		next.Since = &metav1.Time{Time: d.Now}
 		if last != nil || d.plan.Rotating {
-			d.event(corev1.EventTypeNormal, v1alpha1.EventRotationStep, string(now.Step), "",
-				fmt.Sprintf("The rotation of fee payer keys to revision %d reached the step %s", now.Revision, now.Step))
+			d.event(corev1.EventTypeNormal, v1alpha1.EventRotationStep, string(next.Step), "",
+				fmt.Sprintf("The rotation of fee payer keys to revision %d reached the step %s", next.Revision, next.Step))
 		}
 	}
-	if d.plan.Failed && (last == nil || last.Message != now.Message) {
-		d.event(corev1.EventTypeWarning, v1alpha1.EventRotationFailed, string(now.Step), "", now.Message)
+	if d.plan.Failed && (last == nil || last.Message != next.Message) {
+		d.event(corev1.EventTypeWarning, v1alpha1.EventRotationFailed, string(next.Step), "", next.Message)
 	}
 }
 

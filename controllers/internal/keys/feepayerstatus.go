@@ -15,8 +15,8 @@ const (
 	// minMovable is the balance, in lamports, above which an unused key is reported. A
 	// smaller balance is not worth the cost of moving it.
 	minMovable = 10_000
-	// balanceUnit is the unit, in lamports, to which the status rounds balances down. A
-	// smaller balance is 0 in the last status, so its event would be emitted in every pass.
+	// balanceUnit is the unit, in lamports, to which the status rounds balances down. No event
+	// reports a smaller balance: the status shows it as 0, so every pass would report it again.
 	balanceUnit = 10_000_000
 	// defaultMinimum is the resource's default of spec.feePayers.minimumBalanceLamports.
 	defaultMinimum = 50_000_000

@@ -9,17 +9,17 @@ import (
 // fundNewKeys plans the step Fund, and reports whether the step is complete.
 func (d *decision) fundNewKeys(target int32, old []Key) bool {
 	d.setStep(target, v1alpha1.RotationFund, "")
-	fresh := d.revision(target)
-	if !d.runStep(v1alpha1.RotationFund, target, d.completeRevisions(old), fresh) {
+	newKeys := d.usableKeys(target)
+	if !d.runStep(v1alpha1.RotationFund, target, d.completeRevisions(old), newKeys) {
 		return false
 	}
 	// Payers below the minimum cannot pay: switching to them would stop a fleet that works.
 	// A balance that was read before the Job ended does not include the moved funds.
-	if !d.allUnderfunded(fresh, d.job(target, v1alpha1.RotationFund).Ended) || !d.anyFunded(old) {
+	if !d.allUnderfunded(newKeys, d.job(target, v1alpha1.RotationFund).Ended) || !d.anyFunded(old) {
 		return true
 	}
 	var addresses []string
-	for _, k := range fresh {
+	for _, k := range newKeys {
 		addresses = append(addresses, k.Address)
 	}
 	d.wait(fmt.Sprintf("the new fee payers hold less than spec.feePayers.minimumBalanceLamports, %s SOL, because the old fee payers had too little to spare: send SOL to %s",

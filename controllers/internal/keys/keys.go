@@ -107,14 +107,14 @@ type Job struct {
 	State    JobState
 	// Ended is when the Job became complete or failed; zero while it runs.
 	Ended time.Time
-	// Inputs is the hash of what the Job was made for: step and keys, or the request to
+	// InputsHash is the hash of what the Job was made for: step and keys, or the request to
 	// sweep retired keys.
-	Inputs string
+	InputsHash string
 	// Token is the value of the annotation that requested the Job.
 	Token string
-	// Spec is the hash of the object as it was made, and of what its pods read at their
+	// SpecHash is the hash of the object as it was made, and of what its pods read at their
 	// start.
-	Spec string
+	SpecHash string
 	// Message is the last line of the termination message of the Job's pods, which contains
 	// no secrets; empty without one.
 	Message string
@@ -136,8 +136,8 @@ type Rollout struct {
 // Balance is a key's balance at the last reading of the chain.
 type Balance struct {
 	Lamports uint64
-	// At is the time at which the balance was read. After a sweep of the key, a balance counts only if it
-	// was read after the sweep.
+	// At is the time at which the balance was read. After a sweep of the key, a balance counts
+	// only if it was read after the sweep.
 	At time.Time
 	// RunwayHours is for how many hours the balance lasts; nil if unknown.
 	RunwayHours *int64
@@ -182,8 +182,8 @@ type JobWanted struct {
 	Revision int32
 	// From are the keys whose funds are moved. To are the keys that receive them.
 	From, To []Mount
-	// Inputs is the hash of what the Job is made for.
-	Inputs string
+	// InputsHash is the hash of what the Job is made for.
+	InputsHash string
 	// Token is the value of the annotation that requests the Job.
 	Token string
 	// Existing is the running Job of that name; nil when there is none.
@@ -198,31 +198,31 @@ type Event struct {
 	Reason string
 	// Action is what was done, in CamelCase.
 	Action string
-	// Secret is the Secret that the event is about; empty when there is no single Secret. The
-	// recorder treats events that differ only in their note as the same event.
+	// Secret is the Secret that the event is about; empty when there is no single Secret. It
+	// keeps events apart: the recorder merges events that differ only in their note.
 	Secret string
 	Note   string
 }
 
 // Plan is what to do about the keys, and what to report about them.
 type Plan struct {
-	// Create are the keys to make, in this order, and Label the labels to write after them,
-	// in this order. The Writer stops at the first failure. A pass that writes any of them
-	// does not change the Deployment, and the next pass observes again.
+	// Create are the keys to make. Label are the label changes to write after that. Both are in
+	// order, and the Writer stops at the first failure. A pass that writes any of them does
+	// not change the Deployment, and the next pass observes again.
 	Create []NewKey
 	Label  []LabelChange
 	// Job is the Job that has to exist; nil if there is none. A missing Job is made, and a
 	// Job that runs with another spec is replaced.
 	Job *JobWanted
 	// DeleteJobs are the Jobs to delete: the Jobs of earlier rotations, and Jobs whose name
-	// the next Job needs. Pruning deletes no Job of a rotation.
+	// the next Job needs. Package apply deletes no Job.
 	DeleteJobs []Job
 	// Mounted are the keys that the fleet's pods use. When it is empty, no key is
 	// usable, and the Deployment must not be made or changed.
 	Mounted []Mount
-	// Rollout are the objects whose change rolls the pods: the generated Secrets in
-	// Mounted, without resource versions, because only their labels can change.
-	Rollout []refs.Object
+	// RolloutInputs are the generated Secrets in Mounted, for the hash whose change replaces the
+	// pods. They have no resource versions: a change of labels must not replace pods.
+	RolloutInputs []refs.Object
 	// Payers is status.feePayers, with balances that are not rounded.
 	Payers []v1alpha1.FeePayerStatus
 	// Rotation is status.rotation; nil when there has been none.

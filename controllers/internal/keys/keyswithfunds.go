@@ -16,30 +16,30 @@ import (
 func KeysWithFunds(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
 	var events []Event
 	for _, p := range status.FeePayers {
-		funded := ""
+		holding := ""
 		b, known := balances[p.Address]
 		switch {
 		case known && b.Lamports > 0:
-			funded = fmt.Sprintf("%s holds %s SOL", p.Address, sol(b.Lamports))
+			holding = fmt.Sprintf("%s holds %s SOL", p.Address, sol(b.Lamports))
 		case mayReceive(status.Rotation, p):
-			funded = p.Address + " may have been funded by a rotation"
+			holding = p.Address + " may have been funded by a rotation"
 		case known:
 		case p.BalanceLamports == nil:
-			funded = p.Address + " has an unknown balance"
+			holding = p.Address + " has an unknown balance"
 		case *p.BalanceLamports > 0:
-			funded = fmt.Sprintf("%s held %s SOL", p.Address, sol(uint64(*p.BalanceLamports)))
+			holding = fmt.Sprintf("%s held %s SOL", p.Address, sol(uint64(*p.BalanceLamports)))
 		}
-		if funded == "" {
+		if holding == "" {
 			continue
 		}
 		i := slices.IndexFunc(events, func(e Event) bool { return e.Secret == p.SecretName })
 		if i >= 0 {
-			events[i].Note = shorten(events[i].Note+"; "+funded, maxNote)
+			events[i].Note = shorten(events[i].Note+"; "+holding, maxNote)
 			continue
 		}
 		events = append(events, Event{
 			Type: corev1.EventTypeWarning, Reason: v1alpha1.EventFundedKeyLeft, Action: "Delete", Secret: p.SecretName,
-			Note: fmt.Sprintf("Secret %s stays, and a RelayPool of the same name uses it again if its keys were generated: %s", p.SecretName, funded),
+			Note: fmt.Sprintf("Secret %s stays, and a RelayPool of the same name uses it again if its keys were generated: %s", p.SecretName, holding),
 		})
 	}
 	return events

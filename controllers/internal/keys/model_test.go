@@ -59,7 +59,7 @@ func (w *world) id() string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.jobs)) {
 		j := w.jobs[name]
-		fmt.Fprintf(&b, "%s %s %t %s %s,", name, j.State, j.Deleting, j.Inputs, j.Token)
+		fmt.Fprintf(&b, "%s %s %t %s %s,", name, j.State, j.Deleting, j.InputsHash, j.Token)
 	}
 	fmt.Fprintf(&b, "|%s|%v|%v", w.template, w.pods, w.terminating)
 	return b.String()
@@ -227,7 +227,7 @@ func (w *world) startJob(want JobWanted) error {
 			return fmt.Errorf("the step %s begins while pods may sign with %s", want.Step, m.Secret)
 		}
 	}
-	w.jobs[want.Name] = Job{Name: want.Name, State: JobRunning, Inputs: want.Inputs, Token: want.Token}
+	w.jobs[want.Name] = Job{Name: want.Name, State: JobRunning, InputsHash: want.InputsHash, Token: want.Token}
 	w.jobKeys[want.Name] = want
 	return nil
 }

@@ -2,14 +2,14 @@ package keys
 
 import "context"
 
-// newest returns the highest revision with a key, or -1 if there is none. known is false if
+// findNewest returns the highest revision with a key, or -1 if there is none. known is false if
 // the RelayPool is observed for the first time. Then an earlier RelayPool of the same name
 // may have left keys, with revisions that are much lower, or higher if the spec starts again
 // from 0.
-func (s *search) newest(ctx context.Context, known bool) (int32, error) {
+func (s *search) findNewest(ctx context.Context, known bool) (int32, error) {
 	wanted := wantedRevision(s.pool)
 	top := int32(-1)
-	if err := s.revision(ctx, wanted); err != nil {
+	if err := s.readRevision(ctx, wanted); err != nil {
 		return 0, err
 	}
 	for _, k := range s.keys {
@@ -20,7 +20,7 @@ func (s *search) newest(ctx context.Context, known bool) (int32, error) {
 		lowest = max(0, wanted-maxMissingRevisions)
 	}
 	for r := wanted - 1; top < 0 && r >= lowest; r-- {
-		exists, err := s.exists(ctx, r, 0)
+		exists, err := s.readSecret(ctx, r, 0)
 		if err != nil {
 			return 0, err
 		}
@@ -29,7 +29,7 @@ func (s *search) newest(ctx context.Context, known bool) (int32, error) {
 		}
 	}
 	for r := max(top, wanted) + 1; r <= maxRevision; r++ {
-		exists, err := s.exists(ctx, r, 0)
+		exists, err := s.readSecret(ctx, r, 0)
 		if err != nil {
 			return 0, err
 		}

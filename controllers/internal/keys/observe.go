@@ -96,7 +96,7 @@ func (o *Observer) Observe(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	began := o.Now()
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	s := search{o: o, pool: pool, seen: map[string]bool{}}
+	s := search{o: o, pool: pool, exists: map[string]bool{}}
 	if err := s.run(ctx, known, last.facts); err != nil {
 		return Facts{}, fmt.Errorf("read fee payers' keys: %w", err)
 	}
@@ -135,7 +135,7 @@ func (o *Observer) Drop(pool types.NamespacedName) {
 type search struct {
 	o        *Observer
 	pool     *v1alpha1.RelayPool
-	seen     map[string]bool // by name: whether the Secret exists
+	exists   map[string]bool // whether a Secret that was read exists, by its name
 	keys     []Key
 	problems []refs.Problem
 }
@@ -144,19 +144,19 @@ func (s *search) run(ctx context.Context, known bool, last Facts) error {
 	// Known keys are read first, because the search below might not find them.
 	for _, secret := range s.knownNames(last) {
 		r, i, _ := numbersOf(s.pool.Name, secret)
-		if _, err := s.exists(ctx, r, i); err != nil {
+		if _, err := s.readSecret(ctx, r, i); err != nil {
 			return err
 		}
 	}
 	if wantedCount(s.pool) == 0 {
 		return nil
 	}
-	top, err := s.newest(ctx, known)
+	top, err := s.findNewest(ctx, known)
 	if err != nil || top < 0 {
 		return err
 	}
 	for r := top; r >= max(0, top-WatchedRevisions); r-- {
-		if err := s.revision(ctx, r); err != nil {
+		if err := s.readRevision(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -177,11 +177,11 @@ func (s *search) knownNames(last Facts) []string {
 	return names
 }
 
-// revision reads the keys of one revision: as many as the spec wants, and then
+// readRevision reads the keys of one revision: as many as the spec wants, and then
 // further ones until one is missing.
-func (s *search) revision(ctx context.Context, r int32) error {
+func (s *search) readRevision(ctx context.Context, r int32) error {
 	for i := range int32(maxKeys) {
-		exists, err := s.exists(ctx, r, i)
+		exists, err := s.readSecret(ctx, r, i)
 		if err != nil {
 			return err
 		}
@@ -192,22 +192,22 @@ func (s *search) revision(ctx context.Context, r int32) error {
 	return nil
 }
 
-// exists reads one Secret, unless it was read before, and reports whether it exists.
-func (s *search) exists(ctx context.Context, revision, index int32) (bool, error) {
+// readSecret reads one Secret, unless it was read before, and reports whether it exists.
+func (s *search) readSecret(ctx context.Context, revision, index int32) (bool, error) {
 	name := SecretName(s.pool.Name, revision, index)
-	if exists, ok := s.seen[name]; ok {
+	if exists, ok := s.exists[name]; ok {
 		return exists, nil
 	}
 	var secret corev1.Secret
 	err := s.o.Reader.Get(ctx, client.ObjectKey{Namespace: s.pool.Namespace, Name: name}, &secret)
 	if apierrors.IsNotFound(err) {
-		s.seen[name] = false
+		s.exists[name] = false
 		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("read Secret %s: %w", name, err)
 	}
-	s.seen[name] = true
+	s.exists[name] = true
 	key, fault := keyOf(s.pool.Name, &secret, revision, index)
 	// The client keeps copies in its buffers, which cannot be cleared.
 	for _, value := range secret.Data {

@@ -13,7 +13,7 @@ func (d *decision) runStep(step v1alpha1.RotationStep, target int32, from, to []
 		Name: JobName(d.pool, target, step), Step: step, Revision: target, From: mounts(from), To: mounts(to),
 		Token: d.Pool.Annotations[AnnotationRetry],
 	}
-	want.Inputs = inputs(want, "")
+	want.InputsHash = inputsHash(want, "")
 	return d.runJob(want, AnnotationRetry)
 }
 
@@ -31,7 +31,7 @@ func (d *decision) runJob(want JobWanted, annotation string) bool {
 		d.wait("Job " + want.Name + " belongs to somebody else: delete it, or wait until it is gone")
 	case existing.Deleting:
 		d.wait("the former Job " + want.Name + " is being deleted")
-	case existing.Inputs != want.Inputs, existing.State == JobFailed && existing.Token != want.Token:
+	case existing.InputsHash != want.InputsHash, existing.State == JobFailed && existing.Token != want.Token:
 		d.plan.DeleteJobs = append(d.plan.DeleteJobs, *existing)
 		d.wait("the former Job " + want.Name + " is being deleted")
 	case existing.State == JobComplete:
@@ -41,14 +41,14 @@ func (d *decision) runJob(want JobWanted, annotation string) bool {
 	default:
 		want.Existing = existing
 		d.plan.Job = &want
-		d.wait(reportRunning(existing))
+		d.wait(runningMessage(existing))
 	}
 	return false
 }
 
-// reportRunning returns the message about a running Job. It includes why the Job's last pod
+// runningMessage returns the message about a running Job. It includes why the Job's last pod
 // failed: the Job tries again by itself, but a person may be able to help.
-func reportRunning(j *Job) string {
+func runningMessage(j *Job) string {
 	text := "Job " + j.Name + " is running"
 	if j.Message != "" {
 		text += "; its last try ended with: " + shorten(j.Message, maxCause)
@@ -75,9 +75,9 @@ func (d *decision) fail(want JobWanted, cause, annotation string) {
 // that people could read their messages.
 func (d *decision) clearJobs(target int32) {
 	for _, j := range d.Jobs {
-		current := slices.ContainsFunc([]v1alpha1.RotationStep{v1alpha1.RotationFund, v1alpha1.RotationDrain, v1alpha1.RotationSweep},
+		isCurrent := slices.ContainsFunc([]v1alpha1.RotationStep{v1alpha1.RotationFund, v1alpha1.RotationDrain, v1alpha1.RotationSweep},
 			func(s v1alpha1.RotationStep) bool { return j.Name == JobName(d.pool, target, s) })
-		if !current && !j.Foreign && !j.Deleting {
+		if !isCurrent && !j.Foreign && !j.Deleting {
 			d.plan.DeleteJobs = append(d.plan.DeleteJobs, j)
 		}
 	}

@@ -29,7 +29,7 @@ func JobOf(pool *v1alpha1.RelayPool, job *batchv1.Job, message string) Job {
 	j := Job{
 		Name: job.Name, UID: job.UID, Foreign: !metav1.IsControlledBy(job, pool), Deleting: job.DeletionTimestamp != nil,
 		State: JobRunning, Message: message,
-		Inputs: job.Annotations[annotationInputs], Token: job.Annotations[annotationToken], Spec: job.Annotations[annotationSpec],
+		InputsHash: job.Annotations[annotationInputs], Token: job.Annotations[annotationToken], SpecHash: job.Annotations[annotationSpec],
 	}
 	for _, c := range job.Status.Conditions {
 		if c.Status != corev1.ConditionTrue {
@@ -86,7 +86,7 @@ func jobObject(pool *v1alpha1.RelayPool, want *JobWanted, config runtime.ApplyCo
 		job.Annotations = map[string]string{}
 	}
 	job.Name, job.Namespace = want.Name, pool.Namespace
-	job.Annotations[annotationInputs] = want.Inputs
+	job.Annotations[annotationInputs] = want.InputsHash
 	job.Annotations[annotationToken] = want.Token
 	job.Annotations[annotationSpec] = spec
 	job.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(pool, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.Kind))}

@@ -23,8 +23,8 @@ func (d *decision) wait(message string) {
 	}
 }
 
-// revision returns the keys of one revision that the fleet uses or is about to use.
-func (d *decision) revision(revision int32) []Key {
+// usableKeys returns the keys of one revision that the fleet uses or is about to use.
+func (d *decision) usableKeys(revision int32) []Key {
 	return d.pick(func(k Key) bool {
 		return k.Revision == revision && (k.State == v1alpha1.PayerIncoming || k.State == v1alpha1.PayerActive)
 	})
@@ -52,10 +52,10 @@ func (d *decision) job(target int32, step v1alpha1.RotationStep) *Job {
 	return d.jobNamed(JobName(d.pool, target, step))
 }
 
-// inputs returns the hash of what a Job is for: its step, its revision, and its keys or the
+// inputsHash returns the hash of what a Job is for: its step, its revision, and its keys or the
 // request. The names of Secrets stand for the keys, because the key in a Secret never
 // changes.
-func inputs(want JobWanted, request string) string {
+func inputsHash(want JobWanted, request string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %d %q", want.Step, want.Revision, request)
 	if request == "" {

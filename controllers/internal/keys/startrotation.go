@@ -42,7 +42,7 @@ func (d *decision) keepOrStartRotation(active int32) {
 	if d.planMissingKeys(active, v1alpha1.PayerActive) {
 		return
 	}
-	if last := d.Pool.Status.Rotation; d.hasOlder(active) || last != nil && last.Revision == active {
+	if last := d.Pool.Status.Rotation; d.hasOlderKey(active) || last != nil && last.Revision == active {
 		message := ""
 		if wanted < active {
 			message = fmt.Sprintf("the keys in use have revision %d, which an earlier RelayPool of this name left: "+

@@ -30,7 +30,7 @@ func (d *decision) sweepUnused() {
 		}
 	}
 	if len(funded) > 0 {
-		d.problem(v1alpha1.ReasonRetiredKeyFunded, "", d.reportFundedUnused(funded))
+		d.problem(v1alpha1.ReasonRetiredKeyFunded, "", d.fundedMessage(funded))
 	}
 	if token == "" || d.plan.Rotating || len(d.plan.Mounted) == 0 || len(unused) == 0 || d.plan.Writes() {
 		return
@@ -40,9 +40,9 @@ func (d *decision) sweepUnused() {
 		Name: JobName(d.pool, revision, v1alpha1.RotationSweep), Step: v1alpha1.RotationSweep, Revision: revision,
 		From: mounts(unused), To: d.plan.Mounted, Token: token,
 	}
-	want.Inputs = inputs(want, token)
+	want.InputsHash = inputsHash(want, token)
 	existing := d.jobNamed(want.Name)
-	requested := existing != nil && existing.Inputs == want.Inputs
+	requested := existing != nil && existing.InputsHash == want.InputsHash
 	// A retired key was drained. A key that the spec no longer uses was not drained: a
 	// rollout under way can still start a pod that signs with the key.
 	drained := wantedCount(d.Pool) > 0
@@ -55,23 +55,23 @@ func (d *decision) sweepUnused() {
 // readInCurrentStep reports whether a balance was read since the present step of the
 // rotation began. An older balance may show funds that were swept meanwhile.
 func (d *decision) readInCurrentStep(b Balance) bool {
-	now, last := d.plan.Rotation, d.Pool.Status.Rotation
+	next, last := d.plan.Rotation, d.Pool.Status.Rotation
 	switch {
-	case now == nil, b.At.IsZero():
+	case next == nil, b.At.IsZero():
 		return true
 	case last == nil:
 		return !d.plan.Rotating
-	case last.Revision != now.Revision || last.Step != now.Step:
+	case last.Revision != next.Revision || last.Step != next.Step:
 		return false
 	}
 	return last.Since == nil || b.readAfter(last.Since.Time)
 }
 
-func (d *decision) reportFundedUnused(funded []Key) string {
-	var reported []string
+func (d *decision) fundedMessage(funded []Key) string {
+	var holdings []string
 	for _, k := range funded {
-		reported = append(reported, fmt.Sprintf("%s (Secret %s) holds %s SOL", k.Address, k.Secret, sol(d.Balances[k.Address].Lamports)))
+		holdings = append(holdings, fmt.Sprintf("%s (Secret %s) holds %s SOL", k.Address, k.Secret, sol(d.Balances[k.Address].Lamports)))
 	}
 	return fmt.Sprintf("fee payer keys that are no longer used hold funds: %s. To move them to the keys in use: kubectl -n %s annotate relaypool %s --overwrite %s=\"$(date +%%s)\"",
-		someNames(reported), d.Pool.Namespace, d.pool, AnnotationSweepRetired)
+		someNames(holdings), d.Pool.Namespace, d.pool, AnnotationSweepRetired)
 }

@@ -28,7 +28,7 @@ type WriterOptions struct {
 	Random io.Reader
 	// Log receives the changes, with addresses and names only. Required.
 	Log *slog.Logger
-	// Observer reads again after a write. Required.
+	// Observer is made to read again after a write. Required.
 	Observer *Observer
 }
 
@@ -132,7 +132,7 @@ func (w *Writer) makeJob(ctx context.Context, pool *v1alpha1.RelayPool, want *Jo
 		return fmt.Errorf("make Job %s: %w", want.Name, err)
 	}
 	if existing := want.Existing; existing != nil {
-		if existing.Spec == object.Annotations[annotationSpec] {
+		if existing.SpecHash == object.Annotations[annotationSpec] {
 			return nil
 		}
 		return w.deleteJob(ctx, pool, *existing)

@@ -74,7 +74,7 @@ func (e *External) SetupWithManager(m ctrl.Manager) error {
 }
 
 // ready fails until external metrics are served and all fleets have been polled once. So a
-// rollout does not replace an operator that serves by one that cannot.
+// rollout does not replace an operator that serves with one that cannot.
 func (e *External) ready(*http.Request) error {
 	select {
 	case <-e.server.Serving():

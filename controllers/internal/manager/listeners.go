@@ -52,9 +52,9 @@ func withCertificates(o metricsserver.Options, certDir string) metricsserver.Opt
 	return o
 }
 
-// addChecks makes the process alive while it answers, and ready once its caches are
-// synchronised, so that a rollout does not end the old operator before the new one
-// can take over.
+// addChecks reports the process as alive while it answers, and as ready once its caches are
+// synchronised, so that a rollout does not end the old operator before the new one can take
+// over.
 func (m *Manager) addChecks() error {
 	err := errors.Join(
 		m.AddHealthzCheck("ping", healthz.Ping),

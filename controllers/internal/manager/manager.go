@@ -45,7 +45,7 @@ type Component interface {
 	SetupWithManager(ctrl.Manager) error
 }
 
-// Manager is the operator's process, without its components, which are set up with it
+// Manager is the operator's process. Its components are not part of it: Add sets them up
 // before Run.
 type Manager struct {
 	ctrl.Manager
@@ -53,7 +53,7 @@ type Manager struct {
 }
 
 // New makes a Manager. It asks the API server for its kinds, so New returns an error when
-// the cluster cannot be reached or has no RelayPools.
+// the cluster cannot be reached or lacks the CRD of RelayPool.
 func New(o Options) (*Manager, error) {
 	if o.Config == nil || o.Log == nil {
 		return nil, errors.New("manager: an option is not set: Config and Log are required")
@@ -90,7 +90,7 @@ func New(o Options) (*Manager, error) {
 	})
 	switch {
 	case meta.IsNoMatchError(err):
-		return nil, errors.New("the cluster knows no RelayPool: install the resource with kubectl apply --server-side -f config/crd, or by the chart")
+		return nil, errors.New("the cluster lacks the CustomResourceDefinition of RelayPool: install it with kubectl apply --server-side -f config/crd, or with the chart")
 	case err != nil:
 		return nil, fmt.Errorf("set up the manager: %w", err)
 	}
@@ -115,8 +115,7 @@ func (m *Manager) Add(components ...Component) error {
 // Run runs until ctx ends or the Lease is lost. The process must end as soon as Run
 // returns, because another operator may lead from then on.
 func (m *Manager) Run(ctx context.Context) error {
-	// The manager must stop only after stopping is set, so its context is not derived from
-	// ctx.
+	// The manager must stop only after stopping is set, so its context does not end with ctx.
 	runCtx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() {

@@ -17,10 +17,10 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
-// resyncFactor multiplies the interval at which generated keys are read: they are immutable, and
-// the operator itself writes their labels. Without resyncFactor, two of three reads for a RelayPool
-// with two keys would be reads of keys.
-const resyncFactor = 5
+// keysIntervalFactor is how much longer the interval for reading generated keys is than that for
+// other Secrets: keys are immutable, and the operator itself writes their labels. At the same
+// interval, two of three reads for a RelayPool with two keys would be reads of keys.
+const keysIntervalFactor = 5
 
 // Fleets is the component that manages the fleets: the reconciler of RelayPools, the
 // readers of chains and backlogs, and the server of backlogs for autoscalers.
@@ -43,7 +43,7 @@ func (f Fleets) SetupWithManager(m ctrl.Manager) error {
 	}
 	return pool.Wiring{
 		Settings: PoolSettings(f.Config.RelayImage, f.Config.OperatorNamespace, f.Config.Tenants.Policy()), Log: f.Log,
-		RefsInterval: f.Config.RefsInterval, KeysInterval: resyncFactor * f.Config.RefsInterval, CheckWorkers: f.Config.CheckWorkers,
+		RefsInterval: f.Config.RefsInterval, KeysInterval: keysIntervalFactor * f.Config.RefsInterval, CheckWorkers: f.Config.CheckWorkers,
 		Poller:  poller,
 		Metrics: metrics.Registry, // the one that the manager serves
 	}.SetupWithManager(m)

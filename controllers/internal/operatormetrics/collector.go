@@ -123,8 +123,8 @@ func (s *scrape) pool(p *v1alpha1.RelayPool) {
 	if !reading.At.IsZero() {
 		s.gauge(contract.MetricOperatorChainChecked, timestamp(reading.At), p.Namespace, p.Name)
 	}
-	if !reading.Since.IsZero() {
-		s.gauge(contract.MetricOperatorChainUnavailableSince, timestamp(reading.Since), p.Namespace, p.Name)
+	if !reading.UnavailableSince.IsZero() {
+		s.gauge(contract.MetricOperatorChainUnavailableSince, timestamp(reading.UnavailableSince), p.Namespace, p.Name)
 	}
 	s.payers(p, &reading)
 }

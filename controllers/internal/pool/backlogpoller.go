@@ -25,9 +25,9 @@ const (
 	// process that cannot reach the pods keeps an older reading.
 	maxBacklogAge = 5 * time.Minute
 	// backlogTimeout bounds one request. While no pod of a fleet answers, the time between
-	// its polls doubles up to a limit: the operator may run outside the pods' network.
-	// Watched fleets have a lower limit. While pods answer with an error, the fleet is
-	// polled as often as before: its database is down, and the queue is longest once the
+	// its polls doubles up to maxBacklogPause, or maxWatchedPause if the fleet is watched: the
+	// operator may run outside the pods' network. While pods answer with an error, the fleet
+	// is polled as often as before: its database is down, and the queue is longest once the
 	// database is back.
 	backlogTimeout  = 2 * time.Second
 	maxBacklogPause = 10 * time.Minute
@@ -47,13 +47,13 @@ type Poller struct {
 	fleets client.Reader // nil: nothing is watched
 	events chan event.GenericEvent
 	queue  chan pollRequest
-	// wake receives a value when changed has RelayPools that need a pass.
+	// wake receives a value when changedPools has RelayPools that need a pass.
 	wake chan struct{}
 
-	mutex       sync.Mutex
-	pools       map[types.NamespacedName]*fleetBacklog
-	changed     []types.NamespacedName
-	fleetsKnown bool // the list of watched fleets was read at least once
+	mutex        sync.Mutex
+	pools        map[types.NamespacedName]*fleetBacklog
+	changedPools []types.NamespacedName
+	fleetsKnown  bool // the list of watched fleets was read at least once
 }
 
 type pollRequest struct {
@@ -139,8 +139,8 @@ func (p *Poller) sendEvents(ctx context.Context) {
 		case <-p.wake:
 		}
 		p.mutex.Lock()
-		keys := p.changed
-		p.changed = nil
+		keys := p.changedPools
+		p.changedPools = nil
 		p.mutex.Unlock()
 		for _, key := range keys {
 			pool := &v1alpha1.RelayPool{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
@@ -224,8 +224,8 @@ func (p *Poller) enqueue(key types.NamespacedName, state *fleetBacklog, ips []st
 		return
 	}
 	// After a failure other pods are asked first.
-	first := state.failures * podsPerReading % len(ips)
-	ordered := slices.Concat(ips[first:], ips[:first])
+	start := state.failures * podsPerReading % len(ips)
+	ordered := slices.Concat(ips[start:], ips[:start])
 	select {
 	case p.queue <- pollRequest{key, ordered[:min(len(ordered), podsPerReading)]}:
 		state.polling = true
@@ -271,7 +271,7 @@ func (p *Poller) store(key types.NamespacedName, reading Backlog, err error) boo
 	if err != nil {
 		// A failed poll does not mean an empty queue, so the last reading is kept.
 		state.failures++
-		if answered := (*StatusError)(nil); !errors.As(err, &answered) {
+		if statusError := (*StatusError)(nil); !errors.As(err, &statusError) {
 			interval = min(interval<<min(state.failures-1, 10), maxInterval)
 		}
 		state.nextPoll = p.now().Add(interval)
@@ -281,8 +281,8 @@ func (p *Poller) store(key types.NamespacedName, reading Backlog, err error) boo
 	reading.At = p.now()
 	changed := state.last.At.IsZero() || backlogChangedEnough(state.last.Due, reading.Due) || (state.last.heldTotal() == 0) != (reading.heldTotal() == 0)
 	state.last = reading
-	if changed && !slices.Contains(p.changed, key) {
-		p.changed = append(p.changed, key)
+	if changed && !slices.Contains(p.changedPools, key) {
+		p.changedPools = append(p.changedPools, key)
 	}
 	return changed
 }

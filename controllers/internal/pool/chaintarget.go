@@ -35,8 +35,7 @@ func targetOf(pool *v1alpha1.RelayPool, references *refs.Facts, parse func([]byt
 	declared, err := declaredProfile(spec, references.Profile)
 	switch {
 	case err != nil:
-		from := spec.Pool.Profile.ConfigMapRef
-		t.Problems = append(t.Problems, malformedConfigMap(from, "a program profile", err))
+		t.Problems = append(t.Problems, malformedConfigMap(spec.Pool.Profile.ConfigMapRef, "a program profile", err))
 	case declared != nil:
 		q.Target.Profile = declared
 	}
@@ -50,10 +49,10 @@ func targetOf(pool *v1alpha1.RelayPool, references *refs.Facts, parse func([]byt
 	return t
 }
 
-func malformedConfigMap(from *v1alpha1.ConfigMapKeyReference, expected string, err error) refs.Problem {
+func malformedConfigMap(ref *v1alpha1.ConfigMapKeyReference, expected string, err error) refs.Problem {
 	p := refs.Problem{Kind: refs.ConfigMap, Reason: v1alpha1.ReasonConfigMapMalformed}
-	if from != nil {
-		p.Name, p.Key = from.Name, from.Key
+	if ref != nil {
+		p.Name, p.Key = ref.Name, ref.Key
 	}
 	p.Message = fmt.Sprintf("ConfigMap %s, key %s: expected %s: %v", p.Name, p.Key, expected, err)
 	return p
@@ -66,17 +65,17 @@ func endpoints(pool *v1alpha1.RelayPool, references *refs.Facts, value secretVal
 		if !servesReads(e.Roles) {
 			continue
 		}
-		at := chainwatch.Endpoint{Name: e.Name}
+		endpoint := chainwatch.Endpoint{Name: e.Name}
 		if e.URLSecretRef == nil {
 			sum := sha256.Sum256([]byte(e.URL))
-			at.Identity = hex.EncodeToString(sum[:])
-			at.URL = func(context.Context) (string, error) { return e.URL, nil }
+			endpoint.Identity = hex.EncodeToString(sum[:])
+			endpoint.URL = func(context.Context) (string, error) { return e.URL, nil }
 		} else {
-			from, key := *e.URLSecretRef, client.ObjectKeyFromObject(pool)
-			at.Identity = identity(references, from)
-			at.URL = func(ctx context.Context) (string, error) { return value(ctx, key, from) }
+			ref, key := *e.URLSecretRef, client.ObjectKeyFromObject(pool)
+			endpoint.Identity = identity(references, ref)
+			endpoint.URL = func(ctx context.Context) (string, error) { return value(ctx, key, ref) }
 		}
-		out = append(out, at)
+		out = append(out, endpoint)
 	}
 	return out
 }
@@ -91,13 +90,13 @@ func servesReads(roles []v1alpha1.Role) bool {
 }
 
 // identity returns a text that changes when the Secret with an endpoint's URL changes.
-func identity(references *refs.Facts, from v1alpha1.SecretKeyReference) string {
+func identity(references *refs.Facts, ref v1alpha1.SecretKeyReference) string {
 	for _, o := range references.Resolved {
-		if o.Kind == refs.Secret && o.Name == from.Name {
-			return from.Name + "/" + from.Key + "/" + string(o.UID) + "/" + o.ResourceVersion
+		if o.Kind == refs.Secret && o.Name == ref.Name {
+			return ref.Name + "/" + ref.Key + "/" + string(o.UID) + "/" + o.ResourceVersion
 		}
 	}
-	return from.Name + "/" + from.Key
+	return ref.Name + "/" + ref.Key
 }
 
 // parser parses verifying keys and keeps the results. Parsing takes about 20 ms, and fleets

@@ -85,7 +85,7 @@ func ready(t *testing.T, s *pooltest.Stand, name string, change ...func(*v1alpha
 func TestAvailableHasThePodsOwnReason(t *testing.T) {
 	t.Parallel()
 	s, k := stand(t, pooltest.KubeletOptions{Fleet: func(pod *corev1.Pod) corev1.PodStatus {
-		return pooltest.Crashing(pod, pooltest.Ended{ExitCode: 2, Message: "relay: --genesis-hash: expected 32 bytes in base58"})
+		return pooltest.Crashing(pod, pooltest.Exit{ExitCode: 2, Message: "relay: --genesis-hash: expected 32 bytes in base58"})
 	}})
 	if err := s.Chain.Initialize(); err != nil {
 		t.Fatal(err)

@@ -194,26 +194,26 @@ func TestStaleCachedRelayPoolIsNotReconciled(t *testing.T) {
 	if err := r.write(t.Context(), &Facts{Pool: before}, &Plan{}, status); err != nil {
 		t.Fatal(err)
 	}
-	if !r.replaced.isReplaced(key, before.ResourceVersion, now()) {
+	if !r.replacedVersions.isReplaced(key, before.ResourceVersion, now()) {
 		t.Error("the version that was replaced is not known")
 	}
 	after := new(v1alpha1.RelayPool)
 	if err := cached.Get(t.Context(), key, after); err != nil {
 		t.Fatal(err)
 	}
-	if r.replaced.isReplaced(key, after.ResourceVersion, now()) {
+	if r.replacedVersions.isReplaced(key, after.ResourceVersion, now()) {
 		t.Error("the version that is new counts as replaced")
 	}
-	if r.replaced.isReplaced(key, before.ResourceVersion, now().Add(replacedMaxAge)) {
+	if r.replacedVersions.isReplaced(key, before.ResourceVersion, now().Add(replacedMaxAge)) {
 		t.Error("a version that is still shown after a minute counts as replaced: a restored RelayPool would never be reconciled")
 	}
-	r.replaced.set(key, after.ResourceVersion, now())
+	r.replacedVersions.set(key, after.ResourceVersion, now())
 	got, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 	if err != nil || got.RequeueAfter != minRequeue {
 		t.Errorf("a pass on a replaced version returns %+v, error %v; want a requeue after %s", got, err, minRequeue)
 	}
-	r.replaced.forget(key)
-	if r.replaced.isReplaced(key, after.ResourceVersion, now()) {
+	r.replacedVersions.forget(key)
+	if r.replacedVersions.isReplaced(key, after.ResourceVersion, now()) {
 		t.Error("a deleted RelayPool is remembered")
 	}
 }

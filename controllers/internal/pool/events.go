@@ -73,12 +73,12 @@ func statusEvents(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) []statusEve
 			"the pool is initialised: the gate is open from now on"})
 	}
 	last := f.Pool.Status.Conditions
-	was, is := meta.FindStatusCondition(last, v1alpha1.ConditionStalled), meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionStalled)
-	if is != nil && is.Reason == v1alpha1.ReasonForeignObject && (was == nil || was.Reason != is.Reason || was.Message != is.Message) {
-		out = append(out, statusEvent{corev1.EventTypeWarning, v1alpha1.EventForeignObject, actionReport, shortened(is.Message, maxNote)})
+	before, after := meta.FindStatusCondition(last, v1alpha1.ConditionStalled), meta.FindStatusCondition(next.Conditions, v1alpha1.ConditionStalled)
+	if after != nil && after.Reason == v1alpha1.ReasonForeignObject && (before == nil || before.Reason != after.Reason || before.Message != after.Message) {
+		out = append(out, statusEvent{corev1.EventTypeWarning, v1alpha1.EventForeignObject, actionReport, shortened(after.Message, maxNote)})
 	}
-	was = meta.FindStatusCondition(last, v1alpha1.ConditionAutoscalingActive)
-	if was != nil && f.Pool.Spec.Autoscaling == nil {
+	before = meta.FindStatusCondition(last, v1alpha1.ConditionAutoscalingActive)
+	if before != nil && f.Pool.Spec.Autoscaling == nil {
 		out = append(out, statusEvent{corev1.EventTypeNormal, v1alpha1.EventScalingHandedOver, actionReport, "the operator sizes the fleet again, by spec.replicas"})
 	}
 	return out

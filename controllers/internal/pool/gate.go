@@ -11,7 +11,7 @@ func deploymentWithheld(f *Facts, chain poolcheck.State) bool {
 	if f.Pool.Spec.Pool.Gate == v1alpha1.GateWarn || f.Pool.Status.InitialisedAt != nil {
 		return false
 	}
-	return f.Fleet.live() == 0 || chain == poolcheck.Failed
+	return f.Fleet.liveReplicas() == 0 || chain == poolcheck.Failed
 }
 
 // gateOpens reports whether this pass is the first to find the pool initialised. What it

@@ -27,17 +27,17 @@ func keysInput(f *Facts, problems []refs.Problem) keys.Input {
 	}
 	for address, payer := range f.Chain.Payers {
 		balance := keys.Balance{Lamports: payer.Lamports, At: payer.At}
-		if left, ok := payer.Runway(); ok {
-			balance.RunwayHours = ptr.To(int64(left.Hours()))
+		if runway, ok := payer.Runway(); ok {
+			balance.RunwayHours = ptr.To(int64(runway.Hours()))
 		}
 		in.Balances[address.String()] = balance
 	}
 	return in
 }
 
-func mounts(from []keys.Mount) []build.PayerMount {
-	out := make([]build.PayerMount, 0, len(from))
-	for _, m := range from {
+func mounts(all []keys.Mount) []build.PayerMount {
+	out := make([]build.PayerMount, 0, len(all))
+	for _, m := range all {
 		out = append(out, build.PayerMount{Secret: m.Secret, Key: m.Key})
 	}
 	return out

@@ -171,7 +171,7 @@ func (s *operatorPair) runOperator() bool {
 	number := s.started
 	s.mutex.Unlock()
 	var running atomic.Pointer[process.Process]
-	traffic := &pooltest.Traffic{Answered: func(r pooltest.Request) { s.answered(number, r, &running) }}
+	traffic := &pooltest.Traffic{OnAnswer: func(r pooltest.Request) { s.answered(number, r, &running) }}
 	folder := s.t.TempDir()
 	access := filepath.Join(folder, "kubeconfig")
 	err := clientcmd.WriteToFile(clientcmdapi.Config{

@@ -78,7 +78,7 @@ func chainState(f *Facts) poolcheck.State {
 	if !f.ChainRead {
 		return poolcheck.Unknown
 	}
-	state, _, _ := f.Chain.Pool()
+	state, _, _ := f.Chain.PoolState()
 	return state
 }
 
@@ -87,12 +87,12 @@ func changeFacts(random *rand.Rand, f *Facts) {
 	spec := &f.Pool.Spec
 	switch random.IntN(16) {
 	case 0:
-		f.ChainRead, f.Chain.Since, f.Chain.Report = true, time.Time{}, reportOf(poolcheck.OK, "")
+		f.ChainRead, f.Chain.UnavailableSince, f.Chain.Report = true, time.Time{}, reportOf(poolcheck.OK, "")
 	case 1:
-		f.ChainRead, f.Chain.Since = true, time.Time{}
+		f.ChainRead, f.Chain.UnavailableSince = true, time.Time{}
 		f.Chain.Report = reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
 	case 2:
-		f.Chain.Since, f.Chain.Cause = f.Now, "endpoint main does not answer"
+		f.Chain.UnavailableSince, f.Chain.Cause = f.Now, "endpoint main does not answer"
 	case 3:
 		f.Chain, f.ChainRead = chainwatch.Reading{}, false // the operator was restarted
 	case 4:
@@ -121,8 +121,8 @@ func changeFacts(random *rand.Rand, f *Facts) {
 	case 12:
 		spec.Paused = random.IntN(3) == 0
 	case 13:
-		if d := f.Fleet.Deployment; d != nil && f.Fleet.live() > 0 {
-			setFleet(f, f.Fleet.live(), random.Int32N(f.Fleet.live()+1))
+		if d := f.Fleet.Deployment; d != nil && f.Fleet.liveReplicas() > 0 {
+			setFleet(f, f.Fleet.liveReplicas(), random.Int32N(f.Fleet.liveReplicas()+1))
 		}
 	case 14:
 		f.Autoscaler = Autoscaler{Present: random.IntN(2) == 0, Working: ptr.To(random.IntN(2) == 0)}
@@ -141,7 +141,7 @@ func outcomeOf(random *rand.Rand, f *Facts, p *Plan) Outcome {
 
 // applyPlan changes the facts as if the objects of the plan had been applied.
 func applyPlan(f *Facts, p *Plan) {
-	replicas := f.Fleet.live()
+	replicas := f.Fleet.liveReplicas()
 	switch {
 	case p.Withheld:
 		replicas = 0
@@ -150,7 +150,7 @@ func applyPlan(f *Facts, p *Plan) {
 	case f.Fleet.Deployment == nil:
 		replicas = 1 // the default of the API server
 	}
-	if f.Fleet.Deployment == nil || f.Fleet.live() != replicas {
+	if f.Fleet.Deployment == nil || f.Fleet.liveReplicas() != replicas {
 		setFleet(f, replicas, replicas)
 	}
 }

@@ -37,8 +37,8 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 	// The watcher gets this spec's query only after Decide. Its last reading may be of a
 	// pool that an earlier spec, or an earlier RelayPool of the same name, declared. Such a
 	// reading must not open the gate for this RelayPool.
-	f.Chain = f.Chain.Of(f.Target.Query.Target)
-	f.ChainRead = f.ChainRead && (!f.Chain.At.IsZero() || !f.Chain.Since.IsZero())
+	f.Chain = f.Chain.ForTarget(f.Target.Query.Target)
+	f.ChainRead = f.ChainRead && (!f.Chain.At.IsZero() || !f.Chain.UnavailableSince.IsZero())
 	f.Backlog = r.Backlogs.Backlog(key, readyIPs(f.Fleet.Pods))
 	f.Backlog.Old = f.Now.Sub(f.Backlog.At) > maxBacklogAge
 	if err := ctx.Err(); err != nil {

@@ -95,8 +95,7 @@ func scaledObjectOf(object *unstructured.Unstructured) Autoscaler {
 			a.Working, a.Message = &works, strings.TrimSpace(message)
 		case kind == "Fallback" && works:
 			// KEDA cannot read the metric, and uses its fallback.
-			fails := false
-			a.Working, a.Message = &fails, strings.TrimSpace(message)
+			a.Working, a.Message = new(false), strings.TrimSpace(message)
 			return a
 		}
 	}

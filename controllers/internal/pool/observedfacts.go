@@ -28,7 +28,7 @@ type Facts struct {
 	// need unresolved objects.
 	Target Target
 	// Keys are the generated keys of fee payers, and Jobs are the Jobs that rotate them.
-	// KeysKnown is false when the keys could not be read.
+	// KeysKnown is false when the keys or the Jobs could not be read.
 	Keys      keys.Facts
 	Jobs      []keys.Job
 	KeysKnown bool
@@ -71,8 +71,8 @@ type Fleet struct {
 	Pods []corev1.Pod
 }
 
-// live returns the replicas that the Deployment declares, or 0 without a Deployment.
-func (f Fleet) live() int32 {
+// liveReplicas returns the replicas that the Deployment declares, or 0 without a Deployment.
+func (f Fleet) liveReplicas() int32 {
 	if f.Deployment == nil {
 		return 0
 	}
@@ -125,8 +125,8 @@ type Target struct {
 	Problems []refs.Problem
 }
 
-// firstSentences joins the first parts of a message, at most that many, and adds a count of
-// the others.
+// firstSentences joins the first parts of a message, at most limit of them, and adds a count
+// of the others.
 func firstSentences(parts []string, limit int) string {
 	if len(parts) <= limit {
 		return strings.Join(parts, "; ")

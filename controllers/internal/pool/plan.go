@@ -72,7 +72,7 @@ func Decide(f *Facts, s Settings) Plan {
 	spec := &f.Pool.Spec
 	p := Plan{Paused: spec.Paused}
 	p.Faults, p.FaultReason = s.faults(spec)
-	state, _, _ := f.Chain.Pool()
+	state, _, _ := f.Chain.PoolState()
 	chain := poolcheck.Unknown
 	if f.ChainRead {
 		chain = state
@@ -92,7 +92,7 @@ func Decide(f *Facts, s Settings) Plan {
 	p.Deploy = len(p.Faults) == 0 && len(p.Problems) == 0 && f.References.Known() && f.KeysKnown &&
 		len(p.Keys.Mounted) > 0 && !f.isUnread(PartFleet) && !f.isUnread(PartCapabilities)
 	p.Input = build.Input{
-		Pool: f.Pool, Image: s.Image, Payers: mounts(p.Keys.Mounted), Rollout: rollout(f, &p.Keys),
+		Pool: f.Pool, Image: s.Image, Payers: mounts(p.Keys.Mounted), Rollout: rolloutInputs(f, &p.Keys),
 		Capabilities: f.Capabilities, OperatorNamespace: s.OperatorNamespace, OperatorLabels: s.OperatorLabels,
 		Withheld: p.Withheld,
 	}

@@ -25,7 +25,7 @@ func TestGate(t *testing.T) {
 		"the chain was never read and pods run":    {change: func(f *Facts) { f.Pool.Status.InitialisedAt = nil; f.ChainRead = false }},
 		"the chain was lost and pods run": {change: func(f *Facts) {
 			f.Pool.Status.InitialisedAt = nil
-			f.Chain.Since, f.Chain.Report = now(), reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
+			f.Chain.UnavailableSince, f.Chain.Report = now(), reportOf(poolcheck.Failed, poolcheck.ReasonAccountMissing)
 		}},
 		"the pool is not initialised": {change: func(f *Facts) {
 			f.Pool.Status.InitialisedAt = nil
@@ -103,7 +103,7 @@ func TestNothingIsDeployedOnUnknownFacts(t *testing.T) {
 		"a Secret is missing":                   {change: func(f *Facts) { f.References.Problems = []refs.Problem{{Reason: v1alpha1.ReasonSecretNotFound}} }},
 		"the Secrets were never read":           {change: func(f *Facts) { f.References = refs.Facts{} }},
 		"one of the Secrets was never read":     {change: func(f *Facts) { f.References.Unread = []refs.Unread{{Kind: refs.Secret}} }},
-		"one of the Secrets cannot be read now": {change: func(f *Facts) { f.References.Unread = []refs.Unread{{Kind: refs.Secret, Since: now()}} }, want: true},
+		"one of the Secrets cannot be read now": {change: func(f *Facts) { f.References.Unread = []refs.Unread{{Kind: refs.Secret, LastRead: now()}} }, want: true},
 		"keys could not be read":                {change: func(f *Facts) { f.KeysKnown = false }},
 		"there is no key":                       {change: func(f *Facts) { f.References.Payers = nil }},
 		"the fleet could not be read":           {change: func(f *Facts) { f.Unread[PartFleet] = errors.New("boom") }},

@@ -25,8 +25,8 @@ type RenderOptions struct {
 // everything that the spec names exists, that keys are generated, and that no rotation is
 // under way. An error describes what is wrong with the spec.
 func Render(pool *v1alpha1.RelayPool, o RenderOptions) ([]build.Object, error) {
-	if wrong, _ := o.Settings.faults(&pool.Spec); len(wrong) > 0 {
-		return nil, errors.New(strings.Join(wrong, "; "))
+	if specFaults, _ := o.Settings.faults(&pool.Spec); len(specFaults) > 0 {
+		return nil, errors.New(strings.Join(specFaults, "; "))
 	}
 	in := build.Input{
 		Pool: pool, Image: o.Settings.Image, Capabilities: o.Capabilities,

@@ -87,8 +87,8 @@ func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (
 	if err != nil {
 		return nil, err
 	}
-	if wrong, _ := v.Settings.faults(&pool.Spec); len(wrong) > 0 {
-		return nil, fmt.Errorf("RelayPool %s would not be accepted: %s", pool.Name, firstSentences(wrong, len(wrong)))
+	if specFaults, _ := v.Settings.faults(&pool.Spec); len(specFaults) > 0 {
+		return nil, fmt.Errorf("RelayPool %s would not be accepted: %s", pool.Name, firstSentences(specFaults, len(specFaults)))
 	}
 	if pool.Status.InitialisedAt == nil {
 		pool.Status.InitialisedAt = &metav1.Time{Time: v.Now()}
@@ -106,7 +106,7 @@ func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (
 		return nil, err
 	}
 	plan := Decide(facts, v.Settings)
-	out.problems(facts, &plan)
+	out.addProblems(facts, &plan)
 	objects, err := v.objects(facts, &plan)
 	if err != nil {
 		return nil, err
@@ -125,7 +125,7 @@ func (v *Previewer) admit(ctx context.Context, declared *v1alpha1.RelayPool, out
 		pool = declared.DeepCopy()
 		err = v.Client.Create(ctx, pool, client.DryRunAll)
 	case meta.IsNoMatchError(err):
-		return nil, errors.New("the cluster knows no RelayPool: install the resource with kubectl apply --server-side -f config/crd, or by the chart")
+		return nil, errors.New("the cluster lacks the CustomResourceDefinition of RelayPool: install it with kubectl apply --server-side -f config/crd, or with the chart")
 	case err == nil:
 		status := pool.Status
 		pool.Spec = *declared.Spec.DeepCopy()
@@ -156,8 +156,9 @@ func (v *Previewer) reconciler() (*Reconciler, error) {
 	}}, nil
 }
 
-// problems collects the problems that the condition SecretsResolved would report.
-func (p *Preview) problems(f *Facts, plan *Plan) {
+// addProblems adds the Secrets to be generated, and the problems that the condition
+// SecretsResolved would report.
+func (p *Preview) addProblems(f *Facts, plan *Plan) {
 	for _, k := range plan.Keys.Create {
 		p.Generated = append(p.Generated, k.Secret)
 	}
@@ -195,7 +196,7 @@ func (v *Previewer) apply(ctx context.Context, pool *v1alpha1.RelayPool, objects
 	if out.Result, err = applier.Apply(ctx, pool, objects); err != nil {
 		return err
 	}
-	out.Written = dryRun.applied
+	out.Written = dryRun.accepted
 	out.Kept = len(objects) - len(out.Written) - len(out.Result.Foreign) - len(out.Result.Refused) - len(out.Result.Waiting) - len(out.Result.MissingKinds) - len(out.Result.Withheld)
 	if out.New {
 		for _, object := range out.Written {
@@ -208,7 +209,7 @@ func (v *Previewer) apply(ctx context.Context, pool *v1alpha1.RelayPool, objects
 // recorder is a client that records which objects the API server accepts.
 type recorder struct {
 	client.Client
-	applied []*unstructured.Unstructured
+	accepted []*unstructured.Unstructured
 }
 
 // Apply applies an object as a dry run.
@@ -229,7 +230,7 @@ func (r *recorder) Apply(ctx context.Context, config runtime.ApplyConfiguration,
 	if err := json.Unmarshal(content, object); err != nil {
 		return fmt.Errorf("read as an object: %w", err)
 	}
-	r.applied = append(r.applied, object)
+	r.accepted = append(r.accepted, object)
 	return nil
 }
 

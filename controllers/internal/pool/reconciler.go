@@ -95,7 +95,8 @@ type Options struct {
 type Reconciler struct {
 	Options
 	keyParser parser
-	replaced  versions
+	// replacedVersions are older than the operator's last writes.
+	replacedVersions replacedVersions
 }
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
@@ -151,8 +152,8 @@ func (r *Reconciler) reconcileOne(ctx context.Context, req ctrl.Request) (ctrl.R
 	if pool.DeletionTimestamp != nil {
 		return ctrl.Result{}, r.finalize(ctx, &pool)
 	}
-	if r.replaced.isReplaced(req.NamespacedName, pool.ResourceVersion, r.Now()) {
-		log.FromContext(ctx).V(1).Info("Waiting for the cache, which has the RelayPool before the last write of its status")
+	if r.replacedVersions.isReplaced(req.NamespacedName, pool.ResourceVersion, r.Now()) {
+		log.FromContext(ctx).V(1).Info("Waiting for the cache: it has the RelayPool as it was before the last write of its status")
 		return ctrl.Result{RequeueAfter: minRequeue}, nil // or earlier, when the cache is updated
 	}
 	if err := r.addFinalizer(ctx, &pool); err != nil {
@@ -235,5 +236,5 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.References.Forget(key)
 	r.KeyObserver.Drop(key)
 	r.Applier.Forget(key)
-	r.replaced.forget(key)
+	r.replacedVersions.forget(key)
 }

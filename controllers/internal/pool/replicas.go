@@ -10,7 +10,7 @@ const defaultReplicas = 2
 // means that it was derived from the Deployment's number, which may change before the
 // write.
 func replicas(f *Facts, withheld bool) (wanted *int32, copied bool) {
-	live := f.Fleet.live()
+	live := f.Fleet.liveReplicas()
 	spec := &f.Pool.Spec
 	switch {
 	case withheld:

@@ -89,7 +89,7 @@ func (w *rotationSuite) newDatabase(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // nothing is under way
-	statement := fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s", pgx.Identifier{name}.Sanitize(), pooltest.Migrated)
+	statement := fmt.Sprintf("CREATE DATABASE %s TEMPLATE %s", pgx.Identifier{name}.Sanitize(), pooltest.MigratedDatabase)
 	if _, err := conn.Exec(t.Context(), statement); err != nil {
 		t.Fatal(err)
 	}

@@ -7,12 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// versions maps a RelayPool to the resource version that the last write of its status
+// replacedVersions maps a RelayPool to the resource version that the last write of its status
 // replaced. A cache that still returns this version is stale. A pass on this version might
 // take a step of a rotation and then fail to write the status, so that the step would never
 // be reported. If the cache returns the version for a long time, the API server was probably
 // restored to it, and passes continue.
-type versions struct{ replaced sync.Map }
+type replacedVersions struct{ byPool sync.Map }
 
 // replacement is a resource version and the time when it was replaced.
 type replacement struct {
@@ -23,14 +23,14 @@ type replacement struct {
 // replacedMaxAge is how long a cache may be stale before a replaced version is trusted again.
 const replacedMaxAge = time.Minute
 
-func (v *versions) set(key types.NamespacedName, version string, now time.Time) {
-	v.replaced.Store(key, replacement{version, now})
+func (v *replacedVersions) set(key types.NamespacedName, version string, now time.Time) {
+	v.byPool.Store(key, replacement{version, now})
 }
 
-func (v *versions) forget(key types.NamespacedName) { v.replaced.Delete(key) }
+func (v *replacedVersions) forget(key types.NamespacedName) { v.byPool.Delete(key) }
 
-func (v *versions) isReplaced(key types.NamespacedName, version string, now time.Time) bool {
-	stored, _ := v.replaced.Load(key)
+func (v *replacedVersions) isReplaced(key types.NamespacedName, version string, now time.Time) bool {
+	stored, _ := v.byPool.Load(key)
 	last, ok := stored.(replacement)
 	return ok && last.version == version && now.Sub(last.at) < replacedMaxAge
 }

@@ -49,7 +49,7 @@ func TestConditions(t *testing.T) {
 		return func(f *Facts) { f.Chain.Report = reportOf(state, reason) }
 	}
 	chainLost := func(f *Facts) {
-		f.Chain.Since, f.Chain.Cause = now(), "endpoint main does not answer"
+		f.Chain.UnavailableSince, f.Chain.Cause = now(), "endpoint main does not answer"
 	}
 	gateClosed := func(f *Facts) {
 		f.Pool.Status.InitialisedAt = nil
@@ -115,7 +115,7 @@ func TestConditions(t *testing.T) {
 				f.References.Unread = []refs.Unread{{Kind: refs.Secret, Name: "postgres", Cause: "Forbidden"}}
 			}, want: "Unknown/InternalError", wantText: []string{"Secret postgres (Forbidden)"}},
 			"an object was read before, but cannot be read now": {change: func(f *Facts) {
-				f.References.Unread = []refs.Unread{{Kind: refs.Secret, Name: "postgres", Cause: "Timeout", Since: now()}}
+				f.References.Unread = []refs.Unread{{Kind: refs.Secret, Name: "postgres", Cause: "Timeout", LastRead: now()}}
 			}, want: "True/Resolved"},
 			"the keys could not be read": {change: func(f *Facts) { f.KeysKnown = false; f.Unread[PartKeys] = errors.New("boom") }, want: "Unknown/InternalError"},
 			"a profile does not parse": {change: func(f *Facts) {

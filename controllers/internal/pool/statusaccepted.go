@@ -11,17 +11,17 @@ func accepted(f *Facts, p *Plan) verdict {
 	if len(p.Faults) > 0 {
 		return invalid(p)
 	}
-	return conditionTrue(v1alpha1.ReasonValid, "the spec is valid"+unmonitored(f))
+	return conditionTrue(v1alpha1.ReasonValid, "the spec is valid"+missingMonitoring(f))
 }
 
 func invalid(p *Plan) verdict {
 	return conditionFalse(p.FaultReason, firstSentences(p.Faults, 5))
 }
 
-// unmonitored returns the end of a message. It names the monitoring objects that are
-// enabled, although the cluster lacks their kinds; both are enabled by default. It is empty
-// if there are none. A missing kind is not a fault of the spec.
-func unmonitored(f *Facts) string {
+// missingMonitoring returns the end of the condition's message. It names the monitoring
+// objects that are enabled although the cluster lacks their kinds, if there are any. Both are
+// enabled by default, so a missing kind is not a fault of the spec.
+func missingMonitoring(f *Facts) string {
 	if f.isUnread(PartCapabilities) {
 		return ""
 	}

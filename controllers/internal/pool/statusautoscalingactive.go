@@ -51,7 +51,7 @@ const (
 	noValueMessage   = "no metrics returned from external metrics API"
 	forbiddenMessage = "forbidden"
 	backlogMessage   = "the backlog of RelayPool"
-	apiServiceNamed  = "the APIService " + contract.ExternalMetricsAPIService
+	theAPIService    = "the APIService " + contract.ExternalMetricsAPIService
 )
 
 // metricRemedy returns what is wrong with an autoscaler that does not work, and what to do
@@ -63,13 +63,13 @@ func metricRemedy(a *v1alpha1.Autoscaling, s Autoscaler) string {
 	case s.Stuck:
 		return scalerName(a) + " cannot change the fleet's size"
 	case a.Provider == v1alpha1.ProviderKEDA:
-		return prefix + "its operator has to reach the operations port (spec.networkPolicy.operationsFrom)"
+		return prefix + "KEDA's operator has to reach the operations port (spec.networkPolicy.operationsFrom)"
 	case contains(backlogMessage): // the message of the operator's own server
-		return prefix + "the operator serves it, and does not get it from the fleet's pods"
+		return prefix + "the operator serves the backlog, but does not get it from the fleet's pods"
 	case contains(noAPIMessage):
-		return prefix + "no server of external metrics exists in this cluster (" + apiServiceNamed + " is missing, or leads to an adapter without this metric); have the operator serve them, or install an adapter, as docs/guides/scaling.md says"
+		return prefix + "no server of external metrics exists in this cluster (" + theAPIService + " is missing, or leads to an adapter without this metric); have the operator serve them, or install an adapter, as docs/guides/scaling.md says"
 	case contains(noServerMessage):
-		return prefix + "the adapter that " + apiServiceNamed + " leads to does not answer; kubectl describe it"
+		return prefix + "the adapter that " + theAPIService + " leads to does not answer; kubectl describe it"
 	case contains(noValueMessage):
 		return prefix + "the cluster's adapter has no value of " + contract.MetricBacklog.Name + " for this RelayPool: check its rules (docs/guides/scaling.md), and whether Prometheus scrapes the fleet"
 	case contains(forbiddenMessage):

@@ -49,21 +49,21 @@ func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 
 // figuresAt returns when figures may be written again; zero means at once. If the last
 // write has a time in the future, another operator's clock was ahead or this operator's clock
-// was set back, and the write delays nothing.
-func figuresAt(written *v1alpha1.RelayPoolStatus, now time.Time) time.Time {
-	if written.ObservedAt == nil || written.ObservedAt.After(now) {
+// was set back, and that write delays nothing.
+func figuresAt(last *v1alpha1.RelayPoolStatus, now time.Time) time.Time {
+	if last.ObservedAt == nil || last.ObservedAt.After(now) {
 		return time.Time{}
 	}
-	return written.ObservedAt.Add(figuresInterval)
+	return last.ObservedAt.Add(figuresInterval)
 }
 
 // figuresDue returns when changed figures may be written; zero if none changed enough.
-func figuresDue(f *Facts, p *Plan, written *v1alpha1.RelayPoolStatus) time.Time {
-	fresh := measureFigures(written, f, p)
-	if written.ObservedAt == nil || !figuresChangedEnough(written, &fresh, f) {
+func figuresDue(f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) time.Time {
+	fresh := measureFigures(status, f, p)
+	if status.ObservedAt == nil || !figuresChangedEnough(status, &fresh, f) {
 		return time.Time{}
 	}
-	return figuresAt(written, f.Now)
+	return figuresAt(status, f.Now)
 }
 
 // measureFigures returns the newest figures, rounded; unknown figures stay unchanged.
@@ -99,8 +99,8 @@ func withLastFigures(payers, before []v1alpha1.FeePayerStatus) []v1alpha1.FeePay
 	out := slices.Clone(payers)
 	for i := range out {
 		out[i].BalanceLamports, out[i].RunwayHours = nil, nil
-		if at := slices.IndexFunc(before, func(b v1alpha1.FeePayerStatus) bool { return b.Address == out[i].Address }); at >= 0 {
-			out[i].BalanceLamports, out[i].RunwayHours = before[at].BalanceLamports, before[at].RunwayHours
+		if j := slices.IndexFunc(before, func(b v1alpha1.FeePayerStatus) bool { return b.Address == out[i].Address }); j >= 0 {
+			out[i].BalanceLamports, out[i].RunwayHours = before[j].BalanceLamports, before[j].RunwayHours
 		}
 	}
 	return out
@@ -116,15 +116,15 @@ func figuresChangedEnough(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool
 	}
 	limits := thresholds(&f.Pool.Spec.FeePayers)
 	for i := range fresh.FeePayers {
-		now := &fresh.FeePayers[i]
-		at := slices.IndexFunc(shown.FeePayers, func(b v1alpha1.FeePayerStatus) bool { return b.Address == now.Address })
-		if at < 0 {
+		payer := &fresh.FeePayers[i]
+		j := slices.IndexFunc(shown.FeePayers, func(b v1alpha1.FeePayerStatus) bool { return b.Address == payer.Address })
+		if j < 0 {
 			return true
 		}
-		was := &shown.FeePayers[at]
-		if differsBy(was.BalanceLamports, now.BalanceLamports, func(a, b int64) bool {
+		before := &shown.FeePayers[j]
+		if differsBy(before.BalanceLamports, payer.BalanceLamports, func(a, b int64) bool {
 			return distance(a, b) >= float64(a)*balanceChange || crossesLimit(a, b, limits)
-		}) || differsBy(was.RunwayHours, now.RunwayHours, func(a, b int64) bool {
+		}) || differsBy(before.RunwayHours, payer.RunwayHours, func(a, b int64) bool {
 			return distance(a, b) >= float64(a)*runwayChange
 		}) {
 			return true

@@ -12,7 +12,7 @@ func poolInitialised(f *Facts, p *Plan) verdict {
 	if !f.ChainRead {
 		return orLastStatus(f, v1alpha1.ConditionPoolInitialised, conditionUnknown(v1alpha1.ReasonNotChecked, "the first check of the pool is under way"))
 	}
-	state, reason, message := f.Chain.Pool()
+	state, reason, message := f.Chain.PoolState()
 	switch state {
 	case poolcheck.OK:
 		return conditionTrue(string(reason), message)

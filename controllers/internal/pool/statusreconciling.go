@@ -27,16 +27,16 @@ func reconciling(f *Facts, p *Plan, o *Outcome, stall verdict) verdict {
 		return verdict{}
 	case p.RecordInitialised:
 		return conditionTrue(v1alpha1.ReasonProgressing, "the gate has opened, and the fleet starts")
-	case rollingOut(f) || deployed(&o.Result):
+	case rollingOut(f) || wroteDeployment(&o.Result):
 		return conditionTrue(v1alpha1.ReasonProgressing, "pods are being created or replaced: the condition Available shows the progress")
 	default:
 		return verdict{}
 	}
 }
 
-// deployed reports whether this pass has written the Deployment. The Deployment's status
+// wroteDeployment reports whether this pass has written the Deployment. The Deployment's status
 // was read before that write, and could make the rollout look complete.
-func deployed(r *apply.Result) bool {
-	written := func(ref apply.Ref) bool { return ref.Kind == build.KindDeployment }
-	return slices.ContainsFunc(r.Applied, written) || slices.ContainsFunc(r.Repaired, written)
+func wroteDeployment(r *apply.Result) bool {
+	isDeployment := func(ref apply.Ref) bool { return ref.Kind == build.KindDeployment }
+	return slices.ContainsFunc(r.Applied, isDeployment) || slices.ContainsFunc(r.Repaired, isDeployment)
 }

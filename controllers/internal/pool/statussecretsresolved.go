@@ -37,7 +37,7 @@ func secretsResolved(f *Facts, p *Plan) verdict {
 	if !f.References.Known() {
 		var parts []string
 		for _, u := range f.References.Unread {
-			if u.Since.IsZero() {
+			if u.LastRead.IsZero() {
 				parts = append(parts, fmt.Sprintf("%s %s (%s)", u.Kind, u.Name, u.Cause))
 			}
 		}

@@ -19,7 +19,7 @@ func stalled(p *Plan, o *Outcome) verdict {
 		message := "in this namespace " + names(refs) +
 			" belongs to somebody else and was not changed: delete or rename it, or give the RelayPool another name"
 		if withheld := o.Result.Withheld; len(withheld) > 0 {
-			message += "; until then " + names(withheld) + " is not made or changed, because its pods would use it"
+			message += "; until then " + names(withheld) + " is not made or changed, because its pods would use the foreign object"
 		}
 		return conditionTrue(v1alpha1.ReasonForeignObject, message)
 	}

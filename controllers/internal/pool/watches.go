@@ -60,17 +60,17 @@ func ownedTypes() []client.Object {
 // declare, or opens the gate. The operator's other writes of the status start no pass.
 func declarationChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, wasOK := e.ObjectOld.(*v1alpha1.RelayPool)
-		is, isOK := e.ObjectNew.(*v1alpha1.RelayPool)
-		if !wasOK || !isOK {
+		before, beforeOK := e.ObjectOld.(*v1alpha1.RelayPool)
+		after, afterOK := e.ObjectNew.(*v1alpha1.RelayPool)
+		if !beforeOK || !afterOK {
 			return true
 		}
-		return was.ResourceVersion == is.ResourceVersion || // a resync
-			was.Generation != is.Generation ||
-			!equality.Semantic.DeepEqual(was.Annotations, is.Annotations) ||
-			!equality.Semantic.DeepEqual(was.Finalizers, is.Finalizers) ||
-			(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
-			(was.Status.InitialisedAt == nil) != (is.Status.InitialisedAt == nil)
+		return before.ResourceVersion == after.ResourceVersion || // a resync
+			before.Generation != after.Generation ||
+			!equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
+			!equality.Semantic.DeepEqual(before.Finalizers, after.Finalizers) ||
+			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+			(before.Status.InitialisedAt == nil) != (after.Status.InitialisedAt == nil)
 	}}
 }
 
@@ -87,16 +87,16 @@ func poolOf(_ context.Context, pod client.Object) []reconcile.Request {
 // pod's phase, address, deletion, readiness, scheduling or containers.
 func podChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		was, wasOK := e.ObjectOld.(*corev1.Pod)
-		is, isOK := e.ObjectNew.(*corev1.Pod)
-		if !wasOK || !isOK {
+		before, beforeOK := e.ObjectOld.(*corev1.Pod)
+		after, afterOK := e.ObjectNew.(*corev1.Pod)
+		if !beforeOK || !afterOK {
 			return true
 		}
-		return was.Status.Phase != is.Status.Phase || was.Status.PodIP != is.Status.PodIP ||
-			(was.DeletionTimestamp == nil) != (is.DeletionTimestamp == nil) ||
-			podReady(was) != podReady(is) ||
-			!equality.Semantic.DeepEqual(was.Status.ContainerStatuses, is.Status.ContainerStatuses) ||
-			schedulingState(was) != schedulingState(is)
+		return before.Status.Phase != after.Status.Phase || before.Status.PodIP != after.Status.PodIP ||
+			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+			podReady(before) != podReady(after) ||
+			!equality.Semantic.DeepEqual(before.Status.ContainerStatuses, after.Status.ContainerStatuses) ||
+			schedulingState(before) != schedulingState(after)
 	}}
 }
 

@@ -29,8 +29,8 @@ func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alp
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	if pool.ResourceVersion != f.Pool.ResourceVersion { // otherwise only fractions of a second differed
-		r.replaced.set(client.ObjectKeyFromObject(pool), f.Pool.ResourceVersion, r.Now())
+	if pool.ResourceVersion != f.Pool.ResourceVersion { // if equal, only fractions of a second differed
+		r.replacedVersions.set(client.ObjectKeyFromObject(pool), f.Pool.ResourceVersion, r.Now())
 	}
 	log.FromContext(ctx).V(1).Info("Wrote status")
 	return nil

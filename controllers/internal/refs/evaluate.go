@@ -15,9 +15,8 @@ import (
 
 func trimSpace(value []byte) string { return string(bytes.TrimSpace(value)) }
 
-// evaluate checks one value that a RelayPool names, in the object that was read. First it
-// checks whether the RelayPool may use the object. If not, it reports neither keys nor
-// lengths.
+// evaluate checks one value that a RelayPool names, in the object that was read. If the
+// RelayPool may not use the object, the finding shows neither its keys nor any length.
 func evaluate(n namedValue, got content, policy tenancy.Policy, pool types.NamespacedName, now time.Time) finding {
 	f := finding{at: now, object: got.object}
 	values := got.values
@@ -30,7 +29,7 @@ func evaluate(n namedValue, got content, policy tenancy.Policy, pool types.Names
 			fmt.Sprintf("does not exist: create it%s, or name another", withKey))
 		return f
 	}
-	if refusal := policy.Refuse(tenancy.Named{
+	if refusal := policy.Refuse(tenancy.NamedObject{
 		Namespace: pool.Namespace, Pool: pool.Name, Kind: string(n.kind), Name: n.name, Labels: got.labels, Payer: n.format == payerKey,
 	}); refusal != nil {
 		reason := v1alpha1.ReasonSecretNotUsable

@@ -58,8 +58,8 @@ type Unread struct {
 	Name string
 	// Cause is the API server's reason, such as Forbidden or Timeout.
 	Cause string
-	// Since is the time at which the object was last read; zero if it was never read.
-	Since time.Time
+	// LastRead is the time at which the object was last read; zero if it was never read.
+	LastRead time.Time
 	// Err is for the log. It names the object and contains nothing of its content.
 	Err error
 }
@@ -69,7 +69,7 @@ type Unread struct {
 type Facts struct {
 	// ReadAt is when the last reading began, and Next is when another is due.
 	ReadAt, Next time.Time
-	// Resolved are the existing objects, sorted by kind and name.
+	// Resolved are the existing objects except pull secrets, sorted by kind and name.
 	Resolved []Object
 	// Payers are the usable keys of spec.feePayers.secretRefs in their order, each
 	// address once.
@@ -79,7 +79,7 @@ type Facts struct {
 	Profile, VerifyingKey []byte
 	// Problems are sorted by kind, name and key.
 	Problems []Problem
-	// Unread are the objects that could not be read. If Since is zero, nothing is known
+	// Unread are the objects that could not be read. If LastRead is zero, nothing is known
 	// about the object: the facts are incomplete, and no pass may treat the object as missing.
 	Unread []Unread
 }
@@ -90,7 +90,7 @@ func (f Facts) Known() bool {
 		return false
 	}
 	for _, u := range f.Unread {
-		if u.Since.IsZero() {
+		if u.LastRead.IsZero() {
 			return false
 		}
 	}

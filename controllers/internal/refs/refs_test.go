@@ -243,7 +243,7 @@ func TestProblemsNameSecretKeyAndExpectation(t *testing.T) {
 			if facts.Complete() || !facts.Known() {
 				t.Error("the facts are complete or unknown, want them known and incomplete")
 			}
-			if wantNext := s.now.Add(DefaultInterval / missingFactor); !facts.Next.Equal(wantNext) {
+			if wantNext := s.now.Add(DefaultInterval / problemFactor); !facts.Next.Equal(wantNext) {
 				t.Errorf("the next reading is at %s, want %s", facts.Next, wantNext)
 			}
 		})
@@ -269,7 +269,7 @@ func TestAnUnreadableObjectKeepsItsLastFinding(t *testing.T) {
 		t.Errorf("problems are %v, known %t; want none, and known", second.Problems, second.Known())
 	}
 	for _, u := range second.Unread {
-		if u.Cause != "ServerTimeout" || !u.Since.Equal(first.ReadAt) || !apierrors.IsServerTimeout(u.Err) {
+		if u.Cause != "ServerTimeout" || !u.LastRead.Equal(first.ReadAt) || !apierrors.IsServerTimeout(u.Err) {
 			t.Errorf("unread is %+v, want ServerTimeout since the first reading", u)
 		}
 	}

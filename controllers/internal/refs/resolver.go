@@ -22,9 +22,9 @@ const (
 	// jitter is the fraction by which the interval varies. It spreads the readings of
 	// RelayPools that were created together.
 	jitter = 0.1
-	// missingFactor divides the interval while an object is missing, because somebody
-	// is about to create it.
-	missingFactor = 4
+	// problemFactor divides the interval while an object is missing, invalid or unreadable,
+	// because somebody may be about to correct it.
+	problemFactor = 4
 	// parallel is how many objects of one RelayPool are read at once.
 	parallel = 4
 	// readTimeout bounds the reading of all objects of one RelayPool, because the
@@ -131,7 +131,7 @@ func (r *Resolver) Forget(pool types.NamespacedName) {
 func (r *Resolver) interval(f Facts) time.Duration {
 	interval := r.Interval
 	if !f.Complete() || len(f.Unread) > 0 {
-		interval /= missingFactor
+		interval /= problemFactor
 	}
 	return time.Duration(float64(interval) * (1 - jitter + 2*jitter*r.Random()))
 }
@@ -186,8 +186,8 @@ func keepLast(o object, wanted []namedValue, last, found map[namedValue]finding,
 	for i, n := range wanted {
 		f := last[n]
 		found[n] = f
-		if i == 0 || f.at.Before(u.Since) {
-			u.Since = f.at
+		if i == 0 || f.at.Before(u.LastRead) {
+			u.LastRead = f.at
 		}
 	}
 	return u

@@ -44,8 +44,8 @@ func (k *Keeper) publish(ctx context.Context, s *state) (trusted bool, err error
 	}
 	want := bundle(s.withoutExpired(k.Now()).authorities)
 	encoded, _, _ := unstructured.NestedString(found.Object, "spec", "caBundle")
-	has, _ := base64.StdEncoding.DecodeString(encoded)
-	if !bytes.Equal(has, want) {
+	got, _ := base64.StdEncoding.DecodeString(encoded)
+	if !bytes.Equal(got, want) {
 		// The next RenewOnce starts the time of trust, and starts it again if somebody had
 		// removed the authority.
 		k.distrust()
@@ -77,10 +77,10 @@ func (k *Keeper) trust(s *state) bool {
 		return false
 	}
 	if serial := signer.SerialNumber.String(); k.trustedSerial != serial {
-		k.trusted, k.trustedSerial = k.Now(), serial
+		k.trustedSince, k.trustedSerial = k.Now(), serial
 	}
-	return k.Now().Sub(k.trusted) >= k.TrustDelay
+	return k.Now().Sub(k.trustedSince) >= k.TrustDelay
 }
 
 // distrust forgets what was recorded about the APIService.
-func (k *Keeper) distrust() { k.trusted, k.trustedSerial = time.Time{}, "" }
+func (k *Keeper) distrust() { k.trustedSince, k.trustedSerial = time.Time{}, "" }

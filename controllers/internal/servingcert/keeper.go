@@ -1,7 +1,7 @@
 // Package servingcert makes and renews the certificate with which the operator
-// serves an API behind the API server, without another component. The pair is in one
-// Secret, which every replica reads at an interval; its authority is in the caBundle of
-// the APIService, which the leader writes.
+// serves an API behind the API server, without another component. Certificate and key, the
+// pair, are in one Secret, which every replica reads at an interval. The pair's authority is
+// in the caBundle of the APIService, which the leader writes.
 //
 // A renewal takes three steps, so that no call fails in between. First the leader makes
 // the next pair and stores it in the Secret, next to the served one. Then the APIService
@@ -75,11 +75,12 @@ type Keeper struct {
 	served    state
 	listeners []dynamiccertificates.Listener
 	ready     chan struct{}
-	readied   sync.Once
+	closeOnce sync.Once // closes ready
 
-	// trusted is since when the APIService trusts the authority whose serial number is
-	// trustedSerial, without interruption. Only RenewOnce uses these fields.
-	trusted       time.Time
+	// trustedSince is when the APIService began to trust the authority whose serial number is
+	// trustedSerial, which it has trusted without interruption since. Only RenewOnce uses
+	// these fields.
+	trustedSince  time.Time
 	trustedSerial string
 	// lastLogged is the last logged error.
 	lastLogged string
@@ -176,14 +177,16 @@ func (k *Keeper) RenewOnce(ctx context.Context) error {
 	if !k.isLeader() {
 		return k.serve(found)
 	}
-	next, step, trusted, publishErr := found, stepRestore, false, error(nil)
-	switch served := k.state(); {
-	case found.serves(found.current, k.name(), k.Now()):
+	next, step := found, stepNone
+	var publishErr error
+	switch served := k.servedState(); {
+	case found.isValid(found.current, k.name(), k.Now()):
+		var trusted bool
 		trusted, publishErr = k.publish(ctx, &found)
 		next, step, err = k.policy().decide(k.Now(), found, trusted, k.issue)
-	case served.serves(served.current, k.name(), k.Now()):
+	case served.isValid(served.current, k.name(), k.Now()):
 		// Somebody broke the Secret: write the served pair back, before a client notices.
-		next = served
+		next, step = served, stepRestore
 	default:
 		next, step, err = k.policy().decide(k.Now(), found, false, k.issue)
 	}
@@ -206,8 +209,7 @@ func (k *Keeper) RenewOnce(ctx context.Context) error {
 	return publishErr
 }
 
-// state is what this process serves.
-func (k *Keeper) state() state {
+func (k *Keeper) servedState() state {
 	k.mutex.RLock()
 	defer k.mutex.RUnlock()
 	return k.served
@@ -255,8 +257,8 @@ func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
 }
 
 func (k *Keeper) createSecret(ctx context.Context) (*corev1.Secret, error) {
-	s := k.state()
-	if !s.serves(s.current, k.name(), k.Now()) {
+	s := k.servedState()
+	if !s.isValid(s.current, k.name(), k.Now()) {
 		var err error
 		if s, _, err = k.policy().decide(k.Now(), state{}, false, k.issue); err != nil {
 			return nil, err
@@ -295,7 +297,7 @@ func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, next *state) 
 // serve serves the certificate that was read. If that is invalid, serve returns an error
 // and the certificate served before stays.
 func (k *Keeper) serve(s state) error {
-	if !s.serves(s.current, k.name(), k.Now()) {
+	if !s.isValid(s.current, k.name(), k.Now()) {
 		return fmt.Errorf("the Secret %s holds no certificate for %s that is valid now: the leading operator makes a new one; see its log if that does not happen within a minute", k.Secret, k.name())
 	}
 	k.mutex.Lock()
@@ -308,6 +310,6 @@ func (k *Keeper) serve(s state) error {
 			l.Enqueue()
 		}
 	}
-	k.readied.Do(func() { close(k.ready) })
+	k.closeOnce.Do(func() { close(k.ready) })
 	return nil
 }

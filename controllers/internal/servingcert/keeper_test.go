@@ -584,7 +584,7 @@ func TestDecide(t *testing.T) {
 			if chosen != tt.want || len(got.authorities) != tt.wantCAs {
 				t.Errorf("%q with %d authorities, want %q with %d", chosen, len(got.authorities), tt.want, tt.wantCAs)
 			}
-			if !got.serves(got.current, p.name, at) {
+			if !got.isValid(got.current, p.name, at) {
 				t.Error("the current pair is not valid afterwards")
 			}
 		})

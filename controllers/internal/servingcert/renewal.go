@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// step is the change of a state that decide chose.
+// step is a change of the state, in words for the log.
 type step string
 
 const (
@@ -27,12 +27,12 @@ type policy struct {
 // APIService has trusted the authority of the next pair for so long that all clients know
 // it. issue makes a pair and its authority.
 func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair, *x509.Certificate, error)) (state, step, error) {
-	current, next := s.serves(s.current, p.name, now), s.serves(s.next, p.name, now)
+	currentValid, nextValid := s.isValid(s.current, p.name, now), s.isValid(s.next, p.name, now)
 	switch {
-	case next && (trusted || !current):
+	case nextValid && (trusted || !currentValid):
 		s.current, s.next = s.next, nil
 		return s.withoutExpired(now), stepPromote, nil
-	case !current:
+	case !currentValid:
 		// No client accepts the present pair, so serving a pair that is not trusted yet
 		// makes nothing worse.
 		made, authority, err := issue()
@@ -41,7 +41,7 @@ func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair
 		}
 		s.current, s.next, s.authorities = made, nil, append(slices.Clip(s.authorities), authority)
 		return s.withoutExpired(now), stepMake, nil
-	case !next && now.After(s.current.leaf.NotAfter.Add(-p.renewBefore)):
+	case !nextValid && now.After(s.current.leaf.NotAfter.Add(-p.renewBefore)):
 		made, authority, err := issue()
 		if err != nil {
 			return s, stepNone, err
@@ -53,8 +53,9 @@ func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair
 	}
 }
 
-// withoutExpired drops expired authorities. Authorities of earlier pairs stay until they expire,
-// because a process that has not read the Secret since still serves such a pair.
+// withoutExpired drops expired authorities, and the oldest beyond maxAuthorities. Other
+// authorities of earlier pairs stay, because a process that has not read the Secret since
+// still serves such a pair.
 func (s state) withoutExpired(now time.Time) state {
 	var kept []*x509.Certificate
 	for _, c := range s.authorities {

@@ -23,8 +23,8 @@ const (
 	keyNextKey  = "next.key"
 )
 
-// maxAuthorities bounds the number of trusted authorities. Three are enough: those of
-// the previous, the present and the next pair.
+// maxAuthorities bounds the number of trusted authorities. Usually there are at most three:
+// those of the previous, the present and the next pair.
 const maxAuthorities = 8
 
 // pair is a serving certificate and its key, as PEM, and the certificate parsed.
@@ -85,17 +85,17 @@ func parseAuthorities(bundle []byte) (out []*x509.Certificate) {
 	return out
 }
 
-func bundle(authorities []*x509.Certificate) []byte {
+func bundle(certificates []*x509.Certificate) []byte {
 	var out bytes.Buffer
-	for _, c := range authorities {
+	for _, c := range certificates {
 		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: c.Raw}) // a Buffer returns no error
 	}
 	return out.Bytes()
 }
 
-// serves reports whether clients that trust the authorities accept the pair now, for a
+// isValid reports whether clients that trust the authorities accept the pair now, for a
 // server of that name.
-func (s *state) serves(p *pair, name string, now time.Time) bool {
+func (s *state) isValid(p *pair, name string, now time.Time) bool {
 	return p != nil && verify(p.leaf, s.authorities, name, now) == nil
 }
 

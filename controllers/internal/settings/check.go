@@ -43,7 +43,7 @@ func (c *Config) checkNamespaces() (problems []error) {
 	}
 	for i, name := range c.Namespaces {
 		if len(validation.IsDNS1123Label(name)) > 0 {
-			note("namespaces", "expected a namespace of at most 63 lower-case letters, digits and hyphens, received %d characters that are not in name %d of %d", len(name), i+1, len(c.Namespaces))
+			note("namespaces", "expected a namespace of at most 63 lower-case letters, digits and hyphens, received %d characters of another form as name %d of %d", len(name), i+1, len(c.Namespaces))
 		} else if slices.Contains(c.Namespaces[:i], name) {
 			note("namespaces", "name %d of %d is there twice: leave one out", i+1, len(c.Namespaces))
 		}

@@ -45,7 +45,7 @@ func (t Tenants) Check() (problems []error) {
 	for i, name := range t.Usable {
 		namespace, object, ok := strings.Cut(name, "/")
 		if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(object)) > 0 {
-			note(tenancy.FlagUsable, "expected NAMESPACE/NAME of a Secret or ConfigMap, such as payments/relay-credentials, received %d characters that are not as name %d of %d", len(name), i+1, len(t.Usable))
+			note(tenancy.FlagUsable, "expected NAMESPACE/NAME of a Secret or ConfigMap, such as payments/relay-credentials, received %d characters of another form as name %d of %d", len(name), i+1, len(t.Usable))
 		}
 	}
 	if len(t.Usable) > 0 && !t.RequireLabel {

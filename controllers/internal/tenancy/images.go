@@ -36,17 +36,17 @@ func (p Policy) imageFault(image, ownImage string) string {
 	}
 	found := "a text that is not an image name"
 	if named, err := reference.ParseNormalizedNamed(image); err == nil {
-		if found = named.Name(); slices.ContainsFunc(p.Images, func(allowed string) bool { return allows(allowed, named.Name()) }) {
+		if found = named.Name(); slices.ContainsFunc(p.Images, func(pattern string) bool { return matches(pattern, named.Name()) }) {
 			return ""
 		}
 	}
-	return fmt.Sprintf("expected an image of %s, received %s: name one of these, omit it for the operator's own, or ask the operator's administrator to allow it (%s)",
+	return fmt.Sprintf("expected an image of %s, received %s: name one of these, omit the field for the operator's own, or ask the operator's administrator to allow it (%s)",
 		strings.Join(p.Images, ", "), found, commandline.Setting(FlagImages))
 }
 
-func allows(allowed, repository string) bool {
-	if prefix, all := strings.CutSuffix(allowed, "*"); all {
+func matches(pattern, repository string) bool {
+	if prefix, all := strings.CutSuffix(pattern, "*"); all {
 		return strings.HasPrefix(repository, prefix)
 	}
-	return allowed == repository
+	return pattern == repository
 }

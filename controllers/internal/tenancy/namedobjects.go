@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// Named is an object that a RelayPool names.
-type Named struct {
+// NamedObject is an object that a RelayPool names.
+type NamedObject struct {
 	// Pool is the RelayPool's name; Namespace is the namespace of both.
 	Namespace, Pool string
 	// Kind is Secret or ConfigMap.
@@ -24,8 +24,8 @@ type Named struct {
 
 // Refusal is why a RelayPool may not use an object that it names.
 type Refusal struct {
-	// Generated: the object is a generated key. Otherwise no label or setting allows its
-	// use.
+	// Generated: the object is a generated key. If false, no label or setting allows the
+	// object's use.
 	Generated bool
 	// Text completes "Secret NAME …".
 	Text string
@@ -34,7 +34,7 @@ type Refusal struct {
 // Refuse returns why a RelayPool may not use an object, or nil if it may. It reads only the
 // object's labels. Under every policy, a generated key pays only for the RelayPool for which
 // it was made.
-func (p Policy) Refuse(n Named) *Refusal {
+func (p Policy) Refuse(n NamedObject) *Refusal {
 	if n.Kind == "Secret" && n.Labels[build.LabelPayerState] != "" {
 		owner := n.Labels[build.LabelPool]
 		switch {

@@ -8,8 +8,8 @@ import (
 )
 
 // templateFields are the fields of spec.template that can be withheld, by their names in
-// the resource. Pull secrets have the same limits as all Secrets, and the log level gives
-// a user no access to anything.
+// the resource. Two fields are left out: imagePullSecrets has the same limits as all Secrets,
+// and logLevel gives a user no access to anything.
 var templateFields = []struct {
 	name string
 	set  func(*v1alpha1.Template) bool

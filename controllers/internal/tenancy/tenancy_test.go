@@ -171,26 +171,26 @@ func TestRefuse(t *testing.T) {
 	strict := Policy{RequireLabel: true, Usable: []string{"pools/listed"}}
 	tests := map[string]struct {
 		policy        Policy
-		named         Named
+		named         NamedObject
 		want          string // a part of the text; empty when the object may be used
 		wantGenerated bool
 	}{
-		"any Secret, where no label is required":             {Policy{}, Named{Name: "admin"}, "", false},
-		"any Secret, where a label is required":              {strict, Named{Name: "admin"}, "expected its label relaypool.dev/usable-by to be demo or any, received none", false},
-		"a Secret with the label for this RelayPool":         {strict, Named{Name: "db", Labels: usable("demo")}, "", false},
-		"a Secret with the label for every RelayPool":        {strict, Named{Name: "db", Labels: usable("any")}, "", false},
-		"a Secret with the label for another RelayPool":      {strict, Named{Name: "db", Labels: usable("demo-2")}, "received another value", false},
-		"a Secret with an empty label":                       {strict, Named{Name: "db", Labels: usable("")}, "received none", false},
-		"a listed Secret":                                    {strict, Named{Name: "listed"}, "", false},
-		"a Secret with a listed name in another namespace":   {strict, Named{Namespace: "other", Name: "listed"}, "received none", false},
-		"a ConfigMap without the label":                      {strict, Named{Kind: "ConfigMap", Name: "vk"}, "kubectl label configmap vk -n pools --overwrite relaypool.dev/usable-by=demo", false},
-		"a ConfigMap with the label":                         {strict, Named{Kind: "ConfigMap", Name: "vk", Labels: usable("demo")}, "", false},
-		"another RelayPool's generated key":                  {Policy{}, Named{Name: "x", Labels: generated("other"), Payer: true}, "a generated fee payer key of RelayPool other", true},
-		"another RelayPool's key, although listed":           {strict, Named{Name: "listed", Labels: generated("other"), Payer: true}, "a generated fee payer key of RelayPool other", true},
-		"another RelayPool's key as an API key":              {Policy{}, Named{Name: "x", Labels: generated("other")}, "a generated fee payer key of RelayPool other", true},
-		"the RelayPool's own key as a fee payer":             {strict, Named{Name: "x", Labels: map[string]string{build.LabelPool: "demo", build.LabelPayerState: "retired"}, Payer: true}, "", false},
-		"the RelayPool's own key as the router's secret":     {Policy{}, Named{Name: "x", Labels: generated("demo")}, "only as a fee payer's key", true},
-		"a generated key without the label of its RelayPool": {Policy{}, Named{Name: "x", Labels: map[string]string{build.LabelPayerState: "active"}, Payer: true}, "a generated fee payer key", true},
+		"any Secret, where no label is required":             {Policy{}, NamedObject{Name: "admin"}, "", false},
+		"any Secret, where a label is required":              {strict, NamedObject{Name: "admin"}, "expected its label relaypool.dev/usable-by to be demo or any, received none", false},
+		"a Secret with the label for this RelayPool":         {strict, NamedObject{Name: "db", Labels: usable("demo")}, "", false},
+		"a Secret with the label for every RelayPool":        {strict, NamedObject{Name: "db", Labels: usable("any")}, "", false},
+		"a Secret with the label for another RelayPool":      {strict, NamedObject{Name: "db", Labels: usable("demo-2")}, "received another value", false},
+		"a Secret with an empty label":                       {strict, NamedObject{Name: "db", Labels: usable("")}, "received none", false},
+		"a listed Secret":                                    {strict, NamedObject{Name: "listed"}, "", false},
+		"a Secret with a listed name in another namespace":   {strict, NamedObject{Namespace: "other", Name: "listed"}, "received none", false},
+		"a ConfigMap without the label":                      {strict, NamedObject{Kind: "ConfigMap", Name: "vk"}, "kubectl label configmap vk -n pools --overwrite relaypool.dev/usable-by=demo", false},
+		"a ConfigMap with the label":                         {strict, NamedObject{Kind: "ConfigMap", Name: "vk", Labels: usable("demo")}, "", false},
+		"another RelayPool's generated key":                  {Policy{}, NamedObject{Name: "x", Labels: generated("other"), Payer: true}, "a generated fee payer key of RelayPool other", true},
+		"another RelayPool's key, although listed":           {strict, NamedObject{Name: "listed", Labels: generated("other"), Payer: true}, "a generated fee payer key of RelayPool other", true},
+		"another RelayPool's key as an API key":              {Policy{}, NamedObject{Name: "x", Labels: generated("other")}, "a generated fee payer key of RelayPool other", true},
+		"the RelayPool's own key as a fee payer":             {strict, NamedObject{Name: "x", Labels: map[string]string{build.LabelPool: "demo", build.LabelPayerState: "retired"}, Payer: true}, "", false},
+		"the RelayPool's own key as the router's secret":     {Policy{}, NamedObject{Name: "x", Labels: generated("demo")}, "only as a fee payer's key", true},
+		"a generated key without the label of its RelayPool": {Policy{}, NamedObject{Name: "x", Labels: map[string]string{build.LabelPayerState: "active"}, Payer: true}, "a generated fee payer key", true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -38,9 +38,9 @@ func (r Request) Writes() bool { return r.Method != http.MethodGet && r.Method !
 // Traffic records requests to an API server. Unlike the objects, it shows reads, and writes
 // that changed nothing.
 type Traffic struct {
-	// Answered is called with each answered request, before the client gets the
+	// OnAnswer is called with each answered request, before the client gets the
 	// answer. It may be nil, and must not change after the first request.
-	Answered func(Request)
+	OnAnswer func(Request)
 
 	mutex    sync.Mutex
 	requests []Request
@@ -57,8 +57,8 @@ func (c *Traffic) Wrap(next http.RoundTripper) http.RoundTripper {
 		c.mutex.Lock()
 		c.requests = append(c.requests, request)
 		c.mutex.Unlock()
-		if err == nil && c.Answered != nil {
-			c.Answered(request)
+		if err == nil && c.OnAnswer != nil {
+			c.OnAnswer(request)
 		}
 		return answer, err
 	})

@@ -23,8 +23,8 @@ import (
 // node is the node on which the stand-in runs pods.
 const node = "pooltest"
 
-// Ended is how a container ended.
-type Ended struct {
+// Exit is how a container ended.
+type Exit struct {
 	ExitCode int32
 	// Message is the container's termination message.
 	Message string
@@ -37,7 +37,7 @@ type KubeletOptions struct {
 	Fleet func(pod *corev1.Pod) corev1.PodStatus
 	// Job runs a Job's pod to its end; nil leaves the pods of Jobs pending. ctx ends when
 	// the pod is deleted.
-	Job func(ctx context.Context, pod *corev1.Pod) Ended
+	Job func(ctx context.Context, pod *corev1.Pod) Exit
 	// Linger is how long a deleted pod takes to end.
 	Linger time.Duration
 }
@@ -57,7 +57,7 @@ type Kubelet struct {
 type runningPod struct {
 	cancel context.CancelFunc
 	// ended is set once the pod's container has ended.
-	ended *Ended
+	ended *Exit
 	endAt time.Time // when a deleted pod may end; zero until it is deleted
 }
 
@@ -164,7 +164,7 @@ func (k *Kubelet) start(ctx context.Context, state *runningPod, pod *corev1.Pod,
 	})
 }
 
-// end removes a deleted pod once it has lingered for that time.
+// end removes a deleted pod once the time linger has passed since its deletion.
 func (k *Kubelet) end(ctx context.Context, pod *corev1.Pod, state *runningPod, linger time.Duration) error {
 	state.cancel()
 	if state.endAt.IsZero() {
@@ -179,7 +179,7 @@ func (k *Kubelet) end(ctx context.Context, pod *corev1.Pod, state *runningPod, l
 	})
 }
 
-func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, ended *Ended, o KubeletOptions) error {
+func (k *Kubelet) report(ctx context.Context, pod *corev1.Pod, ended *Exit, o KubeletOptions) error {
 	status := Ready(pod)
 	switch {
 	case IsRotation(pod) && ended != nil:
@@ -218,7 +218,7 @@ func Ready(pod *corev1.Pod) corev1.PodStatus {
 }
 
 // Crashing returns the status of a pod whose relay ends again and again.
-func Crashing(pod *corev1.Pod, ended Ended) corev1.PodStatus {
+func Crashing(pod *corev1.Pod, ended Exit) corev1.PodStatus {
 	status := Ready(pod)
 	status.Conditions[1].Status, status.Conditions[2].Status = corev1.ConditionFalse, corev1.ConditionFalse
 	status.ContainerStatuses[0].Ready = false
@@ -229,7 +229,7 @@ func Crashing(pod *corev1.Pod, ended Ended) corev1.PodStatus {
 	return status
 }
 
-func terminated(pod *corev1.Pod, ended Ended) corev1.PodStatus {
+func terminated(pod *corev1.Pod, ended Exit) corev1.PodStatus {
 	status := Ready(pod)
 	status.Phase = corev1.PodSucceeded
 	if ended.ExitCode != 0 {

@@ -53,18 +53,18 @@ func (s *Stand) Processes(t testing.TB, relay string) *Processes {
 
 // Run runs one pod to its end. If the pod cannot be run, the result has the error as its
 // message.
-func (p *Processes) Run(ctx context.Context, pod *corev1.Pod) Ended {
+func (p *Processes) Run(ctx context.Context, pod *corev1.Pod) Exit {
 	ended, err := p.run(ctx, pod)
 	if err != nil {
-		return Ended{ExitCode: 128, Message: "pooltest: " + err.Error()}
+		return Exit{ExitCode: 128, Message: "pooltest: " + err.Error()}
 	}
 	return ended
 }
 
-func (p *Processes) run(ctx context.Context, pod *corev1.Pod) (Ended, error) {
+func (p *Processes) run(ctx context.Context, pod *corev1.Pod) (Exit, error) {
 	root := filepath.Join(p.folder, string(pod.UID))
 	if err := p.mount(ctx, pod, root); err != nil {
-		return Ended{}, err
+		return Exit{}, err
 	}
 	log := filepath.Join(root, "termination-log")
 	paths := strings.NewReplacer(contract.Root, root, contract.TerminationLog, log)
@@ -88,13 +88,13 @@ func (p *Processes) run(ctx context.Context, pod *corev1.Pod) (Ended, error) {
 	var exit *exec.ExitError
 	switch {
 	case err == nil:
-		return Ended{Message: string(message)}, nil
+		return Exit{Message: string(message)}, nil
 	case errors.As(err, &exit) && exit.ExitCode() >= 0:
-		return Ended{ExitCode: int32(exit.ExitCode()), Message: lastBytes(message)}, nil //nolint:gosec // an exit code has eight bits
+		return Exit{ExitCode: int32(exit.ExitCode()), Message: lastBytes(message)}, nil //nolint:gosec // an exit code has eight bits
 	case errors.As(err, &exit):
-		return Ended{ExitCode: exitKilled}, nil
+		return Exit{ExitCode: exitKilled}, nil
 	default:
-		return Ended{}, fmt.Errorf("run the relay: %w", err)
+		return Exit{}, fmt.Errorf("run the relay: %w", err)
 	}
 }
 

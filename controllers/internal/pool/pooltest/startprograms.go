@@ -54,12 +54,12 @@ func buildProgram(t testing.TB, source string) string {
 // its URL.
 func Database(t testing.TB, relay string) string {
 	t.Helper()
-	return Postgres(t, relay).URL(Migrated)
+	return Postgres(t, relay).URL(MigratedDatabase)
 }
 
-// Migrated is the name of the database with the relay's schema, on a server that Postgres
+// MigratedDatabase is the name of the database with the relay's schema, on a server that Postgres
 // started.
-const Migrated = "postgres"
+const MigratedDatabase = "postgres"
 
 // Postgres starts a server with the relay's schema, for one test.
 func Postgres(t testing.TB, relay string) *postgres.Server {
@@ -74,7 +74,7 @@ func Postgres(t testing.TB, relay string) *postgres.Server {
 		}
 	})
 	file := filepath.Join(t.TempDir(), "url")
-	if err := os.WriteFile(file, []byte(server.URL(Migrated)), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(server.URL(MigratedDatabase)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), relay, "migrate")
