@@ -18,7 +18,7 @@ const (
 	maxCommitments = 100_000
 	// maxListTries is how many times openList tries to open a list whose generation
 	// changes meanwhile.
-	maxListRetries = 3
+	maxListTries = 3
 
 	listHead, listTail = `{"commitments":[`, `],"count":`
 )
