@@ -171,8 +171,8 @@ func TestWaitsFor(t *testing.T) {
 		"deferred":                 {store.ListedSwap{State: submission.Processing, DueIn: time.Second}, "its next try"},
 		"due, not claimed":         {store.ListedSwap{State: submission.Pending}, "a worker"},
 		"completed, not finalized": {store.ListedSwap{State: submission.Completed, Leased: true}, "finality"},
-		"ended":                    {store.ListedSwap{State: submission.Completed, Ended: true}, ""},
-		"failed in the first leg":  {store.ListedSwap{State: submission.Failed, Ended: true}, ""},
+		"ended":                    {store.ListedSwap{State: submission.Completed, Final: true}, ""},
+		"failed in the first leg":  {store.ListedSwap{State: submission.Failed, Final: true}, ""},
 	}
 	for name, test := range tests {
 		if got := waitsFor(&test.swap); got != test.want {
