@@ -62,23 +62,23 @@ func (p *Program) Run(commands any, args []string, bind func(malformed []error) 
 // Parse parses args into commands. It returns neither a command nor an error after it has
 // printed requested help. Its errors repeat nothing from args.
 func (p *Program) Parse(commands any, args []string) (command *kong.Context, malformed []error, err error) {
-	helped := false
-	found := NewMalformed()
-	parser, err := kong.New(commands, append(found.Options(),
+	helpPrinted := false
+	malformedValues := NewMalformed()
+	parser, err := kong.New(commands, append(malformedValues.Options(),
 		kong.Name(p.Name), kong.Description(p.Description),
-		kong.Writers(p.Out, p.Err), kong.Exit(func(int) { helped = true }),
+		kong.Writers(p.Out, p.Err), kong.Exit(func(int) { helpPrinted = true }),
 		kong.Help(help), kong.ValueFormatter(describe), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}))...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the commands' definition: %w", err)
 	}
 	command, err = parser.Parse(args)
 	switch {
-	case helped:
+	case helpPrinted:
 		return nil, nil, nil
 	case err != nil:
 		return nil, nil, p.usage(err)
 	default:
-		return command, found.Of(command.Flags()), nil
+		return command, malformedValues.Of(command.Flags()), nil
 	}
 }
 

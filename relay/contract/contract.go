@@ -12,7 +12,7 @@ const (
 	// LocalChainPort is the port of the local chain.
 	LocalChainPort = 8899
 	// LocalAdminPort is the port of the local chain's administration, and LocalRouterPort
-	// is the port of the router over its market.
+	// that of the router over the local chain's market.
 	LocalAdminPort  = 8898
 	LocalRouterPort = 8897
 )

@@ -19,7 +19,7 @@ var (
 	MetricOperatorCertificateExpiry     = Metric{"relaypool_operator_serving_certificate_expiry_timestamp_seconds", "When this process's certificate for external metrics expires. There is no sample while it has none.", nil}
 )
 
-// OperatorMetrics lists all of them, in the order of the documentation.
+// OperatorMetrics lists the operator's metrics, in the order of the documentation.
 func OperatorMetrics() []Metric {
 	return []Metric{
 		MetricOperatorPools, MetricOperatorPoolCondition, MetricOperatorPaused,

@@ -200,7 +200,7 @@ func shape(n int) string {
 // conversion, because the conversion's time grows with the square of the length.
 const maxDigits = 77
 
-// readCoordinates reads the canonical decimal numbers at the start of from.
+// readCoordinates reads one canonical decimal number for each element of into.
 func readCoordinates(from []string, into ...*fp.Element) error {
 	for i, e := range into {
 		if len(from[i]) > maxDigits {

@@ -8,7 +8,7 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 )
 
-// Height is the number of levels between a leaf and the root (protocol.md §3).
+// Height is the number of levels between a leaf and the root.
 const Height = 32
 
 const capacity = uint64(1) << Height
@@ -29,7 +29,8 @@ type Tree struct {
 	next     uint64
 	frontier [Height]fr.Element
 	root     fr.Element
-	current  bool // root belongs to the present leaves
+	// rootIsCurrent is set while root belongs to the present leaves.
+	rootIsCurrent bool
 }
 
 // NewTree returns the empty tree.
@@ -61,16 +62,16 @@ func (t *Tree) Append(leaf *fr.Element) error {
 	// could need the slot's former value.
 	t.frontier[min(level, Height-1)] = node
 	t.next++
-	t.current = false
+	t.rootIsCurrent = false
 	return nil
 }
 
 // Root returns the root over the present leaves. It costs up to 32 hashes after an append, and
 // nothing when it is called again.
 func (t *Tree) Root() fr.Element {
-	if !t.current {
+	if !t.rootIsCurrent {
 		t.root = RootOf(t.next, &t.frontier)
-		t.current = true
+		t.rootIsCurrent = true
 	}
 	return t.root
 }
@@ -86,8 +87,8 @@ func (t *Tree) Frontier() [Height]fr.Element {
 	return t.frontier
 }
 
-// RootOf computes the root from a leaf count and a frontier: the self-check of protocol.md §2 for
-// the chain's tree account. The result has no meaning above 2^32 leaves.
+// RootOf computes the root from a leaf count and a frontier, as the self-check of the chain's tree
+// account does. The result has no meaning above 2^32 leaves.
 func RootOf(next uint64, frontier *[Height]fr.Element) fr.Element {
 	switch next {
 	case 0:

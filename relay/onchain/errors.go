@@ -79,13 +79,13 @@ type Unavailable struct {
 // Error returns method, endpoint, kind and detail.
 func (e *Unavailable) Error() string {
 	if e.Detail == "" {
-		return fmt.Sprintf("%s: %v: %s", called(e.Method, e.Endpoint), ErrUnavailable, e.Kind)
+		return fmt.Sprintf("%s: %v: %s", callName(e.Method, e.Endpoint), ErrUnavailable, e.Kind)
 	}
-	return fmt.Sprintf("%s: %v: %s: %s", called(e.Method, e.Endpoint), ErrUnavailable, e.Kind, e.Detail)
+	return fmt.Sprintf("%s: %v: %s: %s", callName(e.Method, e.Endpoint), ErrUnavailable, e.Kind, e.Detail)
 }
 
-// called names a call: the method, and the endpoint if there is a choice.
-func called(method, endpoint string) string {
+// callName names a call: the method, and the endpoint if there is a choice.
+func callName(method, endpoint string) string {
 	if endpoint == "" {
 		return method
 	}
@@ -143,7 +143,7 @@ type RPCError struct {
 
 // Error returns method, endpoint, code and message.
 func (e *RPCError) Error() string {
-	text := fmt.Sprintf("%s: the RPC endpoint refuses the call with code %d", called(e.Method, e.Endpoint), e.Code)
+	text := fmt.Sprintf("%s: the RPC endpoint refuses the call with code %d", callName(e.Method, e.Endpoint), e.Code)
 	if e.Message != "" {
 		text += ": " + e.Message
 	}

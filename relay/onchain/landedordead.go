@@ -32,7 +32,7 @@ const (
 // height. That height was recorded at signing and may be wrong. The transaction has therefore
 // also expired once all blockhashes up to blockhashSlot have expired. That slot may be wrong
 // too, so it has also expired once all blockhashes from the time of signing have.
-func (l *SearchResult) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, signed time.Time) Fate {
+func (l *SearchResult) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, signedAt time.Time) Fate {
 	switch {
 	case st != nil && st.Unverified:
 		return MayLand
@@ -40,7 +40,7 @@ func (l *SearchResult) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint
 		return Landed
 	case st != nil && st.Err != nil && st.Confirmation.AtLeast(Finalized):
 		return FailedOnChain
-	case st != nil || (l.FinalizedHeight <= lastValidBlockHeight && l.ExpiredSlot < max(blockhashSlot, 1) && !l.expired(signed)):
+	case st != nil || (l.FinalizedHeight <= lastValidBlockHeight && l.ExpiredSlot < max(blockhashSlot, 1) && !l.expired(signedAt)):
 		return MayLand
 	case l.FirstAvailable > blockhashSlot:
 		return Forgotten

@@ -76,8 +76,8 @@ func (s *Status) Decisive() bool {
 
 // SearchResult is what endpoints know about some signatures, with the horizon that shows whether an
 // unknown signature proves anything. The horizon was read before the statuses. A
-// transaction cannot land after its blockhash's last valid height. So it has expired if it is
-// unknown at a greater height, in a history that goes back to it.
+// transaction cannot land after its blockhash's last valid height. So a transaction has expired
+// if it is unknown at a greater height, in a history that goes back to it.
 type SearchResult struct {
 	// Statuses are in the order of the signatures; nil for one that is not known.
 	Statuses []*Status

@@ -15,7 +15,7 @@ const (
 	BlockhashBlocks = 150
 )
 
-// BlockhashLife is how long a blockhash is valid when a slot takes that long.
+// BlockhashLife is how long a blockhash is valid when each slot takes the given time.
 func BlockhashLife(slot time.Duration) time.Duration { return BlockhashBlocks * slot }
 
 // SlotsIn is the number of slots that begin in a time, rounded up.

@@ -103,7 +103,7 @@ type comparison struct {
 	tag   uint8
 	order []shieldpool.AccountRole
 
-	seen int
+	count int // instructions of this kind
 	// differences are those of the first transaction that differs, and signature is its
 	// signature.
 	differences, signature string
@@ -111,7 +111,7 @@ type comparison struct {
 
 // compare compares one instruction with the profile.
 func (c *comparison) compare(signature solana.Signature, ix *Instruction, roles accountRoles) {
-	c.seen++
+	c.count++
 	if c.differences != "" {
 		return
 	}
@@ -144,7 +144,7 @@ func (c *comparison) check() Check {
 	}
 	check := Check{Name: c.name, State: OK, Expected: fmt.Sprintf("tag %d and accounts %s", c.tag, strings.Join(names, ", "))}
 	switch {
-	case c.seen == 0:
+	case c.count == 0:
 		check.State, check.Reason = Unknown, ReasonNotChecked
 		check.Found, check.Remedy = "no confirmed transaction of this kind to compare with", "probe again after the first one"
 	case c.differences != "":
@@ -152,7 +152,7 @@ func (c *comparison) check() Check {
 		check.Found = "a confirmed transaction with " + c.differences + ", " + c.signature
 		check.Remedy = fmt.Sprintf("correct tags, seeds and accounts of profile %s, in a profile file of your own if it is built in", c.pool.Profile.Name)
 	default:
-		check.Found = fmt.Sprintf("the same in %d confirmed transactions", c.seen)
+		check.Found = fmt.Sprintf("the same in %d confirmed transactions", c.count)
 	}
 	return check
 }

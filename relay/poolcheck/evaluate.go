@@ -84,7 +84,7 @@ func (f *Facts) program() Check {
 // pool checks the accounts of one pool, and returns the number of its tree's leaves.
 func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 	checks = []Check{
-		f.owned(CheckPool, p.Address, p), f.owned(CheckMerkleTree, p.MerkleTree, p), f.owned(CheckTreasury, p.Treasury, p),
+		f.ownerCheck(CheckPool, p.Address, p), f.ownerCheck(CheckMerkleTree, p.MerkleTree, p), f.ownerCheck(CheckTreasury, p.Treasury, p),
 	}
 	self := Check{
 		Name: CheckSelfCheck, State: Unknown, Reason: checks[1].Reason, Subject: p.MerkleTree.String(),
@@ -118,8 +118,8 @@ func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 	return append(checks, self, room), next
 }
 
-// owned checks that an account of the pool exists and is owned by the program.
-func (f *Facts) owned(name string, address solana.PublicKey, p *shieldpool.Pool) Check {
+// ownerCheck checks that an account of the pool exists and is owned by the program.
+func (f *Facts) ownerCheck(name string, address solana.PublicKey, p *shieldpool.Pool) Check {
 	c := Check{Name: name, State: OK, Subject: address.String(), Expected: "an account of program " + p.Profile.ProgramID.String()}
 	a, read := f.Accounts[address]
 	switch {

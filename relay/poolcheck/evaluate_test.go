@@ -377,7 +377,7 @@ func TestDevelopmentKeyIsOnlyForTheLocalChain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !poolcheck.DevelopmentKey(key.Hash) {
+	if !poolcheck.IsDevelopmentKey(key.Hash) {
 		t.Fatal("the development circuit's key is not recognised")
 	}
 	for name, test := range map[string]struct {

@@ -110,8 +110,8 @@ var errForeign = errors.New("the accounts of another chain are not read")
 var ErrIncomplete = errors.New("the endpoint's state is incomplete: it does not have the system program's account, which every chain has")
 
 // Observe reads what the checks need: the genesis hash, and the accounts. The pool's
-// accounts are always read in one call. Up to MaxAccounts in total, the call includes all
-// others.
+// accounts are always read in one call, and so are all others if there are at most MaxAccounts
+// in total.
 func Observe(ctx context.Context, r Reader, t Target) Facts {
 	f := Facts{Target: t}
 	f.Genesis, f.GenesisErr = r.GenesisHash(ctx)

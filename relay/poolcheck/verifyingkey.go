@@ -19,7 +19,7 @@ func (f *Facts) verifyingKey() Check {
 	switch {
 	case k.Publics != shieldpool.SignalCount:
 		c.State, c.Reason, c.Remedy = Failed, ReasonVerifyingKeyUnfit, "give the key of the pool's circuit"
-	case !DevelopmentKey(k.Hash):
+	case !IsDevelopmentKey(k.Hash):
 	case f.GenesisErr != nil:
 		c.State, c.Reason = Unknown, ReasonChainUnavailable
 		c.Found = "the development key, and the genesis hash could not be read"

@@ -30,11 +30,11 @@ func (c *probeCmd) Run(env *environment) error {
 	if err != nil {
 		c.EarlierProblems = append(c.EarlierProblems, err)
 	}
-	probeTest, err := c.Load()
+	request, err := c.Load()
 	if err != nil {
 		return err
 	}
-	p := &probe{ProbeRequest: probeTest, flags: &c.Probe}
+	p := &probe{ProbeRequest: request, flags: &c.Probe}
 	if err := p.open(); err != nil {
 		return err
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
-// maxLag is the number of slots that an endpoint may be behind the best one. That is
-// two minutes, more than a cache or load balancer can cause.
+// maxLag is the number of slots that an endpoint may be behind the best one. At 0.2 to 0.4 s
+// a slot, that is one to two minutes, more than a cache or load balancer can cause.
 const maxLag = 300
 
 // probedEndpoint is one endpoint.

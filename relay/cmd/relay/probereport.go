@@ -68,8 +68,8 @@ func (r *probeReport) conclude() {
 		r.OK = r.OK && r.Endpoints[i].State != poolcheck.Failed
 	}
 	for _, c := range r.Checks {
-		compared := c.Name == poolcheck.CheckTransact || c.Name == poolcheck.CheckTransactSwap || c.Name == poolcheck.CheckLandedProof
-		r.OK = r.OK && (c.State == poolcheck.OK || c.State == poolcheck.Unknown && compared)
+		needsLanded := c.Name == poolcheck.CheckTransact || c.Name == poolcheck.CheckTransactSwap || c.Name == poolcheck.CheckLandedProof
+		r.OK = r.OK && (c.State == poolcheck.OK || c.State == poolcheck.Unknown && needsLanded)
 	}
 	for i := range r.Payers {
 		r.OK = r.OK && r.Payers[i].State == poolcheck.OK

@@ -22,7 +22,7 @@ type swapReport struct {
 	Reckoned bool       `json:"slot_reckoned"`
 	Swaps    []swapLine `json:"swaps"`
 	// ByPhase counts all swaps that have not ended. Unfinished counts those that are neither
-	// executed nor refunded; the other counts are parts of it.
+	// executed nor refunded, and Overdue those of them that are past their timeout slot.
 	ByPhase            map[submission.Phase]int64 `json:"by_phase"`
 	Unfinished         int64                      `json:"unfinished"`
 	OldestAge          float64                    `json:"oldest_age_seconds"`
@@ -54,7 +54,7 @@ type swapLine struct {
 func lineOf(l *store.ListedSwap, slot uint64) swapLine {
 	line := swapLine{
 		JobID: l.JobID, RequestID: l.ID, Phase: l.Phase, State: l.State, Age: l.Age.Seconds(), TimeoutSlot: l.TimeoutSlot,
-		WaitsFor: waitsFor(l), DueIn: l.DueIn.Seconds(), Tries: l.Tries, Attempts: l.Attempts, Live: l.Live, Error: l.Error, Final: l.Ended,
+		WaitsFor: waitsFor(l), DueIn: l.DueIn.Seconds(), Tries: l.Tries, Attempts: l.Attempts, Live: l.Live, Error: l.Error, Final: l.Final,
 	}
 	if !l.HasEnded() && l.TimeoutSlot > 0 && slot > 0 {
 		left := int64(l.TimeoutSlot) - int64(slot) //nolint:gosec // slots are below 2^63
@@ -69,7 +69,7 @@ func lineOf(l *store.ListedSwap, slot uint64) swapLine {
 // waitsFor returns the stored reason of the wait, or else what the row shows.
 func waitsFor(l *store.ListedSwap) string {
 	switch {
-	case l.Ended, l.State == submission.Failed:
+	case l.Final, l.State == submission.Failed:
 		return ""
 	case l.HasEnded():
 		return "finality"
@@ -77,7 +77,7 @@ func waitsFor(l *store.ListedSwap) string {
 		return l.HeldBy
 	case l.Live > 0:
 		return "confirmation"
-	case l.Held:
+	case l.Leased:
 		return "its worker"
 	case l.DueIn > 0:
 		return "its next try"
@@ -134,7 +134,7 @@ func (r *swapReport) total() string {
 	}
 	late := "none past its timeout slot"
 	if r.Overdue > 0 {
-		late = fmt.Sprintf("%d past the timeout slot, the first since %d slots", r.Overdue, r.OldestOverdueSlots)
+		late = fmt.Sprintf("%d past the timeout slot, the first for %d slots", r.Overdue, r.OldestOverdueSlots)
 	}
 	if r.Slot == 0 {
 		late = "timeouts not checked, because no slot is known"

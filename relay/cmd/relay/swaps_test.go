@@ -165,14 +165,14 @@ func TestWaitsFor(t *testing.T) {
 		swap store.ListedSwap
 		want string
 	}{
-		"a stored reason":          {store.ListedSwap{State: submission.Processing, HeldBy: "swap_price", Live: 1, Held: true}, "swap_price"},
-		"a live attempt":           {store.ListedSwap{State: submission.Processing, Live: 1, Held: true}, "confirmation"},
-		"leased":                   {store.ListedSwap{State: submission.Processing, Held: true}, "its worker"},
+		"a stored reason":          {store.ListedSwap{State: submission.Processing, HeldBy: "swap_price", Live: 1, Leased: true}, "swap_price"},
+		"a live attempt":           {store.ListedSwap{State: submission.Processing, Live: 1, Leased: true}, "confirmation"},
+		"leased":                   {store.ListedSwap{State: submission.Processing, Leased: true}, "its worker"},
 		"deferred":                 {store.ListedSwap{State: submission.Processing, DueIn: time.Second}, "its next try"},
 		"due, not claimed":         {store.ListedSwap{State: submission.Pending}, "a worker"},
-		"completed, not finalized": {store.ListedSwap{State: submission.Completed, Held: true}, "finality"},
-		"ended":                    {store.ListedSwap{State: submission.Completed, Ended: true}, ""},
-		"failed in the first leg":  {store.ListedSwap{State: submission.Failed, Ended: true}, ""},
+		"completed, not finalized": {store.ListedSwap{State: submission.Completed, Leased: true}, "finality"},
+		"ended":                    {store.ListedSwap{State: submission.Completed, Final: true}, ""},
+		"failed in the first leg":  {store.ListedSwap{State: submission.Failed, Final: true}, ""},
 	}
 	for name, test := range tests {
 		if got := waitsFor(&test.swap); got != test.want {

@@ -167,7 +167,7 @@ func checkChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logge
 			log.WarnContext(ctx, "chain unreachable; retrying until it answers", "error", err)
 		}
 		if !pause(ctx, time.Second) {
-			return &sweep.Unfinished{WaitingFor: fmt.Sprintf("no RPC endpoint answered (%v)", err), Err: ctx.Err()}
+			return &sweep.Unfinished{WaitingFor: fmt.Sprintf("the answer of an RPC endpoint (%v)", err), Err: ctx.Err()}
 		}
 	}
 }

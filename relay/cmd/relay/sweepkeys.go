@@ -12,8 +12,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// maxSwept is the number of keys in one sweep. One status request may contain more.
-const maxSwept = 100
+// maxSweepKeys is the most keys in one sweep: one status request has room for their
+// transactions.
+const maxSweepKeys = 100
 
 // keysOf reads the keys in a flag's files and directories.
 func keysOf(flag string, paths []string) ([]txmgr.Payer, error) {
@@ -24,8 +25,8 @@ func keysOf(flag string, paths []string) ([]txmgr.Payer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--%s: %w", flag, err)
 	}
-	if len(read) > maxSwept {
-		return nil, fmt.Errorf("--%s: expected at most %d keys, received %d", flag, maxSwept, len(read))
+	if len(read) > maxSweepKeys {
+		return nil, fmt.Errorf("--%s: expected at most %d keys, received %d", flag, maxSweepKeys, len(read))
 	}
 	keys := make([]txmgr.Payer, len(read))
 	for i := range read {
@@ -60,8 +61,8 @@ func addressesOf(flag string, values []string) ([]solana.PublicKey, error) {
 			return nil, fmt.Errorf("--%s: %s is given twice: give each once", flag, address)
 		}
 	}
-	if len(out) > maxSwept {
-		return nil, fmt.Errorf("--%s: expected at most %d keys, received %d", flag, maxSwept, len(out))
+	if len(out) > maxSweepKeys {
+		return nil, fmt.Errorf("--%s: expected at most %d keys, received %d", flag, maxSweepKeys, len(out))
 	}
 	return out, nil
 }

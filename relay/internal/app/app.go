@@ -34,13 +34,13 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// callTimeout bounds the calls of one request to database and chain. It does not include the
-// wait for the outcome of the request's submission.
+// callTimeout bounds the database and RPC calls that one request makes. It does not include
+// the wait for the outcome of the request's submission.
 const callTimeout = 15 * time.Second
 
 const (
-	// listStall is how long a client of GET /commitments may delay the read of a chunk of
-	// 100 KB. listTime is how long it may take to read an answer of 10 MB.
+	// listStall is how long a client of GET /commitments may take to read a chunk of 100 KB,
+	// and listTime how long to read the whole answer, of up to 10 MB.
 	listStall = 10 * time.Second
 	listTime  = 90 * time.Second
 )
@@ -75,8 +75,8 @@ type App struct {
 	// lookupTable is the relay's own lookup table; nil for none.
 	lookupTable *shieldpool.LookupTable
 	formats     *transactionFormats
-	// router is nil when the relay accepts no swaps. swaps plans the swaps of all
-	// relays.
+	// router is nil when the relay accepts no swaps. swaps is set even then: this relay
+	// also refunds the swaps of other relays.
 	router          *router.Client
 	swaps           *swap.Planner
 	poolReader      *chain.PoolReader
@@ -94,7 +94,7 @@ type App struct {
 	swapSummary     *swapCache
 	// initialised is set once the database is migrated and all parts are open.
 	initialised, draining atomic.Bool
-	// detailsHandler serves GET /backlog and GET /health on the operations port; nil until it is initialised.
+	// detailsHandler serves GET /backlog and GET /health on the operations port; nil before initialised.
 	detailsHandler atomic.Pointer[http.Handler]
 	fatal          chan error
 	started        time.Time

@@ -31,8 +31,8 @@ func (h commitmentHistory) SignaturesFor(ctx context.Context, address solana.Pub
 	return h.Endpoints.SignaturesFor(ctx, address, onchain.Confirmed, before, until, limit)
 }
 
-// FirstAvailableBlock implements commitments.Chain. It returns the start of the longest
-// history among the endpoints. The endpoint with that history is asked first.
+// FirstAvailableBlock implements commitments.Chain. It returns the start of the history at
+// the endpoint that is asked first for history.
 func (h commitmentHistory) FirstAvailableBlock(ctx context.Context) (uint64, error) {
 	result, err := h.Search(ctx, []solana.Signature{})
 	return result.FirstAvailable, err

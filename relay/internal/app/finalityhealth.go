@@ -12,7 +12,8 @@ func (a *App) checkFinality(context.Context) error {
 	return finalityProblem(a.finality.Report(), time.Now())
 }
 
-// finalityProblem says that nothing becomes final, and what that means for accepted work.
+// finalityProblem returns an error while nothing becomes final, which also says what that
+// means for accepted work.
 func finalityProblem(r chain.FinalityReport, now time.Time) error {
 	switch {
 	case !r.Stalled || !r.Current(now):

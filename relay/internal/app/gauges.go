@@ -25,6 +25,7 @@ func (a *App) registerGauges() {
 	a.registerManagerGauges()
 	a.registerBacklogGauges()
 	a.registerEndpointGauges()
+	a.registerChainGauges()
 	a.registerPayerGauges()
 	a.registerSpendingGauges()
 	a.registerLedgerGauges()
@@ -94,6 +95,20 @@ func boolGauge(set bool) float64 {
 	return 0
 }
 
+func (a *App) registerChainGauges() {
+	a.metrics.RegisterGaugeFunc(contract.MetricFinalityAdvanced, func() (float64, bool) {
+		r := a.finality.Report()
+		return telemetry.Timestamp(r.AdvancedAt), r.Current(time.Now())
+	})
+	a.metrics.RegisterVecFunc(contract.MetricConsensus, func(sample telemetry.Sample) {
+		if c := a.finality.Report().Consensus; c != onchain.ConsensusUnknown {
+			sample(1, string(c))
+		}
+	})
+	a.metrics.RegisterGaugeFunc(contract.MetricSlotDuration, func() (float64, bool) { return a.endpoints.SlotDuration().Seconds(), true })
+	a.metrics.RegisterGaugeFunc(contract.MetricRent, func() (float64, bool) { r := a.rent.Rate(); return float64(r), r > 0 })
+}
+
 func (a *App) registerPayerGauges() {
 	each := func(value func(b feepayer.Balance) (float64, bool)) func(telemetry.Sample) {
 		return func(sample telemetry.Sample) {
@@ -109,17 +124,6 @@ func (a *App) registerPayerGauges() {
 	a.metrics.RegisterVecFunc(contract.MetricPayerBalanceTime, each(func(b feepayer.Balance) (float64, bool) { return telemetry.Timestamp(b.At), known(b) }))
 	a.metrics.RegisterVecFunc(contract.MetricPayerInFlight, each(func(b feepayer.Balance) (float64, bool) { return float64(b.InFlight), true }))
 	a.metrics.RegisterVecFunc(contract.MetricPayerReserved, each(func(b feepayer.Balance) (float64, bool) { return float64(b.Reserved), true }))
-	a.metrics.RegisterGaugeFunc(contract.MetricFinalityAdvanced, func() (float64, bool) {
-		r := a.finality.Report()
-		return telemetry.Timestamp(r.AdvancedAt), r.Current(time.Now())
-	})
-	a.metrics.RegisterVecFunc(contract.MetricConsensus, func(sample telemetry.Sample) {
-		if c := a.finality.Report().Consensus; c != onchain.ConsensusUnknown {
-			sample(1, string(c))
-		}
-	})
-	a.metrics.RegisterGaugeFunc(contract.MetricSlotDuration, func() (float64, bool) { return a.endpoints.SlotDuration().Seconds(), true })
-	a.metrics.RegisterGaugeFunc(contract.MetricRent, func() (float64, bool) { r := a.rent.Rate(); return float64(r), r > 0 })
 	a.metrics.RegisterGaugeFunc(contract.MetricPayerMinimum, func() (float64, bool) { return float64(a.options.Config.FeePayerMinBalance), true })
 	a.metrics.RegisterVecFunc(contract.MetricPayerUsable, each(func(b feepayer.Balance) (float64, bool) { return boolGauge(b.State == feepayer.StateReady), true }))
 }

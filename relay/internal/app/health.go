@@ -85,10 +85,10 @@ func (a *App) checkChain(ctx context.Context) error {
 	return nil
 }
 
-// age returns the time since then in whole seconds.
-func age(now, then time.Time) time.Duration { return now.Sub(then).Round(time.Second) }
+// age returns how long ago an event was, in whole seconds.
+func age(now, event time.Time) time.Duration { return now.Sub(event).Round(time.Second) }
 
-// joinProblems joins the problems; nil when there are none.
+// joinProblems joins the problems into one error; nil when there are none.
 func joinProblems(parts []string) error {
 	if len(parts) == 0 {
 		return nil

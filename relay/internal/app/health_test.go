@@ -94,8 +94,8 @@ func TestHealthNamesEveryCapThatIsReached(t *testing.T) {
 	}{
 		"no cap":                            {[]spendcap.Usage{{Cap: "hour", Spent: 1000}}, ""},
 		"room under the cap":                {[]spendcap.Usage{{Cap: "hour", Spent: 9, Limit: 10}}, ""},
-		"the cap is used up":                {[]spendcap.Usage{{Cap: "hour", Spent: 10, Limit: 10}}, "the spend cap hour is reached: 10 of 10 lamports; work waits until enough of it leaves the window, or until --spend-cap-hour is raised"},
-		"the next transaction does not fit": {[]spendcap.Usage{{Cap: "transfers_day", Spent: 9, Limit: 10, Reached: true}}, "the spend cap transfers_day is reached: 9 of 10 lamports; work waits until enough of it leaves the window, or until --spend-cap-transfers-day is raised"},
+		"the cap is used up":                {[]spendcap.Usage{{Cap: "hour", Spent: 10, Limit: 10}}, "the spend cap hour is reached: 10 of 10 lamports; work waits until enough of that spending leaves the window, or until --spend-cap-hour is raised"},
+		"the next transaction does not fit": {[]spendcap.Usage{{Cap: "transfers_day", Spent: 9, Limit: 10, Reached: true}}, "the spend cap transfers_day is reached: 9 of 10 lamports; work waits until enough of that spending leaves the window, or until --spend-cap-transfers-day is raised"},
 	} {
 		if diff := cmp.Diff(tc.want, errorText(spendingProblem(tc.usage))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
@@ -113,7 +113,7 @@ func TestHealthReportsTheQueue(t *testing.T) {
 		"due for a short time":          {submission.Backlog{Pending: 9, Processing: 3, Due: 9, OldestDue: time.Second}, "", ""},
 		"due but not claimed":           {submission.Backlog{Due: 9, OldestDue: 61 * time.Second}, "", "9 submissions are due and no relay claims them, the oldest for 1m1s: run more relays"},
 		"held for two reasons":          {submission.Backlog{Held: map[string]int64{"spend_cap_reached": 2, "fee_payer_empty": 4, "chain_unavailable": 0}}, "", "submissions are held: 4 for fee_payer_empty, 2 for spend_cap_reached"},
-		"waiting for a second endpoint": {submission.Backlog{Held: map[string]int64{"second_endpoint": 3}}, "", "submissions are held: 3 for second_endpoint; second_endpoint waits until a second RPC endpoint confirms the first, and new work continues: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration"},
+		"waiting for a second endpoint": {submission.Backlog{Held: map[string]int64{"second_endpoint": 3}}, "", "submissions are held: 3 for second_endpoint; what is held for second_endpoint waits until a second RPC endpoint confirms the first, and new work continues: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration"},
 		"this process is paused":        {submission.Backlog{}, "fee_payer_empty", "this relay claims no work: fee_payer_empty"},
 		"paused, held and due":          {submission.Backlog{Held: map[string]int64{"a": 1}, Due: 2, OldestDue: time.Hour}, "a", "this relay claims no work: a; submissions are held: 1 for a; 2 submissions are due and no relay claims them, the oldest for 1h0m0s: run more relays"},
 	} {

@@ -80,8 +80,8 @@ func sumByKind(sums []ledger.Sum, day time.Time) map[ledger.Kind]ledger.Amounts 
 	return out
 }
 
-// sampleCosts counts the rent that was paid. Returned rent has its own metric, because a
-// counter cannot fall.
+// sampleCosts samples the costs by kind. Returned rent, which Rent leaves out, is added
+// again and has its own metric, because a counter cannot fall.
 func sampleCosts(kinds map[ledger.Kind]ledger.Amounts, sample telemetry.Sample) {
 	for kind, t := range kinds {
 		if kind == ledger.KindReceived {

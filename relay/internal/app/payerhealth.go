@@ -15,7 +15,7 @@ func (a *App) checkPayers(context.Context) error {
 	return payersProblem(a.payers.Balances(), a.options.Config.FeePayerMinBalance)
 }
 
-// payersProblem names every payer that is not used, and how much it needs.
+// payersProblem names every payer that is not used or whose balance is old, and why.
 func payersProblem(all []feepayer.Balance, minimum uint64) error {
 	var problems []string
 	for _, b := range all {

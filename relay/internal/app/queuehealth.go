@@ -43,7 +43,7 @@ func queueProblem(b submission.Backlog, pausedBy string) error {
 		parts = append(parts, "submissions are held: "+strings.Join(reasons, ", "))
 	}
 	if b.Held[txmgr.HoldSecondEndpoint] > 0 {
-		parts = append(parts, "second_endpoint waits until a second RPC endpoint confirms the first, and new work continues: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration")
+		parts = append(parts, "what is held for second_endpoint waits until a second RPC endpoint confirms the first, and new work continues: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration")
 	}
 	if b.OldestDue > maxDueAge {
 		parts = append(parts, fmt.Sprintf("%d submissions are due and no relay claims them, the oldest for %s: run more relays", b.Due, b.OldestDue.Round(time.Second)))

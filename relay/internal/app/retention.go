@@ -14,9 +14,9 @@ const (
 	// is the pause after each.
 	ledgerBatch = 1000
 	ledgerPause = 50 * time.Millisecond
-	// ledgerGrace is how much longer than configured submissions are kept if the ledger has
-	// not read their transactions. Without the rows, the ledger would count the transactions
-	// as unknown, which raises an alert.
+	// ledgerGrace is how long submissions are kept beyond the configured retention if the
+	// ledger has not read their transactions. Without the rows, the ledger would count the
+	// transactions as unknown, which raises an alert.
 	ledgerGrace = 7 * 24 * time.Hour
 )
 

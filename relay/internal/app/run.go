@@ -26,10 +26,10 @@ func (a *App) Run(ctx context.Context) error {
 	go a.serve(a.api, a.apiListener)
 
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
-	engine, stopEngine := context.WithCancel(background)
+	work, stopWork := context.WithCancel(background)
 	maintenance, stopMaintenance := context.WithCancel(background)
 	defer stopBackground()
-	defer stopEngine()
+	defer stopWork()
 	defer stopMaintenance()
 
 	var services, workers, maintenanceJobs sync.WaitGroup
@@ -44,9 +44,9 @@ func (a *App) Run(ctx context.Context) error {
 	a.log.InfoContext(ctx, "serving", "listen", a.Address(), "operations", a.OperationsAddress(), "version", a.options.Version, "profile", a.options.Config.Profile.Name)
 
 	err := a.awaitEnd(ctx, a.fatal, gateOpened, func() {
-		services.Go(func() { a.commitmentIndex.Run(background) }) // not before: another chain's leaves must not enter the index
+		services.Go(func() { a.commitmentIndex.Run(background) }) // only now: another chain's leaves must not enter the index
 		services.Go(func() { a.endpoints.Subscribe(background, a.pool.MerkleTree, a.submissions.Manager.PollSoon) })
-		workers.Go(func() { a.submissions.Run(engine) })
+		workers.Go(func() { a.submissions.Run(work) })
 		maintenanceJobs.Go(func() { a.maintenance.Run(maintenance) })
 	})
 	a.draining.Store(true)
@@ -56,7 +56,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.shutdown(context.WithoutCancel(ctx), a.api, contract.HTTPShutdown)
 	stopMaintenance()
 	maintenanceJobs.Wait()
-	stopEngine()
+	stopWork()
 	workers.Wait()
 	a.flush(context.WithoutCancel(ctx))
 	stopBackground()

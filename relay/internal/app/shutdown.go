@@ -15,7 +15,7 @@ const (
 )
 
 // flush waits for sends under way: if a send is cut off, nobody knows whether its
-// transaction reaches the chain. Another process may already have the submission's lease.
+// transaction reaches the chain.
 func (a *App) flush(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()

@@ -22,7 +22,7 @@ func spendingProblem(usage []spendcap.Usage) error {
 	var reached []string
 	for _, u := range usage {
 		if u.Limit > 0 && (u.Reached || u.Spent >= u.Limit) {
-			reached = append(reached, fmt.Sprintf("the spend cap %s is reached: %d of %d lamports; work waits until enough of it leaves the window, or until --spend-cap-%s is raised",
+			reached = append(reached, fmt.Sprintf("the spend cap %s is reached: %d of %d lamports; work waits until enough of that spending leaves the window, or until --spend-cap-%s is raised",
 				u.Cap, u.Spent, u.Limit, capFlagSuffix(u.Cap)))
 		}
 	}

@@ -16,10 +16,10 @@ import (
 const (
 	methodBlockhash = "getLatestBlockhash"
 
-	// hashFresh is the age from which a blockhash in use is replaced in the background;
-	// hashOld is the age from which callers wait for the next one.
-	hashFresh = 500 * time.Millisecond
-	hashOld   = time.Second
+	// hashRenewAge is the age from which a blockhash in use is replaced in the background;
+	// hashMaxAge is the age from which callers wait for the next one.
+	hashRenewAge = 500 * time.Millisecond
+	hashMaxAge   = time.Second
 )
 
 // blockhashes keeps the newest blockhash for all callers.
@@ -59,8 +59,8 @@ func (e *Endpoints) LatestBlockhash(ctx context.Context) (onchain.Blockhash, err
 	for {
 		b.mu.Lock()
 		cached, age := b.cached, e.now().Sub(b.at)
-		ok := !cached.Hash.IsZero() && age < hashOld
-		if ok && age < hashFresh {
+		ok := !cached.Hash.IsZero() && age < hashMaxAge
+		if ok && age < hashRenewAge {
 			b.mu.Unlock()
 			return cached, nil
 		}
@@ -101,7 +101,7 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 			if err == nil {
 				h.LastValidBlockHeight, err = e.verifiedLastValid(ctx, source, h)
 			}
-			h.Slot = max(h.Slot, e.slots.Highest(e.now()))
+			h.Slot = max(h.Slot, e.slots.HighestIfUnknown(e.now()))
 			return h, err
 		},
 	})

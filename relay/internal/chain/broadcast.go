@@ -102,8 +102,8 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 
 // refusals collects the answers to a send that no endpoint accepted.
 type refusals struct {
-	unknown answers // failures after which the transaction may be on the chain
-	skipped int     // endpoints whose budget was exhausted
+	unknown callFailures // failures after which the transaction may be on the chain
+	skipped int          // endpoints whose budget was exhausted
 	refused *onchain.SendError
 	index   int // index of the endpoint that returned refused
 	invalid error

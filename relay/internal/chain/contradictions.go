@@ -38,7 +38,7 @@ func (e *Endpoints) recordContradiction(ep, other *endpoint) {
 	}
 }
 
-// compareReports records which endpoints contradict the first.
+// compareReports records which endpoints contradict the first report.
 func (e *Endpoints) compareReports(reports []endpointReport) {
 	for _, w := range reports[1:] {
 		for i, first := range reports[0].statuses {
@@ -64,16 +64,16 @@ func contradiction(method, format string, args ...any) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindContradiction, Detail: fmt.Sprintf(format, args...)}
 }
 
-// countRefused counts a height that is not used, unless countDispute has counted it.
-func (e *Endpoints) countRefused(i, against int) {
+// recordRefusedHeight counts a height that is not used, unless recordHeightDispute has counted it.
+func (e *Endpoints) recordRefusedHeight(i, against int) {
 	if against < 0 {
 		e.recordContradiction(e.all[i], nil)
 	}
 }
 
-// countDispute records that two endpoints contradict each other, and that it is unknown which
-// one is wrong; against is -1 for none.
-func (e *Endpoints) countDispute(i, against int) {
+// recordHeightDispute records that the endpoints i and against report heights that contradict each
+// other, and that it is unknown which one is wrong; against is -1 for none.
+func (e *Endpoints) recordHeightDispute(i, against int) {
 	if against < 0 {
 		return
 	}

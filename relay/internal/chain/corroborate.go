@@ -18,8 +18,8 @@ import (
 
 const (
 	// propagationSlots is the number of slots after which every honest node knows a confirmed
-	// transaction. statusCacheSlots is the number of slots for which every node
-	// keeps its status.
+	// transaction. statusCacheSlots is the number of slots for which every node keeps a
+	// transaction's status.
 	propagationSlots = 16
 	statusCacheSlots = 150
 )
@@ -82,8 +82,8 @@ func combineReports(reports []endpointReport, absence bool, maxLag uint64) (stat
 	return statuses, done, outvoted
 }
 
-// upToDateReports marks the answers in which an unknown signature proves something: those that are
-// not behind the second highest one.
+// upToDateReports marks the answers in which an unknown signature proves something: those whose
+// height is at most maxLag below the second highest one.
 func upToDateReports(reports []endpointReport, maxLag uint64) []bool {
 	var first, second uint64
 	for _, w := range reports {
@@ -101,7 +101,7 @@ func upToDateReports(reports []endpointReport, maxLag uint64) []bool {
 // in which an unknown signature counts. decided reports that no further answer is needed. outvoted
 // reports that two endpoints do not know a signature that another one reports.
 func combineStatuses(reported []*onchain.Status, upToDate []bool, absence bool) (status *onchain.Status, decided, outvoted bool) {
-	var corroborated, most *onchain.Status // what two report, and the most decisive single report
+	var corroborated, mostDecisive *onchain.Status // what two report, and the most decisive single report
 	missing := 0
 	for k, a := range reported {
 		if a == nil {
@@ -110,8 +110,8 @@ func combineStatuses(reported []*onchain.Status, upToDate []bool, absence bool) 
 			}
 			continue
 		}
-		if most == nil || a.Decisive() && !most.Decisive() {
-			most = a
+		if mostDecisive == nil || a.Decisive() && !mostDecisive.Decisive() {
+			mostDecisive = a
 		}
 		for _, b := range reported[:k] {
 			if b == nil || !sameOutcome(a, b) {
@@ -123,19 +123,19 @@ func combineStatuses(reported []*onchain.Status, upToDate []bool, absence bool) 
 		}
 	}
 	switch {
-	case most == nil:
+	case mostDecisive == nil:
 		return nil, !absence || missing > 1, false
 	case corroborated != nil:
 		more := slices.ContainsFunc(reported, func(s *onchain.Status) bool { return s != nil && !corroborated.Confirmation.AtLeast(s.Confirmation) })
 		return corroborated, !more, false
 	case absence && missing > 1:
 		return nil, true, true
-	case most.Decisive():
-		alone := *most
+	case mostDecisive.Decisive():
+		alone := *mostDecisive
 		alone.Unverified = true
 		return &alone, false, false
 	default:
-		return most, !absence, false
+		return mostDecisive, !absence, false
 	}
 }
 
@@ -228,10 +228,11 @@ func (e *Endpoints) accountPresence(ctx context.Context, ep *endpoint, program, 
 }
 
 // corroborate asks other endpoints' histories to confirm first, which the endpoint with the index
-// origin found. It returns the finding that two endpoints report. alike reports whether two findings are the same,
-// and reduces the first to what both report. An endpoint that finds nothing also confirms first
-// when forgotten reports that its history no longer has the transaction.
-func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T, origin int, alike func(a, b *T) bool, forgotten func(*endpoint) bool) (*T, error) {
+// origin found. It returns the finding that two endpoints report. reconcile reports whether two
+// findings are the same, and then reduces its first argument to what both report. An endpoint that
+// finds nothing also confirms first when forgotten reports that its history no longer has the
+// transaction.
+func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T, origin int, reconcile func(a, b *T) bool, forgotten func(*endpoint) bool) (*T, error) {
 	found := []*T{first}
 	var agreed *T
 	askOthers(ctx, e, q, origin, func(ep *endpoint, second *T) bool {
@@ -242,7 +243,7 @@ func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T
 			return agreed != nil
 		}
 		for _, f := range found {
-			if alike(f, second) {
+			if reconcile(f, second) {
 				agreed = f
 				return true
 			}
@@ -272,12 +273,12 @@ func (e *Endpoints) CorroboratedAccount(ctx context.Context, key solana.PublicKe
 		},
 		slot: func(a *AccountAt) uint64 { return a.Slot },
 	}
-	first, by, err := askWithIndex(ctx, e, q)
+	first, origin, err := askWithIndex(ctx, e, q)
 	if err != nil {
 		return nil, err
 	}
-	if e.hasOther(by) {
-		first, err = corroborate(ctx, e, q, first, by, sameAccount, func(*endpoint) bool { return false })
+	if e.hasOther(origin) {
+		first, err = corroborate(ctx, e, q, first, origin, sameAccount, func(*endpoint) bool { return false })
 		if err != nil {
 			return nil, err
 		}

@@ -22,14 +22,14 @@ const (
 // may be tried before the deadline.
 func (e *Endpoints) awaitBreaker(ctx context.Context, candidates []*endpoint, deadline time.Time) bool {
 	changed := e.breakerChange.next()
-	left := deadline.Sub(e.now())
-	if left <= 0 {
+	wait := deadline.Sub(e.now())
+	if wait <= 0 {
 		return false
 	}
 	for _, ep := range candidates {
-		left = min(left, ep.breaker.Next())
+		wait = min(wait, ep.breaker.Next())
 	}
-	timer := time.NewTimer(left)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -49,7 +49,7 @@ func (e *Endpoints) recordResult(ep *endpoint, permit outbound.Permit, method st
 	case errors.As(err, &u):
 		outcome, kind, pause = breakerOutcome(u, took), u.Kind, u.RetryAfter
 		if u.Kind == onchain.KindNodeBehind && u.Slot > 0 {
-			e.slots.Behind(ep.index, u.Slot, best, now)
+			e.slots.ObserveBehind(ep.index, u.Slot, best, now)
 		}
 	case rpc.ClassOf(err) == "refused":
 		outcome = outbound.Reachable

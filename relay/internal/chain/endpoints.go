@@ -169,7 +169,7 @@ type Endpoints struct {
 	stop           context.CancelFunc
 	backgroundWork inFlight
 
-	// slotRefusedAt is when the last answer of an impossible slot was refused, in nanoseconds.
+	// slotRefusedAt is when an answer was last refused for an impossible slot, in nanoseconds.
 	slotRefusedAt atomic.Int64
 
 	mu      sync.Mutex
@@ -197,7 +197,7 @@ type endpoint struct {
 	chain     identity
 	lastError string
 	errorAt   time.Time
-	checkedAt time.Time
+	checkedAt time.Time // when its chain was last asked for
 	// subscribed is true while the endpoint sends notifications.
 	subscribed bool
 	// The next three fields record contradictions by other endpoints.

@@ -20,10 +20,10 @@ type finalizedReport struct {
 }
 
 // recordFinalized records a finalized block of an endpoint that had reached highestSlot. All
-// blockhashes of slots up to expired, and all that were fetched before the time before, have
+// blockhashes of slots up to expiredSlot, and all that were fetched before expiredAt, have
 // expired: this endpoint has finalized more than blockhashLifetime blocks after them. Recorded
 // last valid heights are not used.
-func (h *heights) recordFinalized(i int, b block, highestSlot uint64, now time.Time) (expired uint64, before time.Time) {
+func (h *heights) recordFinalized(i int, b block, highestSlot uint64, now time.Time) (expiredSlot uint64, expiredAt time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.reports[i]
@@ -38,14 +38,14 @@ func (h *heights) recordFinalized(i int, b block, highestSlot uint64, now time.T
 	firstNeeded := 0
 	for k, f := range s.final {
 		if f.height+blockhashLifetime < b.height {
-			expired = f.slot - min(f.slot, maxBlockhashLead)
+			expiredSlot = f.slot - min(f.slot, maxBlockhashLead)
 		}
 		// Twice, because the endpoint that returned the blockhash may have been up to
 		// blockhashLifetime blocks ahead of this one.
 		if f.maxHeight+2*blockhashLifetime < b.height {
-			before, firstNeeded = f.at, k
+			expiredAt, firstNeeded = f.at, k
 		}
 	}
 	s.final = s.final[max(firstNeeded, len(s.final)-maxFinalizedReports):]
-	return expired, before
+	return expiredSlot, expiredAt
 }

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// rounds is the number of times that each endpoint is asked before a read fails.
-	// minCalls is the number of calls that suffices when there are several endpoints.
+	// rounds is the number of times that each endpoint is asked before a read fails. With
+	// several endpoints a read fails after minCalls calls already, unless all are only behind.
 	rounds   = 3
 	minCalls = 3
 	// retryDelay, doubled up to retryMaxDelay, is the pause between rounds of endpoints.
@@ -58,11 +58,11 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 	var calls int
 	for round := 0; ; {
 		candidates := e.candidates(q.roles, q.method, q.urgency)
-		results := answers{method: q.method}
+		failures := callFailures{method: q.method}
 		for i, ep := range candidates {
 			permit, ok := ep.breaker.Try()
 			if !ok {
-				results.skipped++
+				failures.skipped++
 				continue
 			}
 			v, err := attempt(ctx, e, ep, permit, q, len(candidates)-i)
@@ -72,13 +72,13 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 			case err != nil && ctx.Err() != nil:
 				return none, rpc.Ended(ctx, q.method)
 			}
-			results.add(err)
+			failures.add(err)
 			calls++
 		}
 		if len(candidates) == 0 {
 			return none, &onchain.Unavailable{Method: q.method, Kind: onchain.KindRejected, Detail: "every RPC endpoint that could answer serves another chain: correct their URLs"}
 		}
-		if results.n == 0 {
+		if failures.n == 0 {
 			if !e.awaitBreaker(ctx, candidates, deadline) {
 				if ctx.Err() != nil {
 					return none, rpc.Ended(ctx, q.method)
@@ -88,8 +88,8 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 			continue
 		}
 		round++
-		if !results.transient() || round == rounds || (calls >= minCalls && !results.behind()) {
-			return none, withNextPermit(results.err(), candidates)
+		if !failures.transient() || round == rounds || (calls >= minCalls && !failures.behind()) {
+			return none, withNextPermit(failures.err(), candidates)
 		}
 		if !sleep(ctx, backoff(round, e.rand())) {
 			return none, rpc.Ended(ctx, q.method)
@@ -161,8 +161,8 @@ func (ep *endpoint) withEndpoint(err error) error {
 	return err
 }
 
-// answers collects the failures of one round.
-type answers struct {
+// callFailures collects the calls of one round that brought no answer.
+type callFailures struct {
 	method   string
 	n        int
 	unknown  int // endpoints that do not have what is asked for
@@ -171,7 +171,7 @@ type answers struct {
 	definite error
 }
 
-func (a *answers) add(err error) {
+func (a *callFailures) add(err error) {
 	a.n++
 	var u *onchain.Unavailable
 	switch {
@@ -187,14 +187,14 @@ func (a *answers) add(err error) {
 }
 
 // transient reports whether asking again may bring an answer.
-func (a *answers) transient() bool {
+func (a *callFailures) transient() bool {
 	return slices.ContainsFunc(a.down, isTransient)
 }
 
 func isTransient(u *onchain.Unavailable) bool { return onchain.Transient(u) }
 
 // behind reports whether every failure was a node that has not reached the slot yet.
-func (a *answers) behind() bool {
+func (a *callFailures) behind() bool {
 	return !slices.ContainsFunc(a.down, func(u *onchain.Unavailable) bool {
 		return u.Kind != onchain.KindNodeBehind && u.Kind != onchain.KindNotYet
 	})
@@ -202,7 +202,7 @@ func (a *answers) behind() bool {
 
 // err returns why there is no answer; nil when every endpoint answered that it does not have
 // what is asked for. That proves nothing while one endpoint was not asked.
-func (a *answers) err() error {
+func (a *callFailures) err() error {
 	notFound := a.definite == nil || errors.Is(a.definite, onchain.ErrBlockPruned) || errors.Is(a.definite, onchain.ErrSlotSkipped)
 	switch {
 	case len(a.down) == 0 && a.skipped > 0 && notFound:

@@ -35,7 +35,7 @@ type FinalityReport struct {
 }
 
 // Finality follows the finalized slot and the consensus rules of the chain. Of several
-// configured endpoints two have to report a slot or Alpenglow: else nothing is known anew.
+// configured endpoints two have to report a slot or Alpenglow: otherwise the last reading stays.
 type Finality struct {
 	endpoints *Endpoints
 	now       func() time.Time
@@ -81,15 +81,15 @@ func (f *Finality) Run(ctx context.Context) {
 
 // Read reads the slots once. Without an answer the last reading stays.
 func (f *Finality) Read(ctx context.Context) {
-	slot, answered := f.slot(ctx, onchain.Finalized)
-	processed, moving := f.slot(ctx, onchain.Processed)
-	if !answered || !moving {
+	slot, hasSlot := f.slot(ctx, onchain.Finalized)
+	processed, hasProcessed := f.slot(ctx, onchain.Processed)
+	if !hasSlot || !hasProcessed {
 		return
 	}
 	now := f.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	was := f.last.Stalled
+	wasStalled := f.last.Stalled
 	switch {
 	case f.last.AdvancedAt.IsZero() || slot > f.last.Slot:
 		f.last.Slot, f.last.AdvancedAt, f.last.Stalled, f.last.Moving = slot, now, false, false
@@ -98,9 +98,9 @@ func (f *Finality) Read(ctx context.Context) {
 	}
 	f.processed, f.last.ReadAt = processed, now
 	switch {
-	case f.last.Stalled && !was:
+	case f.last.Stalled && !wasStalled:
 		f.log.WarnContext(ctx, "finality stands still; no more attempts expire until it goes on", "slot", f.last.Slot, "slots_go_on", f.last.Moving)
-	case was && !f.last.Stalled:
+	case wasStalled && !f.last.Stalled:
 		f.log.InfoContext(ctx, "finality goes on", "slot", slot)
 	}
 }

@@ -48,7 +48,7 @@ func (e *Endpoints) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	failures := e.identifyAll(ctx)
 	want := e.reference()
 	if want.IsZero() {
-		a := answers{method: "getGenesisHash"}
+		a := callFailures{method: "getGenesisHash"}
 		for _, err := range failures {
 			a.add(err)
 		}
@@ -56,7 +56,7 @@ func (e *Endpoints) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	}
 	var wrong []error
 	for _, ep := range e.all {
-		if err := e.compare(ep, want); err != nil {
+		if err := e.markForeign(ep, want); err != nil {
 			wrong = append(wrong, err)
 		}
 	}
@@ -116,7 +116,7 @@ func (e *Endpoints) verify(ctx context.Context, ep *endpoint) error {
 	if want.IsZero() {
 		want = e.reference()
 	}
-	if err := e.compare(ep, want); err != nil {
+	if err := e.markForeign(ep, want); err != nil {
 		return &onchain.Unavailable{Method: "getGenesisHash", Endpoint: ep.name, Kind: onchain.KindRejected, Detail: err.Error()}
 	}
 	return nil
@@ -151,8 +151,9 @@ func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 	}
 }
 
-// compare marks the endpoint as foreign when its genesis hash is known and differs from want.
-func (e *Endpoints) compare(ep *endpoint, want solana.Hash) error {
+// markForeign marks the endpoint as foreign, and returns an error, when its genesis hash is known
+// and differs from want. Otherwise it removes the mark.
+func (e *Endpoints) markForeign(ep *endpoint, want solana.Hash) error {
 	ep.mu.Lock()
 	got := ep.chain.hash
 	wasForeign := ep.chain.foreign

@@ -66,7 +66,7 @@ func (b block) agreementWith(other block) agreement {
 // other make an agreement, and a height outside it is refused. So no single answer, except
 // the first, decides how long a blockhash is valid.
 type heights struct {
-	slack uint64
+	slack uint64 // by how much a height may be outside an agreement
 
 	mu      sync.Mutex
 	reports []heightReport // by endpoint
@@ -164,9 +164,9 @@ func difference(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 
 func (h *heights) hasAgreement() bool { return h.agreed != agreement{} }
 
-// due reports whether the caller has to ask other endpoints now, and whether there is no
-// agreement yet.
-func (h *heights) due(now time.Time) (due, noAgreement bool) {
+// startAsking reports whether the caller has to ask other endpoints now, and records that it does.
+// It also reports whether there is no agreement yet.
+func (h *heights) startAsking(now time.Time) (due, noAgreement bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	noAgreement = !h.hasAgreement()

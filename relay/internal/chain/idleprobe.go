@@ -39,12 +39,12 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 		e.recheck(ctx, ep)
 		return
 	}
-	_, answered := e.slots.Lag(ep.index)
+	_, answeredAt := e.slots.Lag(ep.index)
 	interval := e.probe
 	if e.now().Sub(time.Unix(0, e.slotRefusedAt.Load())) < e.probe {
 		interval = min(interval, refusedProbe)
 	}
-	if ep.breaker.State() == outbound.Closed && (e.now().Sub(answered) < interval || ep.identity().unreported) {
+	if ep.breaker.State() == outbound.Closed && (e.now().Sub(answeredAt) < interval || ep.identity().unreported) {
 		return
 	}
 	permit, ok := ep.breaker.Try()

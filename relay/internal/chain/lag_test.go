@@ -15,11 +15,11 @@ func TestOldLagDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, _ := newEndpoints(t, newNetwork("a", "b"), endpointsNamed("a", "b"), nil)
 		first := func() string { return e.candidates([]Role{RoleRead}, "getSlot", outbound.Read)[0].name }
-		e.slots.Behind(0, 100, 100+e.maxLag, e.now())
+		e.slots.ObserveBehind(0, 100, 100+e.maxLag, e.now())
 		if got := first(); got != "a" {
 			t.Errorf("endpoint %s is asked first, want a: its lag is within the limit", got)
 		}
-		e.slots.Behind(0, 100, 101+e.maxLag, e.now())
+		e.slots.ObserveBehind(0, 100, 101+e.maxLag, e.now())
 		if got := first(); got != "b" {
 			t.Errorf("endpoint %s is asked first, want b: the lag of a exceeds the limit", got)
 		}

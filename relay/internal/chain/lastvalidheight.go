@@ -19,7 +19,7 @@ func (e *Endpoints) verifiedLastValid(ctx context.Context, source askedEndpoint,
 	if err := e.checkBlockhashHeight(source.index, h, b); err != nil {
 		return 0, err
 	}
-	switch due, noAgreement := e.heights.due(e.now()); {
+	switch due, noAgreement := e.heights.startAsking(e.now()); {
 	case due && noAgreement:
 		if err := e.askHeights(ctx, source); err != nil {
 			return 0, err
@@ -32,11 +32,11 @@ func (e *Endpoints) verifiedLastValid(ctx context.Context, source askedEndpoint,
 	}
 	if a, ok := e.heights.agreedOn(); ok {
 		// The blockhash may be newer than the endpoint reports, but not newer than the chain.
-		_, most := a.heightsAt(max(b.slot, source.best, e.slots.Highest(e.now())))
+		_, most := a.heightsAt(max(b.slot, source.best, e.slots.HighestIfUnknown(e.now())))
 		return max(most+blockhashLifetime, h.LastValidBlockHeight), nil
 	}
 	if len(e.withRole(RoleRead)) > 1 {
-		return max(h.Slot, e.slots.Highest(e.now())) + blockhashLifetime, nil
+		return max(h.Slot, e.slots.HighestIfUnknown(e.now())) + blockhashLifetime, nil
 	}
 	return h.LastValidBlockHeight, nil
 }
@@ -44,10 +44,10 @@ func (e *Endpoints) verifiedLastValid(ctx context.Context, source askedEndpoint,
 // checkBlockhashHeight checks a blockhash against the known heights of the chain.
 func (e *Endpoints) checkBlockhashHeight(i int, h onchain.Blockhash, b block) error {
 	above, below, against := e.heights.observe(i, byBlockhash, b, e.now())
-	e.countDispute(i, against)
+	e.recordHeightDispute(i, against)
 	switch {
 	case above > 0:
-		e.countRefused(i, against)
+		e.recordRefusedHeight(i, against)
 		return contradiction(methodBlockhash, "its blockhash is valid up to height %d, %d above what the chain can have reached", h.LastValidBlockHeight, above+e.heights.slack)
 	case below > 0:
 		return outdatedBlockhash(h, "its blockhash is valid up to height %d, %d below what the chain has reached", h.LastValidBlockHeight, below+e.heights.slack)
@@ -89,10 +89,10 @@ func (e *Endpoints) newestBlock(ctx context.Context, source askedEndpoint) (bloc
 // checkBlock refuses a block whose height the chain cannot have.
 func (e *Endpoints) checkBlock(i int, b block) error {
 	above, below, against := e.heights.observe(i, byEpochInfo, b, e.now())
-	e.countDispute(i, against)
+	e.recordHeightDispute(i, against)
 	if above == 0 && below == 0 {
 		return nil
 	}
-	e.countRefused(i, against)
+	e.recordRefusedHeight(i, against)
 	return contradiction("getEpochInfo", "its block of slot %d has height %d, %d above what the chain can have reached and %d below what it has reached", b.slot, b.height, above, below)
 }

@@ -30,9 +30,9 @@ type latencyMeter struct {
 }
 
 type callAverage struct {
-	took   float64 // seconds
-	failed float64 // 0 to 1
-	at     time.Time
+	took        float64 // seconds
+	failureRate float64 // 0 to 1
+	at          time.Time
 }
 
 // newLatencyMeter makes a meter without measurements.
@@ -47,13 +47,12 @@ func (m *latencyMeter) Observe(method string, took time.Duration, failed bool, n
 		a = &callAverage{took: took.Seconds(), at: now}
 		m.methods[method] = a
 	}
-	f := decayed(now.Sub(a.at))
-	a.failed *= f
+	a.failureRate *= decay(now.Sub(a.at))
 	a.took += newestWeight * (took.Seconds() - a.took)
 	if failed {
-		a.failed += newestWeight * (1 - a.failed)
+		a.failureRate += newestWeight * (1 - a.failureRate)
 	} else {
-		a.failed -= newestWeight * a.failed
+		a.failureRate -= newestWeight * a.failureRate
 	}
 	a.at = now
 }
@@ -78,10 +77,11 @@ func (m *latencyMeter) Rank(method string, now time.Time) int {
 	if a == nil {
 		return 0
 	}
-	cost := decayed(now.Sub(a.at)) * (a.took + a.failed*failurePenalty.Seconds())
+	cost := decay(now.Sub(a.at)) * (a.took + a.failureRate*failurePenalty.Seconds())
 	return bits.Len64(uint64(cost / latencyStep.Seconds()))
 }
 
-func decayed(age time.Duration) float64 {
+// decay returns the share of its weight that a measurement of that age keeps.
+func decay(age time.Duration) float64 {
 	return math.Exp2(-max(0, age.Seconds()) / averageHalfLife.Seconds())
 }

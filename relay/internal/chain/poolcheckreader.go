@@ -10,7 +10,7 @@ import (
 )
 
 // PoolCheckReader reads the chain for the checks of a pool, at the confirmed commitment.
-type PoolCheckReader struct{ from genesisReader }
+type PoolCheckReader struct{ source genesisReader }
 
 // genesisReader is a *rpc.Client or an *Endpoints.
 type genesisReader interface {
@@ -19,12 +19,12 @@ type genesisReader interface {
 }
 
 // NewPoolCheckReader makes a poolcheck.Reader of a *rpc.Client or of *Endpoints.
-func NewPoolCheckReader(from genesisReader) PoolCheckReader { return PoolCheckReader{from} }
+func NewPoolCheckReader(source genesisReader) PoolCheckReader { return PoolCheckReader{source} }
 
 // GenesisHash implements poolcheck.Reader. An endpoint of another chain is no error here
 // while others serve the relay's chain, because it is not used.
 func (c PoolCheckReader) GenesisHash(ctx context.Context) (solana.Hash, error) {
-	hash, err := c.from.GenesisHash(ctx)
+	hash, err := c.source.GenesisHash(ctx)
 	var foreign *GenesisError
 	if errors.As(err, &foreign) && !hash.IsZero() {
 		return hash, nil
@@ -34,7 +34,7 @@ func (c PoolCheckReader) GenesisHash(ctx context.Context) (solana.Hash, error) {
 
 // Accounts implements poolcheck.Reader.
 func (c PoolCheckReader) Accounts(ctx context.Context, keys []solana.PublicKey) (uint64, []*onchain.Account, error) {
-	accounts, slot, err := c.from.Accounts(ctx, keys, onchain.Confirmed, 0)
+	accounts, slot, err := c.source.Accounts(ctx, keys, onchain.Confirmed, 0)
 	if err != nil {
 		return 0, nil, err
 	}

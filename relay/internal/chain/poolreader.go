@@ -171,9 +171,9 @@ func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error
 
 // Inspect reads, at one slot, which of the inputs' nullifiers are spent and what the
 // recipient holds. A zero recipient is not read. The slot is not before minContextSlot, so
-// a caller that knows of an event at that slot gets an answer that includes it. It is never a
-// slot that only one endpoint claims. A nullifier is spent when its account exists
-// and belongs to the program: anybody can transfer a lamport to the address.
+// a caller that knows of an event at that slot gets an answer that includes it. The returned
+// slot is never one that only a single endpoint claims. A nullifier is spent when its account
+// exists and belongs to the program: anybody can transfer a lamport to the address.
 func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error) {
 	var keys []solana.PublicKey
 	var inputs []int // the input behind each key; the recipient, if any, comes after them

@@ -10,8 +10,8 @@ import (
 // Simulate runs a transaction on the newest confirmed state, not before minContextSlot,
 // without sending it; see rpc.Client.Simulate. A transaction that fails is run at a second
 // endpoint too. If it succeeds there, the result is that success, because sending in vain
-// costs at most a fee. A failure counts only when two endpoints report it. The slot of the result is minContextSlot
-// when only a single endpoint claims a later one.
+// costs at most a fee. A failure counts only when two endpoints report it. The slot of the
+// result is minContextSlot when only a single endpoint claims a later one.
 func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
 	simulate := func(minSlot uint64) query[onchain.Simulation] {
 		return query[onchain.Simulation]{

@@ -43,7 +43,7 @@ type slotAgreement struct {
 	// endpoint last was near the clock's estimate. All are zero before two endpoints have agreed.
 	slot            float64
 	at, confirmedAt time.Time
-	first           time.Time // when the first endpoint answered
+	firstAnswerAt   time.Time // when the first endpoint answered
 	// pairSlot is the slot that two endpoints had reached at pairAt. Since then a single one
 	// may have slowed the clock down.
 	pairSlot float64
@@ -67,7 +67,7 @@ type slotReport struct {
 	refused      bool
 	lastPossible uint64 // the slot of the newest possible answer
 	lag          uint64
-	at           time.Time
+	lagAt        time.Time
 }
 
 // newSlotAgreement makes a slotAgreement of n endpoints, which agree when they are at most
@@ -99,13 +99,13 @@ func (f *slotAgreement) best(now time.Time) (best uint64) {
 }
 
 // Observe records that endpoint i answered from the slot, in a call that began when best
-// was the best known slot. The difference is its certain lag. It returns false for a slot
-// that the chain cannot have reached; that answer must not be used.
+// was the best known slot: the endpoint is certainly best - slot behind. Observe returns false
+// for a slot that the chain cannot have reached; that answer must not be used.
 func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possible bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.first.IsZero() {
-		f.first = now
+	if f.firstAnswerAt.IsZero() {
+		f.firstAnswerAt = now
 	}
 	if slot > highestSlot {
 		return false
@@ -125,16 +125,16 @@ func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possib
 	return true
 }
 
-// Behind records an endpoint's own report that it has not passed the slot. best is as in
+// ObserveBehind records an endpoint's own report that it has not passed the slot. best is as in
 // Observe.
-func (f *slotAgreement) Behind(i int, slot, best uint64, now time.Time) {
+func (f *slotAgreement) ObserveBehind(i int, slot, best uint64, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all[i].recordLag(slot, best, now)
 }
 
 func (p *slotReport) recordLag(slot, best uint64, now time.Time) {
-	p.lastPossible, p.at, p.lag = slot, now, 0
+	p.lastPossible, p.lagAt, p.lag = slot, now, 0
 	if best > slot {
 		p.lag = best - slot
 	}
@@ -164,9 +164,10 @@ func (f *slotAgreement) SlotIsOld(slot uint64, at time.Time) bool {
 	})
 }
 
-// Highest returns 0 while the chain's position is known. Otherwise it returns the highest
-// slot that an endpoint reported recently, or the clock's estimate since two last agreed.
-func (f *slotAgreement) Highest(now time.Time) uint64 {
+// HighestIfUnknown returns the highest slot that an endpoint reported recently, or the clock's
+// estimate since two last agreed, whichever is higher. While the chain's position is known, it
+// returns 0.
+func (f *slotAgreement) HighestIfUnknown(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.all) == 1 || f.positionKnown(now) {
@@ -207,7 +208,7 @@ func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 			reached++
 		}
 	}
-	return reached > 1 || answering == 1 && now.Sub(f.first) > answerMaxAge
+	return reached > 1 || answering == 1 && now.Sub(f.firstAnswerAt) > answerMaxAge
 }
 
 // checkAndRecord checks a slot against the other endpoints and the clock.
@@ -238,8 +239,8 @@ func (f *slotAgreement) checkAndRecord(i int, slot float64, now time.Time) (poss
 }
 
 // findAgreeing looks for another endpoint that is near the slot, and returns that one's present
-// slot by the clock and the one that it reported. A lone endpoint may agree with itself when it does not go back. When it is ahead of
-// the clock, it has to stay there for a while first.
+// slot by the clock and the one that it reported. A lone endpoint may agree with itself when it
+// does not go back. When it is ahead of the clock, it has to stay there for a while first.
 func (f *slotAgreement) findAgreeing(i int, slot float64, now time.Time) (other, reported float64, ok bool) {
 	for j, p := range f.all {
 		if p.reportedAt.IsZero() || now.Sub(p.reportedAt) > answerMaxAge {
@@ -264,7 +265,7 @@ func (f *slotAgreement) continues(p *slotReport, slot float64, now time.Time) bo
 
 // recordAgreement records the slot of two endpoints that agree, of which newest is the newest
 // report, and measures the chain's speed. A chain that stands still does not show how long its
-// slots take, and hardly does its jump afterwards.
+// slots take, and its jump afterwards hardly shows it.
 func (f *slotAgreement) recordAgreement(slot, newest float64, now time.Time) {
 	f.slot, f.at, f.confirmedAt, f.pairSlot, f.pairAt = slot, now, now, slot, now
 	took := now.Sub(f.rateSince)
@@ -309,7 +310,7 @@ func (f *slotAgreement) limit(now time.Time) float64 {
 func (f *slotAgreement) Lag(i int) (lag uint64, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.all[i].lag, f.all[i].at
+	return f.all[i].lag, f.all[i].lagAt
 }
 
 // Slot returns the slot of endpoint i when it last answered.

@@ -9,10 +9,10 @@ import (
 // errOneAnswer reports that only one endpoint answered when all were asked about a nullifier.
 var errOneAnswer = errors.New("one endpoint reports that a note is spent, and no other endpoint answered")
 
-// Spent reports whether all answering endpoints agree that a nullifier is spent, after
-// one endpoint reported it: its account exists, and the program owns it. An endpoint
-// that is behind disagrees, and so does one that has lost the account. It fails with
-// chain_unavailable when only one of several endpoints answers, which may be the one that
+// Spent asks all endpoints after one has reported that a nullifier is spent: that its account
+// exists and the program owns it. It returns true when all that answer report the same. An
+// endpoint that is behind disagrees, and so does one that has lost the account. Spent fails
+// with chain_unavailable when only one of several endpoints answers, which may be the one that
 // reported it.
 func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error) {
 	if p.allEndpoints == nil {

@@ -28,7 +28,8 @@ var errTreesDiffer = errors.New("the endpoints show different trees: GET /health
 // AgreedTree returns the newest tree that two endpoints show, read after the call: the root
 // of one is in the root history of the other. A tree that only one endpoint shows counts if it
 // is the only one that continues the last agreed tree (after ten seconds if its slot is doubtful),
-// or if no other endpoint has answered for a minute. With a single endpoint, and until a tree was read, it returns what Tree returns.
+// or if no other endpoint has answered for a minute. With a single endpoint configured, AgreedTree
+// returns what Tree returns.
 func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 	if p.allEndpoints == nil {
 		return p.Tree(ctx, 0)
@@ -183,14 +184,14 @@ func (p *PoolReader) replacesKnown(newest onchain.Snapshot, all []onchain.Snapsh
 			disagreeing++
 		}
 	}
-	unconfirmed := at.Sub(p.confirmedAt)
+	unconfirmedFor := at.Sub(p.confirmedAt)
 	switch {
-	case unconfirmed >= slotMaxAge:
+	case unconfirmedFor >= slotMaxAge:
 		return true
 	case newest.Tree.NextIndex == last.Tree.NextIndex:
 		return disagreeing > 0
 	default:
-		return disagreeing > 1 || disagreeing == 1 && unconfirmed >= shrinkAcceptedAfter
+		return disagreeing > 1 || disagreeing == 1 && unconfirmedFor >= shrinkAcceptedAfter
 	}
 }
 

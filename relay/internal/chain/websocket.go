@@ -88,8 +88,8 @@ var (
 	errSilent       = errors.New("the endpoint answers no ping")
 )
 
-// socketReason describes why a connection ended without the library's error, which repeats
-// the URL.
+// socketReason describes why a connection ended. It leaves out the library's error, which
+// repeats the URL.
 func socketReason(err error) string {
 	switch {
 	case errors.Is(err, errSubscription), errors.Is(err, errSilent):

@@ -24,7 +24,7 @@ var ErrMoved = errors.New("another relay has moved the commitment index")
 // of them, and every slot up to Slot was read completely.
 type Position struct {
 	Leaves, Published, Slot uint64
-	// Generation changes whenever stored leaves are removed. By it a pod notices that the leaves
+	// Generation changes whenever stored leaves are removed. It tells a pod that the leaves
 	// that it read were replaced by as many others.
 	Generation uint64
 }

@@ -26,15 +26,15 @@ var (
 type verdict int
 
 const (
-	confirmed  verdict = iota // the chain's root history contains their root
+	confirmed  verdict = iota // the chain's root history contains the leaves' root
 	unchecked                 // the account is inconsistent
 	notReached                // the account is older than the blocks, or so much newer that its root history no longer has the root
 	wrong                     // leaves are missing, in the wrong order, or from an abandoned fork
 )
 
-// classify compares the leaves' root with the newest tree account. known is the number of
-// leaves that the chain had before the blocks were read.
-func classify(pos Position, root [32]byte, known uint64, snap onchain.Snapshot) verdict {
+// classify compares the leaves' root with the newest tree account. leavesBefore is the
+// number of leaves that the chain had before the blocks were read.
+func classify(pos Position, root [32]byte, leavesBefore uint64, snap onchain.Snapshot) verdict {
 	switch {
 	case !snap.Checked:
 		return unchecked
@@ -42,7 +42,7 @@ func classify(pos Position, root [32]byte, known uint64, snap onchain.Snapshot) 
 		return confirmed
 	case snap.Slot < pos.Slot:
 		return notReached
-	case pos.Leaves >= known && snap.Tree.NextIndex >= pos.Leaves+uint64(len(snap.Tree.History)):
+	case pos.Leaves >= leavesBefore && snap.Tree.NextIndex >= pos.Leaves+uint64(len(snap.Tree.History)):
 		return notReached
 	default:
 		return wrong
@@ -51,15 +51,15 @@ func classify(pos Position, root [32]byte, known uint64, snap onchain.Snapshot) 
 
 // comparison is one comparison of the stored leaves with the chain.
 type comparison struct {
-	pos   Position
-	snap  onchain.Snapshot
-	known uint64 // leaves on the chain before the blocks were read
+	pos          Position
+	snap         onchain.Snapshot
+	leavesBefore uint64 // leaves on the chain before the blocks were read
 	verdict
 }
 
-func (f *Follower) compare(pos Position, known uint64, snap onchain.Snapshot) comparison {
+func (f *Follower) compare(pos Position, leavesBefore uint64, snap onchain.Snapshot) comparison {
 	root := f.tree.Root()
-	return comparison{pos, snap, known, classify(pos, merkle.Bytes(&root), known, snap)}
+	return comparison{pos, snap, leavesBefore, classify(pos, merkle.Bytes(&root), leavesBefore, snap)}
 }
 
 // update reads the slots since the position and publishes the leaves that the chain confirms.
@@ -99,10 +99,10 @@ func (f *Follower) update(ctx context.Context) error {
 
 // advance reads new slots, and then compares the leaves with the current tree.
 func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snapshot) (comparison, error) {
-	known := snap.Tree.NextIndex
+	leavesBefore := snap.Tree.NextIndex
 	pos, err := f.read(ctx, pos)
 	if errors.Is(err, errShort) {
-		f.report(f.compare(pos, known, snap))
+		f.report(f.compare(pos, leavesBefore, snap))
 		return comparison{}, f.scheduleRetry(err)
 	}
 	if err != nil {
@@ -111,31 +111,31 @@ func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snaps
 	if snap, err = f.Tree.AgreedTree(ctx); err != nil {
 		return comparison{}, err
 	}
-	return f.compare(pos, known, snap), nil
+	return f.compare(pos, leavesBefore, snap), nil
 }
 
 // applyVerdict publishes confirmed leaves; otherwise it returns the problem.
 func (f *Follower) applyVerdict(ctx context.Context, c comparison) error {
-	short := fmt.Errorf("%w: read %d of %d leaves", errShort, c.pos.Leaves, c.known)
+	short := fmt.Errorf("%w: read %d of %d leaves", errShort, c.pos.Leaves, c.leavesBefore)
 	switch c.verdict {
 	case confirmed:
 		if err := f.publish(ctx, &c.pos, c.pos.Leaves); err != nil {
 			return err
 		}
 		f.report(c)
-		if c.pos.Leaves < c.known && f.rewinds > 0 {
+		if c.pos.Leaves < c.leavesBefore && f.rewinds > 0 {
 			return f.scheduleRetry(short)
 		}
-		if c.pos.Leaves >= c.known {
+		if c.pos.Leaves >= c.leavesBefore {
 			f.rewinds, f.failures, f.retryAt, f.lastFailure = 0, 0, time.Time{}, nil
 		}
 		return nil
 	case wrong:
-		if _, err := f.retain(ctx, &c.pos, c.snap); err != nil {
+		if _, err := f.publishPrefix(ctx, &c.pos, c.snap); err != nil {
 			return err
 		}
 		f.report(c)
-		if c.pos.Leaves < c.known {
+		if c.pos.Leaves < c.leavesBefore {
 			return f.scheduleRetry(short)
 		}
 		return f.scheduleRetry(fmt.Errorf("%w: read %d leaves, the chain has %d", errMismatch, c.pos.Leaves, c.snap.Tree.NextIndex))
@@ -151,7 +151,7 @@ func (f *Follower) applyVerdict(ctx context.Context, c comparison) error {
 // isStuck reports whether the stored leaves have been confirmed but incomplete for too long. An
 // endpoint's list of transactions may trail its accounts by a moment.
 func (f *Follower) isStuck(c comparison) bool {
-	if c.verdict != confirmed || c.pos.Leaves >= c.known {
+	if c.verdict != confirmed || c.pos.Leaves >= c.leavesBefore {
 		f.stuckSince = time.Time{}
 		return false
 	}

@@ -18,26 +18,26 @@ func TestClassify(t *testing.T) {
 		return onchain.Snapshot{Tree: &shieldpool.TreeAccount{NextIndex: next, History: history}, Slot: slot, Checked: checked}
 	}
 	tests := map[string]struct {
-		leaves uint64
-		known  uint64
-		snap   onchain.Snapshot
-		want   verdict
+		leaves       uint64
+		leavesBefore uint64
+		snap         onchain.Snapshot
+		want         verdict
 	}{
-		"the newest root":                                               {leaves: 8, known: 8, snap: snapshot(8, 50, true, root), want: confirmed},
-		"an earlier root":                                               {leaves: 6, known: 6, snap: snapshot(8, 50, true, other, root), want: confirmed},
-		"the account fails its self-check":                              {leaves: 8, known: 8, snap: snapshot(8, 50, false, root), want: unchecked},
-		"the account is older than the blocks":                          {leaves: 8, known: 6, snap: snapshot(6, 49, true, other), want: notReached},
-		"as many leaves came since as the root history has roots":       {leaves: 8, known: 8, snap: snapshot(108, 60, true, other), want: notReached},
-		"fewer leaves came since, so the root should be in the history": {leaves: 8, known: 8, snap: snapshot(107, 60, true, other), want: wrong},
-		"as many leaves are missing, and were on the chain before":      {leaves: 8, known: 108, snap: snapshot(108, 60, true, other), want: wrong},
-		"the number of leaves is right and the root is wrong":           {leaves: 8, known: 8, snap: snapshot(8, 50, true, other), want: wrong},
-		"more leaves than the chain has":                                {leaves: 10, known: 8, snap: snapshot(8, 50, true, other), want: wrong},
-		"no leaf of many is read":                                       {leaves: 0, known: 200, snap: snapshot(200, 60, true, other), want: wrong},
+		"the newest root":                                               {leaves: 8, leavesBefore: 8, snap: snapshot(8, 50, true, root), want: confirmed},
+		"an earlier root":                                               {leaves: 6, leavesBefore: 6, snap: snapshot(8, 50, true, other, root), want: confirmed},
+		"the account fails its self-check":                              {leaves: 8, leavesBefore: 8, snap: snapshot(8, 50, false, root), want: unchecked},
+		"the account is older than the blocks":                          {leaves: 8, leavesBefore: 6, snap: snapshot(6, 49, true, other), want: notReached},
+		"as many leaves came since as the root history has roots":       {leaves: 8, leavesBefore: 8, snap: snapshot(108, 60, true, other), want: notReached},
+		"fewer leaves came since, so the root should be in the history": {leaves: 8, leavesBefore: 8, snap: snapshot(107, 60, true, other), want: wrong},
+		"as many leaves are missing, and were on the chain before":      {leaves: 8, leavesBefore: 108, snap: snapshot(108, 60, true, other), want: wrong},
+		"the number of leaves is right and the root is wrong":           {leaves: 8, leavesBefore: 8, snap: snapshot(8, 50, true, other), want: wrong},
+		"more leaves than the chain has":                                {leaves: 10, leavesBefore: 8, snap: snapshot(8, 50, true, other), want: wrong},
+		"no leaf of many is read":                                       {leaves: 0, leavesBefore: 200, snap: snapshot(200, 60, true, other), want: wrong},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := classify(Position{Leaves: test.leaves, Slot: 50}, root, test.known, test.snap); got != test.want {
+			if got := classify(Position{Leaves: test.leaves, Slot: 50}, root, test.leavesBefore, test.snap); got != test.want {
 				t.Errorf("verdict is %d, want %d", got, test.want)
 			}
 		})
@@ -71,7 +71,7 @@ func TestIsStuck(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f := &Follower{Options: Options{Now: func() time.Time { return now }}}
 	incomplete := func(leaves uint64) comparison {
-		return comparison{pos: Position{Leaves: leaves}, known: 9, verdict: confirmed}
+		return comparison{pos: Position{Leaves: leaves}, leavesBefore: 9, verdict: confirmed}
 	}
 	for _, step := range []struct {
 		what       string
@@ -85,7 +85,7 @@ func TestIsStuck(t *testing.T) {
 		{"one leaf more", incomplete(6), 1, false},
 		{"incomplete there for the longest accepted time", incomplete(6), stuckAfter, false},
 		{"incomplete there for longer", incomplete(6), 1, true},
-		{"complete", comparison{pos: Position{Leaves: 9}, known: 9, verdict: confirmed}, 1, false},
+		{"complete", comparison{pos: Position{Leaves: 9}, leavesBefore: 9, verdict: confirmed}, 1, false},
 		{"incomplete again", incomplete(6), 1, false},
 		{"incomplete again for longer", incomplete(6), stuckAfter + 1, true},
 	} {

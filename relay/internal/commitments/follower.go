@@ -72,7 +72,7 @@ func (f *Follower) Run(ctx context.Context) {
 // when ctx ends it.
 func (f *Follower) Sync(ctx context.Context) error {
 	f.mu.Lock()
-	called := f.started
+	startedBefore := f.started
 	f.mu.Unlock()
 	select {
 	case f.lock <- struct{}{}:
@@ -81,7 +81,7 @@ func (f *Follower) Sync(ctx context.Context) error {
 	}
 	defer func() { <-f.lock }()
 	f.mu.Lock()
-	if f.last.number > called {
+	if f.last.number > startedBefore {
 		defer f.mu.Unlock()
 		return f.last.err
 	}
@@ -102,13 +102,13 @@ func (f *Follower) Sync(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // the caller stopped waiting, which shows nothing about the index
 	}
-	f.logOnce(ctx, outcome{pass, err})
+	f.recordOutcome(ctx, outcome{pass, err})
 	return err
 }
 
-// logOnce stores the outcome, and logs it when the kind of problem changes: the figures in
+// recordOutcome stores the outcome, and logs it when the kind of problem changes: the figures in
 // a problem change with every leaf.
-func (f *Follower) logOnce(ctx context.Context, o outcome) {
+func (f *Follower) recordOutcome(ctx context.Context, o outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.last = o

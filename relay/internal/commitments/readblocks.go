@@ -75,7 +75,7 @@ func (f *Follower) read(ctx context.Context, pos Position) (Position, error) {
 	}
 	var done int
 	for batch := range slices.Chunk(slots, slotBatch) {
-		leaves, err := f.blocks(ctx, batch)
+		leaves, err := f.readLeaves(ctx, batch)
 		if err != nil {
 			return pos, err
 		}
@@ -129,8 +129,8 @@ func oldestFirst(slots []uint64) []uint64 {
 	return slices.Compact(slots)
 }
 
-// blocks reads the leaves of the slots, in their order.
-func (f *Follower) blocks(ctx context.Context, slots []uint64) ([]IndexedCommitment, error) {
+// readLeaves reads the leaves of the slots, in their order.
+func (f *Follower) readLeaves(ctx context.Context, slots []uint64) ([]IndexedCommitment, error) {
 	found := make([][]IndexedCommitment, len(slots))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readAhead)

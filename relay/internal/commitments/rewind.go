@@ -32,7 +32,7 @@ func (f *Follower) scheduleRetry(err error) error {
 // leaves to other slots. Leaves that the endpoint no longer has are kept, unless the chain
 // disproves them.
 func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapshot) error {
-	kept, err := f.retain(ctx, &pos, snap)
+	kept, err := f.publishPrefix(ctx, &pos, snap)
 	if err != nil {
 		return err
 	}
@@ -73,10 +73,10 @@ type prefix struct {
 	leaves, slot uint64
 }
 
-// retain publishes the confirmed prefix of the leaves when the chain does not confirm all of
+// publishPrefix publishes the confirmed prefix of the leaves when the chain does not confirm all of
 // them. Without such a prefix, published leaves are wrong if their root should still be in the
 // root history. They are then withdrawn; otherwise they stay.
-func (f *Follower) retain(ctx context.Context, pos *Position, snap onchain.Snapshot) (prefix, error) {
+func (f *Follower) publishPrefix(ctx context.Context, pos *Position, snap onchain.Snapshot) (prefix, error) {
 	p, err := f.commonPrefix(ctx, *pos, snap)
 	if err != nil {
 		return p, err

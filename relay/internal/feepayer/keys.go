@@ -18,7 +18,7 @@ import (
 // content.
 func ReadKeys(paths []string) ([]*Key, error) {
 	var keys []*Key
-	from := map[solana.PublicKey]string{}
+	fileOf := map[solana.PublicKey]string{}
 	for _, path := range paths {
 		files, err := keyFiles(path)
 		if err != nil {
@@ -29,10 +29,10 @@ func ReadKeys(paths []string) ([]*Key, error) {
 			if err != nil {
 				return nil, err
 			}
-			if other, ok := from[key.PublicKey()]; ok {
+			if other, ok := fileOf[key.PublicKey()]; ok {
 				return nil, fmt.Errorf("fee payer key files %s and %s hold the same key, that of %s: give each key once", other, file, key.PublicKey())
 			}
-			from[key.PublicKey()] = file
+			fileOf[key.PublicKey()] = file
 			keys = append(keys, key)
 		}
 	}

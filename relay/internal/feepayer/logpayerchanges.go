@@ -7,15 +7,15 @@ type change struct {
 	payer    solana.PublicKey
 	lamports uint64
 	empty    bool
-	// trusted means that the chain had refused the payer, and its breaker has closed.
-	trusted bool
+	// breakerClosed means that the chain had refused the payer, and its breaker has closed.
+	breakerClosed bool
 }
 
 func (p *Payers) logChange(c change) {
 	switch {
 	case c.empty:
 		p.log.Warn("fee payer fell below its minimum and is not used; fund it", "payer", c.payer, "lamports", c.lamports, "minimum", p.minBalance)
-	case c.trusted:
+	case c.breakerClosed:
 		p.log.Info("fee payer refused by the chain is used again", "payer", c.payer, "lamports", c.lamports)
 	default:
 		p.log.Info("funded fee payer is used again", "payer", c.payer, "lamports", c.lamports, "minimum", p.minBalance)

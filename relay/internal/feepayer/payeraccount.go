@@ -15,13 +15,14 @@ type account struct {
 
 	inFlight int
 	reserved uint64
-	// released are the costs of attempts whose reservations ended since the reading was
-	// made, and unconfirmedSpend is their sum.
-	released         []expense
-	unconfirmedSpend uint64
+	// releasedCosts are the costs of attempts whose reservations ended since the reading was
+	// made, and releasedSum is their sum.
+	releasedCosts []expense
+	releasedSum   uint64
 
 	breaker breaker
-	empty   bool // as last logged
+	// loggedEmpty is set when the last logged change is that the payer is empty.
+	loggedEmpty bool
 }
 
 // expense is the sum of the costs released within one second, the last one at the time at.
@@ -45,7 +46,7 @@ func (a *account) state(minimum uint64) State {
 
 // outstanding returns what this process may have spent without the reading showing it:
 // reservations in flight, and those that ended since the reading.
-func (a *account) outstanding() uint64 { return a.reserved + a.unconfirmedSpend }
+func (a *account) outstanding() uint64 { return a.reserved + a.releasedSum }
 
 // usable reports whether the payer is ready, regardless of what it already has to pay.
 func (a *account) usable(minimum uint64) bool { return a.state(minimum) == StateReady }
@@ -76,12 +77,12 @@ func (a *account) release(now time.Time, lamports uint64) {
 	a.inFlight--
 	lamports = min(lamports, a.reserved)
 	a.reserved -= lamports
-	a.unconfirmedSpend += lamports
-	if last := len(a.released) - 1; last >= 0 && a.released[last].at.Truncate(time.Second).Equal(now.Truncate(time.Second)) {
-		a.released[last].at = now
-		a.released[last].lamports += lamports
+	a.releasedSum += lamports
+	if last := len(a.releasedCosts) - 1; last >= 0 && a.releasedCosts[last].at.Truncate(time.Second).Equal(now.Truncate(time.Second)) {
+		a.releasedCosts[last].at = now
+		a.releasedCosts[last].lamports += lamports
 	} else {
-		a.released = append(a.released, expense{now, lamports})
+		a.releasedCosts = append(a.releasedCosts, expense{now, lamports})
 	}
 	a.breaker.release(now)
 }

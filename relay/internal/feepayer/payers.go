@@ -62,7 +62,7 @@ type Payers struct {
 	mu       sync.Mutex
 	accounts []*account // in the order of keys
 	byKey    map[solana.PublicKey]*account
-	tried    time.Time // when the last read ended
+	lastRead time.Time // when the last read ended, with an answer or without
 	failing  bool      // the last read failed
 	// exhausted is set when no payer could be used at the last check.
 	exhausted bool

@@ -92,9 +92,9 @@ func (p *Payers) Refresh(ctx context.Context) error {
 // less than a second ago.
 func (p *Payers) refreshOnDemand(ctx context.Context) error {
 	p.mu.Lock()
-	ask := p.tried.IsZero() || p.now().Sub(p.tried) >= minInterval
+	due := p.lastRead.IsZero() || p.now().Sub(p.lastRead) >= minInterval
 	p.mu.Unlock()
-	if !ask {
+	if !due {
 		return nil
 	}
 	return p.Refresh(ctx)
@@ -110,7 +110,7 @@ func (p *Payers) read(ctx context.Context) error {
 		_, err = p.readOnce(ctx, true)
 	}
 	p.mu.Lock()
-	p.tried = p.now()
+	p.lastRead = p.now()
 	p.mu.Unlock()
 	return err
 }
@@ -156,10 +156,10 @@ func (p *Payers) update(lamports []uint64, n reading) (unconfirmed bool, changes
 		if a.update(n, p.minBalance) {
 			unconfirmed = true
 		}
-		trusted := refused && !a.breaker.open
-		if dry := a.state(p.minBalance) == StateDry; dry != a.empty || trusted {
-			a.empty = dry
-			changes = append(changes, change{payer: p.keys[i], lamports: a.lamports, empty: dry, trusted: trusted})
+		breakerClosed := refused && !a.breaker.open
+		if empty := a.state(p.minBalance) == StateDry; empty != a.loggedEmpty || breakerClosed {
+			a.loggedEmpty = empty
+			changes = append(changes, change{payer: p.keys[i], lamports: a.lamports, empty: empty, breakerClosed: breakerClosed})
 		}
 	}
 	return unconfirmed, changes
@@ -193,10 +193,10 @@ func (a *account) update(n reading, minimum uint64) (unconfirmed bool) {
 	}
 	a.unconfirmed = false
 	a.known, a.lamports, a.slot, a.at = true, n.lamports, n.slot, n.began
-	a.released = slices.DeleteFunc(a.released, func(e expense) bool {
+	a.releasedCosts = slices.DeleteFunc(a.releasedCosts, func(e expense) bool {
 		shown := e.at.Before(n.began)
 		if shown {
-			a.unconfirmedSpend -= e.lamports
+			a.releasedSum -= e.lamports
 		}
 		return shown
 	})

@@ -18,8 +18,8 @@ const (
 type breaker struct {
 	open bool
 	// refusals counts the refusals in a row, without a working attempt in between.
-	refusals int
-	since    time.Time
+	refusals  int
+	refusedAt time.Time
 	// knownLamports is the balance, in lamports, that the last refusal contradicted.
 	knownLamports uint64
 	probeAt       time.Time
@@ -42,14 +42,14 @@ func (b *breaker) release(now time.Time) {
 	}
 }
 
-// refused opens the breaker and reports whether it was closed.
-func (b *breaker) refused(now time.Time, knownLamports uint64) (opened bool) {
+// recordRefusal opens the breaker and reports whether it was closed.
+func (b *breaker) recordRefusal(now time.Time, knownLamports uint64) (opened bool) {
 	if b.open && !b.probing {
 		return false // an attempt from before the breaker opened
 	}
 	opened = !b.open
 	b.refusals++
-	b.open, b.probing, b.since, b.knownLamports = true, false, now, knownLamports
+	b.open, b.probing, b.refusedAt, b.knownLamports = true, false, now, knownLamports
 	b.probeAt = now.Add(b.wait())
 	return opened
 }
@@ -66,7 +66,7 @@ func (b *breaker) closeAfterSuccess() (closed bool) {
 // knownLamports: otherwise a node that reports lamports that do not exist would have every
 // attempt refused.
 func (b *breaker) closeIfFunded(n reading) {
-	if b.open && n.began.After(b.since) && (b.refusals == 1 || n.lamports != b.knownLamports) {
+	if b.open && n.began.After(b.refusedAt) && (b.refusals == 1 || n.lamports != b.knownLamports) {
 		b.open, b.probing = false, false
 	}
 }
@@ -85,7 +85,7 @@ func (p *Payers) MarkRefused(key solana.PublicKey, err error) {
 		p.mu.Unlock()
 		return
 	}
-	opened, lamports := a.breaker.refused(p.now(), a.lamports), a.lamports
+	opened, lamports := a.breaker.recordRefusal(p.now(), a.lamports), a.lamports
 	changed := p.overallTransition()
 	p.mu.Unlock()
 	if opened {

@@ -36,8 +36,8 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, status int, v any) 
 	_, _ = w.Write(body.Bytes())
 }
 
-// fail answers with an error: a refusal as it is, any other error as internal. No other
-// code logs the other errors.
+// fail answers with an error: a refusal as it is, any other error as an internal error.
+// Only fail logs the latter.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if ref, ok := refusal.As(err); ok {
 		a.refuse(w, r, ref)
@@ -96,16 +96,16 @@ func (a *api) badParameter(w http.ResponseWriter, r *http.Request, err error) {
 	)
 	switch {
 	case errors.As(err, &malformed):
-		a.refuse(w, r, refusal.New(refusal.InvalidRequest, "%s is malformed: expected %s", malformed.ParamName, expected(malformed.ParamName)))
+		a.refuse(w, r, refusal.New(refusal.InvalidRequest, "%s is malformed: expected %s", malformed.ParamName, expectedValue(malformed.ParamName)))
 	case errors.As(err, &repeated):
 		a.refuse(w, r, refusal.New(refusal.InvalidRequest, "%s is present %d times: expected once", repeated.ParamName, repeated.Count))
 	default:
-		a.refuse(w, r, refusal.New(refusal.InvalidRequest, "a parameter of the request is missing or malformed: expected those of relay/openapi.yaml"))
+		a.refuse(w, r, refusal.New(refusal.InvalidRequest, "a parameter of the request is missing or malformed: expected the parameters that the API's document describes"))
 	}
 }
 
-// expected describes the valid values of a parameter.
-func expected(parameter string) string {
+// expectedValue describes the valid values of a parameter.
+func expectedValue(parameter string) string {
 	switch parameter {
 	case "id":
 		return "a UUID of 36 characters, the request_id of a submission"

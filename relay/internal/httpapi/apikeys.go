@@ -14,9 +14,9 @@ import (
 // balancers, which have none.
 func (a *api) requireKey(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		key, known := a.knownKey(r.Header.Get("Authorization"))
+		keyHash, known := a.knownKey(r.Header.Get("Authorization"))
 		if known || r.URL.Path == contract.HealthPath {
-			exchangeOf(r.Context()).client = key
+			exchangeOf(r.Context()).client = keyHash
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -52,10 +52,10 @@ func authorizationKind(h http.Header) string {
 	scheme, _, _ := strings.Cut(header, " ")
 	switch {
 	case header == "":
-		return "none"
+		return "no such header"
 	case !strings.EqualFold(scheme, "Bearer"):
 		return "another scheme"
 	default:
-		return "a key that it does not know"
+		return "a key that this relay does not know"
 	}
 }

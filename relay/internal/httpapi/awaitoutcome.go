@@ -8,7 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// repeatWait is longer than the time from a transaction's landing to its confirmation.
+// repeatWait is the shortest wait for the outcome of a repeat. It is longer than the time
+// from a transaction's landing to its confirmation.
 const repeatWait = 5 * time.Second
 
 // awaitOutcome returns the submission once it is done, or in its current state when the wait

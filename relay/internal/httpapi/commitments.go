@@ -16,9 +16,9 @@ import (
 const (
 	// maxCommitments is the most leaves in one answer: some ten megabytes.
 	maxCommitments = 100_000
-	// maxListRetries is how many times openList tries to open a list whose generation
+	// maxListTries is how many times openList tries to open a list whose generation
 	// changes meanwhile.
-	maxListRetries = 3
+	maxListTries = 3
 
 	listHead, listTail = `{"commitments":[`, `],"count":`
 )
@@ -34,11 +34,11 @@ type list struct {
 	next uint64
 }
 
-func (l *list) end() string { return listTail + strconv.FormatUint(l.to-l.from, 10) + "}\n" }
+func (l *list) tail() string { return listTail + strconv.FormatUint(l.to-l.from, 10) + "}\n" }
 
 // size is the length of the whole answer, whose last entry has no comma.
 func (l *list) size() int64 {
-	size := int64(len(listHead)) + textSize(l.from, l.to) + int64(len(l.end()))
+	size := int64(len(listHead)) + textSize(l.from, l.to) + int64(len(l.tail()))
 	if l.to > l.from {
 		size--
 	}
@@ -86,10 +86,10 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 	}
 }
 
-// openList fixes the leaves of the answer and reads their first chunk, while an error
+// openList chooses the leaves of the answer and reads their first chunk, while an error
 // can still be answered.
 func (a *api) openList(ctx context.Context, from uint64, limit int) (l *list, err error) {
-	for range maxListRetries {
+	for range maxListTries {
 		if l, err = a.firstChunk(ctx, from, limit); !errors.Is(err, commitments.ErrMoved) {
 			return l, err
 		}
@@ -113,8 +113,8 @@ func (a *api) firstChunk(ctx context.Context, from uint64, limit int) (*list, er
 		l.tag = fmt.Sprintf(`"%d-%d-0"`, pos.Generation, l.from)
 		return l, nil
 	}
-	// A generation's leaves do not change, but after a restore of the database the same
-	// number may stand for other leaves. The last leaf in the tag shows the difference.
+	// A generation's leaves do not change, but after a restore of the database its number
+	// may be given to other leaves. The last leaf in the tag shows the difference.
 	last, err := a.Commitments.Read(ctx, pos.Generation, l.to-1, 1)
 	if err != nil {
 		return nil, err

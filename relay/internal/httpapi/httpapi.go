@@ -35,8 +35,8 @@ const MaxBody = 16 << 10
 // Admission accepts submissions. Refusals are *refusal.Refusal; any other error is the
 // relay's own.
 type Admission interface {
-	// Submit accepts the request durably, or returns the submission that it repeats. It may
-	// take the request's Wait longer than without one.
+	// Submit accepts the request durably, or returns the submission that it repeats. A
+	// request with a Wait may take that much longer.
 	Submit(ctx context.Context, r submission.Request) (*submission.Submission, error)
 }
 
@@ -84,7 +84,7 @@ type HealthReport struct {
 }
 
 // Observer counts exchanges. Method and route are from fixed sets: the route is a path
-// of the document, such as /status/{id}, or "unmatched".
+// of the OpenAPI document, such as /status/{id}, or "unmatched".
 type Observer interface {
 	Request(method, route string, status int, took time.Duration)
 }
@@ -95,8 +95,8 @@ type Info struct {
 	Version, Build string
 	// Profile is the pool's program profile.
 	Profile *shieldpool.Profile
-	// NoteBounds are how many bytes of note envelope fit into each kind of transaction,
-	// whatever the network has activated: a transfer, a withdrawal and a swap.
+	// NoteBounds are how many bytes of note envelope fit into each kind of transaction
+	// (transfer, withdrawal, swap), whichever format the network has activated.
 	NoteBounds map[shieldpool.Kind]int
 	// NoteBoundsByFormat returns the same for each format that the relay sends now.
 	NoteBoundsByFormat func() shieldpool.NoteBounds
@@ -243,12 +243,12 @@ func New(o Options) (*API, error) {
 	operations.Use(middleware.GetHead)
 	operations.Get(contract.BacklogPath, a.GetBacklog)
 	operations.Get(contract.HealthPath, a.healthDetails)
-	served := openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: a.badParameter}
+	serverOptions := openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: a.badParameter}
 	if len(o.APIKeys) > 0 {
-		served.Middlewares = []openapi.MiddlewareFunc{a.requireKey}
+		serverOptions.Middlewares = []openapi.MiddlewareFunc{a.requireKey}
 	}
 	return &API{
-		Handler:    openapi.HandlerWithOptions(a, served),
+		Handler:    openapi.HandlerWithOptions(a, serverOptions),
 		operations: operations,
 	}, nil
 }

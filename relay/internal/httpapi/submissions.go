@@ -14,7 +14,7 @@ import (
 // Transact relays a submission and waits for its outcome as the client prefers.
 func (a *api) Transact(w http.ResponseWriter, r *http.Request, params openapi.TransactParams) {
 	prefer := a.parsePrefer(params.Prefer)
-	s, left, err := a.submit(w, r, decodeSubmission, params.IdempotencyKey, false, prefer.wait)
+	s, waitLeft, err := a.submit(w, r, decodeSubmission, params.IdempotencyKey, false, prefer.wait)
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -22,7 +22,7 @@ func (a *api) Transact(w http.ResponseWriter, r *http.Request, params openapi.Tr
 	if prefer.applied != "" {
 		w.Header().Set("Preference-Applied", prefer.applied)
 	}
-	a.answerSubmission(w, r, a.awaitOutcome(r, s, left))
+	a.answerSubmission(w, r, a.awaitOutcome(r, s, waitLeft))
 }
 
 // Withdraw relays a withdrawal without waiting for it.
@@ -50,12 +50,12 @@ func (a *api) Withdraw(w http.ResponseWriter, r *http.Request, params openapi.Wi
 	})
 }
 
-// acceptShare is the divisor of a client's wait that gives the part in which its submission may
-// wait to be accepted. The rest is for the outcome.
-const acceptShare = 2
+// acceptDivisor divides a client's wait: until it is accepted, a submission may use the wait
+// divided by this. The rest is for the outcome.
+const acceptDivisor = 2
 
-// submit decodes the body and submits it. While the chain is unavailable for a moment, it takes up
-// to a part of the client's wait, and returns what is left of the wait.
+// submit decodes the body and submits it, and returns what is left of the client's wait. Only
+// while the chain is unavailable does it use a part of the wait (see acceptDivisor).
 func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte) (submission.Request, error), idempotencyKey *string, withdrawalOnly bool, wait time.Duration) (*submission.Submission, time.Duration, error) {
 	raw, err := readBody(w, r)
 	if err != nil {
@@ -65,7 +65,7 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte)
 	if err != nil {
 		return nil, 0, err
 	}
-	req.WithdrawalOnly, req.Client, req.Wait = withdrawalOnly, exchangeOf(r.Context()).client, wait/acceptShare
+	req.WithdrawalOnly, req.Client, req.Wait = withdrawalOnly, exchangeOf(r.Context()).client, wait/acceptDivisor
 	if idempotencyKey != nil {
 		if err := checkIdempotencyKey(*idempotencyKey); err != nil {
 			return nil, 0, err

@@ -18,7 +18,7 @@ func (a *api) TransactSwap(w http.ResponseWriter, r *http.Request, params openap
 		return
 	}
 	prefer := a.parsePrefer(params.Prefer)
-	s, left, err := a.submit(w, r, decodeSwap, params.IdempotencyKey, true, prefer.wait)
+	s, waitLeft, err := a.submit(w, r, decodeSwap, params.IdempotencyKey, true, prefer.wait)
 	if err != nil {
 		a.fail(w, r, err)
 		return
@@ -26,7 +26,7 @@ func (a *api) TransactSwap(w http.ResponseWriter, r *http.Request, params openap
 	if prefer.applied != "" {
 		w.Header().Set("Preference-Applied", prefer.applied)
 	}
-	a.answerSwap(w, r, a.awaitOutcome(r, s, left))
+	a.answerSwap(w, r, a.awaitOutcome(r, s, waitLeft))
 }
 
 // answerSwap answers 200 once the first leg is confirmed, unless the swap was
@@ -57,11 +57,11 @@ func (a *api) answerSwap(w http.ResponseWriter, r *http.Request, s *submission.S
 		a.fail(w, r, err)
 		return
 	}
-	progress, leg := progressOf(s), signatureOf(s)
+	progress, signature := progressOf(s), signatureOf(s)
 	a.answer(w, r, status, openapi.SwapAnswer{
-		Success: true, RequestID: idOf(s), Signature: leg, SwapStatePda: ids.SwapStatePda, Nullifier: ids.Nullifier,
+		Success: true, RequestID: idOf(s), Signature: signature, SwapStatePda: ids.SwapStatePda, Nullifier: ids.Nullifier,
 		Data: openapi.SwapResult{
-			RequestID: idOf(s), Status: statusOf(s), Signature: leg, TxID: leg, SolanaSignature: leg,
+			RequestID: idOf(s), Status: statusOf(s), Signature: signature, TxID: signature, SolanaSignature: signature,
 			Slot: slotOf(s), LeafIndices: leafIndices(s), Root: rootOf(s),
 			SwapStatePda: ids.SwapStatePda, Nullifier: ids.Nullifier,
 			SwapPhase: progress.SwapPhase, SwapSignature: progress.SwapSignature, RefundSignature: progress.RefundSignature,

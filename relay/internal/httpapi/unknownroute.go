@@ -21,20 +21,20 @@ func (a *api) methodNotAllowed(w http.ResponseWriter, r *http.Request) {
 		path = r.URL.RawPath
 	}
 	routes := chi.RouteContext(r.Context()).Routes
-	var allowed []string
+	var methods []string
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		if routes.Match(chi.NewRouteContext(), method, path) {
-			allowed = append(allowed, method)
+			methods = append(methods, method)
 			if method == http.MethodGet {
-				allowed = append(allowed, http.MethodHead)
+				methods = append(methods, http.MethodHead)
 			}
 		}
 	}
-	if len(allowed) == 0 {
+	if len(methods) == 0 {
 		a.routeNotFound(w, r)
 		return
 	}
-	list := strings.Join(allowed, ", ")
+	list := strings.Join(methods, ", ")
 	w.Header().Set("Allow", list)
 	a.refuse(w, r, refusal.New(refusal.MethodNotAllowed, "this route does not have that method: expected %s", list))
 }

@@ -43,7 +43,7 @@ func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list, began t
 			return err
 		}
 	}
-	return write([]byte(l.end()))
+	return write([]byte(l.tail()))
 }
 
 func (a *api) nextChunk(ctx context.Context, l *list, from uint64) ([]byte, uint64, error) {

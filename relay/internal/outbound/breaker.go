@@ -89,14 +89,14 @@ type Breaker struct {
 	mu       sync.Mutex
 	state    State
 	streak   int // bad calls in a row
-	recent   []outcome
+	recent   []recentCall
 	delay    time.Duration // of the last opening, without jitter
 	until    time.Time     // when an open breaker may be probed
 	openedAt time.Time
 	closedAt time.Time
 }
 
-type outcome struct {
+type recentCall struct {
 	at  time.Time
 	bad bool
 }
@@ -191,7 +191,7 @@ func (b *Breaker) done(p Permit, o Outcome) (notify func()) {
 
 // count records the outcome of a call of a closed breaker.
 func (b *Breaker) count(now time.Time, bad bool) (notify func()) {
-	b.recent = append(b.recent, outcome{now, bad})
+	b.recent = append(b.recent, recentCall{now, bad})
 	if len(b.recent) > b.o.Window {
 		b.recent = b.recent[1:]
 	}
@@ -215,8 +215,8 @@ func (b *Breaker) count(now time.Time, bad bool) (notify func()) {
 	}
 	delay := b.o.Delay
 	if b.delay > 0 && now.Sub(b.closedAt) < b.o.MaxDelay {
-		// It failed again soon after it was closed, so the delay grows as after a failed
-		// probe.
+		// The endpoint failed again soon after the breaker closed, so the delay grows as
+		// after a failed probe.
 		delay = min(2*b.delay, b.o.MaxDelay)
 	}
 	return b.open(now, delay)
@@ -252,8 +252,8 @@ func (b *Breaker) close(now time.Time) (notify func()) {
 	return b.setState(Closed)
 }
 
-// setState changes the state and returns the function that reports the change. Call it outside
-// the lock.
+// setState changes the state, under the lock. It returns a function that reports the change,
+// which must be called outside the lock.
 func (b *Breaker) setState(to State) (notify func()) {
 	from := b.state
 	if from == to {

@@ -17,7 +17,7 @@ var ErrBudget = errors.New("request budget is exhausted")
 // Urgency is how urgent a call is to the relay.
 type Urgency int
 
-// The urgencies are ordered from calls that never wait to calls that use only what is left.
+// The urgencies are ordered from the most urgent to calls that use only what others leave.
 const (
 	// FirstSend reserves future requests, for which later calls have to wait.
 	FirstSend Urgency = iota
@@ -29,8 +29,8 @@ const (
 	Background
 )
 
-// reserve returns the share of the burst that a call of the urgency leaves to more urgent calls.
-func (u Urgency) reserve() float64 {
+// reservedShare returns the share of the burst that a call of the urgency leaves to more urgent calls.
+func (u Urgency) reservedShare() float64 {
 	switch u {
 	case FirstSend, Read:
 		return 0
@@ -139,7 +139,7 @@ func (b *Budget) try(u Urgency) time.Duration {
 
 // missing returns the number of requests that are missing for one call of the urgency.
 func (b *Budget) missing(u Urgency, now time.Time) float64 {
-	need := 1 + u.reserve()*float64(b.limiter.Burst()-1)
+	need := 1 + u.reservedShare()*float64(b.limiter.Burst()-1)
 	return need - b.limiter.TokensAt(now)
 }
 

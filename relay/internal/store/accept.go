@@ -19,11 +19,11 @@ import (
 // another request committed, or a failed submission released its nullifiers.
 const acceptTries = 5
 
-// overlapState is the SQLSTATE of relaypool_overlap.
+// overlapState is the SQLSTATE of the error that the SQL function relaypool_overlap raises.
 const overlapState = "RP409"
 
-// acceptSQL writes all of a submission or, when a nullifier or the key is in use,
-// nothing. Reservations are inserted in the order of $12, which is sorted, so that
+// acceptSQL writes all of a submission or, when a nullifier or the idempotency key is in
+// use, nothing. Reservations are inserted in the order of $12, which is sorted, so that
 // two submissions cannot deadlock. Only a live worker gets the lease: a dead
 // worker's leases have to be released first, which delays the submission.
 const acceptSQL = `

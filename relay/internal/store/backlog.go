@@ -63,7 +63,8 @@ func (s *Store) Backlog(ctx context.Context) (submission.Backlog, error) {
 	return tally(open, workers, jobs), nil
 }
 
-// tally sums the groups. workers counts the live workers by the reason of their pause.
+// tally sums the groups. workers counts the live workers by the reason of their pause, ""
+// for none.
 func tally(open []group, workers map[string]int64, jobs []int64) submission.Backlog {
 	b := submission.Backlog{Held: map[string]int64{}, QueuedJobs: jobs}
 	for _, g := range open {
@@ -81,16 +82,16 @@ func tally(open []group, workers map[string]int64, jobs []int64) submission.Back
 			b.OldestDue = max(b.OldestDue, time.Duration(g.Wait*float64(time.Second)))
 		}
 	}
-	if hold := allPaused(workers); hold != "" && b.Due > 0 {
+	if hold := fleetPause(workers); hold != "" && b.Due > 0 {
 		b.Held[hold] += b.Due
 		b.Due, b.OldestDue = 0, 0
 	}
 	return b
 }
 
-// allPaused returns the most frequent reason if every worker is paused: more workers would
+// fleetPause returns the most frequent reason if every worker is paused: more workers would
 // not help then. Without workers it returns "", because starting one would help.
-func allPaused(workers map[string]int64) string {
+func fleetPause(workers map[string]int64) string {
 	if len(workers) == 0 || workers[""] > 0 {
 		return ""
 	}

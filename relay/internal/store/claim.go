@@ -52,10 +52,9 @@ ORDER BY `
 	claimStarted = `(s.state = 'processing' AND COALESCE(s.hold_reason, '') IN ('', '` + txmgr.HoldSecondEndpoint + `'))`
 
 	claimSQL = claimHead + claimDue + claimAlive + ` ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
-	// probeSQL claims all started submissions and one of the others, the longest due: a
-	// failed try puts it behind those that were not tried since. If they were
-	// ordered by root, the same few would be tried for ever, although they may wait for
-	// something else.
+	// probeSQL claims all started submissions and one of the others, the one that is due
+	// longest: when its try fails, it goes behind the rest. In the order of roots the same
+	// few would be tried for ever, even if they wait for something else than the queue does.
 	probeSQL = claimHead + claimDue + claimAlive + ` AND (` + claimStarted + ` OR s.id = (
 		SELECT s.id FROM submissions s WHERE ` + claimDue + ` AND NOT ` + claimStarted + ` ORDER BY s.due_at, ` + byRoot + ` LIMIT 1
 	)) ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt

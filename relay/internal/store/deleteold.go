@@ -61,8 +61,9 @@ func (s *Store) DeleteOld(ctx context.Context, keep time.Duration) (d Deleted, e
 	return d, err
 }
 
-// DeleteFinished deletes at most batch failed and finalized submissions that ended before
-// the given time, with their requests and attempts. Reservations of landed submissions stay.
+// DeleteFinished deletes the failed and finalized submissions that ended before the given
+// time, with their requests and attempts, and at most batch of them in one transaction.
+// Reservations of landed submissions stay.
 func (s *Store) DeleteFinished(ctx context.Context, before time.Time, batch int) (int64, error) {
 	return s.deleteBatches(ctx, "finished submissions", deleteFinishedSQL, before, batch)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	replaySQL = `SELECT submission_id, content_hash FROM idempotency_keys
+	keyedSQL = `SELECT submission_id, content_hash FROM idempotency_keys
 		WHERE key_hash = $1 AND created_at >= now() - $2::interval`
 	reservedSQL = `SELECT v.nullifier, s.id, s.content_hash FROM reservations v
 		LEFT JOIN submissions s ON s.id = v.submission_id
@@ -69,7 +69,7 @@ func (s *Store) readKeyAndReservations(ctx context.Context, sub *submission.Subm
 	var reserved []reservation
 	b := &pgx.Batch{}
 	if keyHash != nil {
-		b.Queue(replaySQL, keyHash, idempotencyWindow).Query(func(rows pgx.Rows) error {
+		b.Queue(keyedSQL, keyHash, idempotencyWindow).Query(func(rows pgx.Rows) error {
 			found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[keyedSubmission])
 			if len(found) > 0 {
 				key = &found[0]

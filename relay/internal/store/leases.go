@@ -122,12 +122,12 @@ UPDATE submissions s SET lease_owner = NULL, due_at = now() + $4::interval,
 
 // Release implements submission.Store.
 func (s *Store) Release(ctx context.Context, l txmgr.Lease, delay time.Duration, hold string) error {
-	return s.write(ctx, "release submission", releaseSQL, l.ID, l.Epoch, l.Owner, delay, hold)
+	return s.execUnderLease(ctx, "release submission", releaseSQL, l.ID, l.Epoch, l.Owner, delay, hold)
 }
 
-// write runs one statement under a lease. The statement writes one row, or none when the
-// lease is lost.
-func (s *Store) write(ctx context.Context, what, sql string, args ...any) error {
+// execUnderLease runs one statement under a lease. The statement writes one row, or none
+// when the lease is lost.
+func (s *Store) execUnderLease(ctx context.Context, what, sql string, args ...any) error {
 	tag, err := s.Pool.Exec(ctx, sql, args...)
 	if err != nil {
 		return unavailable(fmt.Errorf("%s: %w", what, err))
@@ -138,9 +138,9 @@ func (s *Store) write(ctx context.Context, what, sql string, args ...any) error 
 	return nil
 }
 
-// writeUnderLease runs one statement under a lease. The statement returns a row, or none
+// queryUnderLease runs one statement under a lease. The statement returns a row, or none
 // when the lease is lost.
-func (s *Store) writeUnderLease(ctx context.Context, what, sql string, args ...any) error {
+func (s *Store) queryUnderLease(ctx context.Context, what, sql string, args ...any) error {
 	var wrote bool
 	err := s.Pool.QueryRow(ctx, sql, args...).Scan(&wrote)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -153,12 +153,12 @@ func (s *Store) writeUnderLease(ctx context.Context, what, sql string, args ...a
 }
 
 // collect reads all rows.
-func collect[T any](ctx context.Context, s *Store, to pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+func collect[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	rows, err := s.Pool.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	out, err := pgx.CollectRows(rows, to)
+	out, err := pgx.CollectRows(rows, scan)
 	return out, unavailable(err)
 }
 

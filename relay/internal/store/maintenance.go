@@ -60,19 +60,19 @@ func NewMaintenance(s *Store, o MaintenanceOptions) (*Maintenance, error) {
 // Run takes part in the maintenance until ctx ends. Jobs that are running then may go on for
 // SoftStop. While the database is unreachable, Run retries.
 func (m *Maintenance) Run(ctx context.Context) {
-	runs, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	runCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(m.SoftStop, cancel) })
 	defer stop()
 	var loops sync.WaitGroup
 	for _, j := range m.Jobs {
-		loops.Go(func() { m.loop(ctx, runs, j) })
+		loops.Go(func() { m.loop(ctx, runCtx, j) })
 	}
 	loops.Wait()
 }
 
 // loop runs one job whenever it is due. It checks ten times a period.
-func (m *Maintenance) loop(ctx, runs context.Context, j Job) {
+func (m *Maintenance) loop(ctx, runCtx context.Context, j Job) {
 	tick := time.NewTicker(j.Every / 10)
 	defer tick.Stop()
 	failing := false
@@ -84,7 +84,7 @@ func (m *Maintenance) loop(ctx, runs context.Context, j Job) {
 		}
 		failing = err != nil
 		if due {
-			m.run(runs, j, end)
+			m.run(runCtx, j, end)
 		}
 		select {
 		case <-ctx.Done():

@@ -15,5 +15,5 @@ SELECT true FROM held`
 
 // MarkAttemptRejected implements submission.Store.
 func (s *Store) MarkAttemptRejected(ctx context.Context, l txmgr.Lease, sig solana.Signature) error {
-	return s.writeUnderLease(ctx, "mark attempt rejected", markRejectedSQL, l.ID, l.Epoch, l.Owner, sig[:])
+	return s.queryUnderLease(ctx, "mark attempt rejected", markRejectedSQL, l.ID, l.Epoch, l.Owner, sig[:])
 }

@@ -32,5 +32,5 @@ func (s *Store) MarkAttemptsDead(ctx context.Context, l txmgr.Lease, attempts []
 	for i := range attempts {
 		signatures[i], paid[i] = attempts[i].Signature[:], int64(attempts[i].Paid) //nolint:gosec // lamports are below 2^63
 	}
-	return s.writeUnderLease(ctx, "mark attempts dead", markDeadSQL, l.ID, l.Epoch, l.Owner, signatures, paid)
+	return s.queryUnderLease(ctx, "mark attempts dead", markDeadSQL, l.ID, l.Epoch, l.Owner, signatures, paid)
 }

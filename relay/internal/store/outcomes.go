@@ -121,11 +121,11 @@ func (s *Store) writeOutcomes(ctx context.Context, what, sql string, l []submiss
 			roots[i] = l[i].Root[:]
 		}
 	}
-	type written struct {
+	type writtenRow struct {
 		txmgr.Lease
 		NotifyResult string
 	}
-	rows, err := collect(ctx, s, pgx.RowToStructByPos[written], sql, append([]any{ids, epochs, owners, signatures, slots, leaves, roots, phases, timeouts, returned}, extraArgs...)...)
+	rows, err := collect(ctx, s, pgx.RowToStructByPos[writtenRow], sql, append([]any{ids, epochs, owners, signatures, slots, leaves, roots, phases, timeouts, returned}, extraArgs...)...)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", what, err)
 	}

@@ -74,7 +74,7 @@ func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 	return map[string]statement{
 		"accept":              {acceptSQL, []any{uuid.New(), testPool.Bytes(), "withdrawal", hash, 5, w, make([]byte, 256), "plain", inputs, hash, "{}", spend, hash, nil}},
 		"find reservations":   {reservedSQL, []any{testPool.Bytes(), spend}},
-		"find a key":          {replaySQL, []any{hash, "24 hours"}},
+		"find a key":          {keyedSQL, []any{hash, "24 hours"}},
 		"read a submission":   {getSQL, []any{id}},
 		"claim":               {claimSQL, []any{w, 64}},
 		"claim second legs":   {claimExecutionsSQL, []any{w, 64}},

@@ -29,6 +29,6 @@ SELECT true FROM held`
 
 // RecordAttempt implements submission.Store.
 func (s *Store) RecordAttempt(ctx context.Context, l txmgr.Lease, a txmgr.Attempt) error {
-	return s.writeUnderLease(ctx, "record attempt", recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:],
+	return s.queryUnderLease(ctx, "record attempt", recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:],
 		int64(a.BlockhashSlot), int64(a.LastValidBlockHeight), int64(a.Cost), string(a.Purpose), int64(a.Fee), int64(a.SecondLegCost)) //nolint:gosec // slots, heights and lamports are below 2^63
 }

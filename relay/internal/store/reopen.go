@@ -17,5 +17,5 @@ SELECT true FROM reopened`
 
 // Reopen implements submission.Store.
 func (s *Store) Reopen(ctx context.Context, l txmgr.Lease) error {
-	return s.writeUnderLease(ctx, "reopen submission", reopenSQL, l.ID, l.Epoch, l.Owner)
+	return s.queryUnderLease(ctx, "reopen submission", reopenSQL, l.ID, l.Epoch, l.Owner)
 }

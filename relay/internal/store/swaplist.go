@@ -14,7 +14,7 @@ import (
 
 // SwapSummary summarises the fleet's swaps that have not ended.
 type SwapSummary struct {
-	// ByPhase counts the swaps by phase. The executed and refunded swaps are not final yet.
+	// ByPhase counts the swaps by phase. The executed and refunded ones are not final yet.
 	ByPhase map[submission.Phase]int64
 	// OldestAge is the time since the oldest open swap was funded; 0 without one.
 	OldestAge time.Duration
@@ -75,17 +75,17 @@ type ListedSwap struct {
 	// TimeoutSlot is the first slot in which the swap is refunded; 0 when unknown.
 	TimeoutSlot uint64
 	// HeldBy is the reason for which the second leg waits; "" for none. DueIn is the time
-	// until it is due; 0 when it is due already. Held reports that a process has its lease.
+	// until it is due; 0 when it is due already. Leased reports that a process has its lease.
 	HeldBy string
 	DueIn  time.Duration
-	Held   bool
+	Leased bool
 	// Tries counts failed steps since the last progress. Attempts counts signed
 	// transactions, of which Live may still land.
 	Tries, Attempts, Live int
 	// Signature is the signature of the transaction that ended the swap; nil before.
 	Signature *solana.Signature
-	// Ended reports that no fork can change the outcome any more.
-	Ended bool
+	// Final reports that no fork can change the outcome any more.
+	Final bool
 }
 
 // HasEnded reports that the swap is executed or refunded, or was never funded.
@@ -127,8 +127,8 @@ func (s *Store) listSwaps(ctx context.Context, sql string, limit int) ([]ListedS
 	listed, err := collect(ctx, s, func(row pgx.CollectableRow) (l ListedSwap, err error) {
 		var age, due float64
 		var sig []byte
-		err = row.Scan(&l.ID, &l.JobID, &l.Phase, &l.State, &l.Error, &age, &l.TimeoutSlot, &l.HeldBy, &due, &l.Held,
-			&l.Tries, &l.Attempts, &l.Live, &sig, &l.Ended)
+		err = row.Scan(&l.ID, &l.JobID, &l.Phase, &l.State, &l.Error, &age, &l.TimeoutSlot, &l.HeldBy, &due, &l.Leased,
+			&l.Tries, &l.Attempts, &l.Live, &sig, &l.Final)
 		l.Age, l.DueIn, l.Signature = seconds(age), seconds(due), signature(sig)
 		return l, err
 	}, sql, limit)

@@ -124,15 +124,15 @@ func TestSwapsAreListedWithTheirHoldReason(t *testing.T) {
 	}
 	want := map[string]ListedSwap{
 		"new":        {Phase: submission.PhaseFunded, State: submission.Pending, TimeoutSlot: 110},
-		"leased":     {Phase: submission.PhaseFunded, State: submission.Processing, TimeoutSlot: 120, Held: true},
+		"leased":     {Phase: submission.PhaseFunded, State: submission.Processing, TimeoutSlot: 120, Leased: true},
 		"waiting":    {Phase: submission.PhaseFunded, State: submission.Processing, TimeoutSlot: 130, HeldBy: "swap_price"},
 		"delayed":    {Phase: submission.PhaseFunded, State: submission.Processing, TimeoutSlot: 140, Tries: 1},
-		"quoted":     {Phase: submission.PhaseQuoted, State: submission.Processing, TimeoutSlot: 150, Held: true, Attempts: 3, Live: 2},
-		"executed":   {Phase: submission.PhaseExecuted, State: submission.Completed, TimeoutSlot: 160, Held: true, Signature: &solana.Signature{5}},
-		"refunded":   {Phase: submission.PhaseRefunded, State: submission.Completed, TimeoutSlot: 180, Held: true, Signature: &solana.Signature{7}},
-		"no timeout": {Phase: submission.PhaseFunded, State: submission.Processing, Held: true},
-		"final":      {Phase: submission.PhaseExecuted, State: submission.Completed, TimeoutSlot: 170, Ended: true, Signature: &solana.Signature{6}},
-		"failed":     {Phase: submission.PhaseFunded, State: submission.Failed, TimeoutSlot: 190, Ended: true, Error: "program_error"},
+		"quoted":     {Phase: submission.PhaseQuoted, State: submission.Processing, TimeoutSlot: 150, Leased: true, Attempts: 3, Live: 2},
+		"executed":   {Phase: submission.PhaseExecuted, State: submission.Completed, TimeoutSlot: 160, Leased: true, Signature: &solana.Signature{5}},
+		"refunded":   {Phase: submission.PhaseRefunded, State: submission.Completed, TimeoutSlot: 180, Leased: true, Signature: &solana.Signature{7}},
+		"no timeout": {Phase: submission.PhaseFunded, State: submission.Processing, Leased: true},
+		"final":      {Phase: submission.PhaseExecuted, State: submission.Completed, TimeoutSlot: 170, Final: true, Signature: &solana.Signature{6}},
+		"failed":     {Phase: submission.PhaseFunded, State: submission.Failed, TimeoutSlot: 190, Final: true, Error: "program_error"},
 	}
 	all, err := s.ListSwaps(ctx, 100)
 	ok(t, err)

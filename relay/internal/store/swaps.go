@@ -68,7 +68,7 @@ SELECT true FROM updated`
 func (s *Store) UpdateSwap(ctx context.Context, l txmgr.Lease, phase submission.Phase, timeout uint64) error {
 	switch phase {
 	case submission.PhaseFunded, submission.PhaseQuoted:
-		return s.writeUnderLease(ctx, "update swap", updateSwapSQL, l.ID, l.Epoch, l.Owner, string(phase), int64(timeout)) //nolint:gosec // slots are below 2^63
+		return s.queryUnderLease(ctx, "update swap", updateSwapSQL, l.ID, l.Epoch, l.Owner, string(phase), int64(timeout)) //nolint:gosec // slots are below 2^63
 	default:
 		return fmt.Errorf("update swap: phase is %q, expected funded or quoted; a landing sets the last phase", phase)
 	}

@@ -147,8 +147,8 @@ func (w *Sweeps) Unresolved(ctx context.Context, payers []solana.PublicKey) (u s
 	return u, nil
 }
 
-// Open implements sweep.Session.
-func (s *session) Open(ctx context.Context, payers, accounts []solana.PublicKey) (attempts []sweep.Attempt, newest uint64, err error) {
+// OpenAttempts implements sweep.Session.
+func (s *session) OpenAttempts(ctx context.Context, payers, accounts []solana.PublicKey) (attempts []sweep.Attempt, newestSlot uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rows, err := s.conn.Query(ctx, openSweepsSQL, rawKeys(payers))
@@ -158,10 +158,10 @@ func (s *session) Open(ctx context.Context, payers, accounts []solana.PublicKey)
 	if attempts, err = pgx.CollectRows(rows, scanSweep); err != nil {
 		return nil, 0, unavailable(fmt.Errorf("read open sweeps: %w", err))
 	}
-	if err := s.conn.QueryRow(ctx, newestSweepSQL, rawKeys(accounts)).Scan(&newest); err != nil {
+	if err := s.conn.QueryRow(ctx, newestSweepSQL, rawKeys(accounts)).Scan(&newestSlot); err != nil {
 		return nil, 0, unavailable(fmt.Errorf("read the newest sweep: %w", err))
 	}
-	return attempts, newest, nil
+	return attempts, newestSlot, nil
 }
 
 func scanSweep(row pgx.CollectableRow) (a sweep.Attempt, err error) {

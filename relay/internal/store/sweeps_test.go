@@ -46,14 +46,14 @@ func TestSweepsAreRecordedAndResolved(t *testing.T) {
 	}
 	openSweeps := func(payers, accounts []solana.PublicKey) (signatures []solana.Signature, newest uint64) {
 		t.Helper()
-		got, newest, err := session.Open(ctx, payers, accounts)
+		got, newest, err := session.OpenAttempts(ctx, payers, accounts)
 		ok(t, err)
 		for _, a := range got {
 			signatures = append(signatures, a.Signature)
 		}
 		return signatures, newest
 	}
-	got, newest, err := session.Open(ctx, []solana.PublicKey{key(1)}, []solana.PublicKey{key(1)})
+	got, newest, err := session.OpenAttempts(ctx, []solana.PublicKey{key(1)}, []solana.PublicKey{key(1)})
 	ok(t, err)
 	if diff := cmp.Diff([]sweep.Attempt{first}, got); diff != "" || newest != 0 {
 		t.Errorf("newest slot %d, want 0; open sweeps (-want +got):\n%s", newest, diff)

@@ -7,9 +7,9 @@ import (
 )
 
 // allPlan plans the moves that empty the payers, to the last lamport. A payer that
-// cannot afford the priority fee pays none. left is the sum that cannot be moved: the
+// cannot afford the priority fee pays none. leftover is the sum that cannot be moved: the
 // network refuses a payer that the fee alone would leave below the rent-exempt minimum.
-func allPlan(from []balance, to solana.PublicKey, price uint64) (moves []move, left uint64) {
+func allPlan(from []balance, to solana.PublicKey, price uint64) (moves []move, leftover uint64) {
 	for _, h := range from {
 		p := price
 		if h.lamports < shieldpool.RentExempt+feeOf(p) {
@@ -18,10 +18,10 @@ func allPlan(from []balance, to solana.PublicKey, price uint64) (moves []move, l
 		if part := subtract(h.lamports, feeOf(p)); part >= shieldpool.RentExempt {
 			moves = append(moves, move{h.key, []Transfer{{to, part}}, p})
 		} else {
-			left += h.lamports
+			leftover += h.lamports
 		}
 	}
-	return moves, left
+	return moves, leftover
 }
 
 // subtract is a - b, or 0 when b is larger.

@@ -68,7 +68,7 @@ func TestSweepWaitsForOpenAttempts(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), timeout)
 					_, err = run(ctx)
 					cancel()
-					if err == nil || !strings.Contains(err.Error(), "the run had just started") {
+					if err == nil || !strings.Contains(err.Error(), "waiting for its first step") {
 						return err
 					}
 				}

@@ -29,10 +29,10 @@ func (r *run) launch(ctx context.Context, m *move) error {
 		return r.retry(ctx, "simulate a transaction", err)
 	}
 	if sim.Err != nil {
-		return r.pause(ctx, fmt.Sprintf("a transaction of %s that would succeed (it fails with %v): balances are read again", m.from, sim.Err))
+		return r.pause(ctx, fmt.Sprintf("a transaction of %s that succeeds in simulation (the last one fails with %v); balances are read again", m.from, sim.Err))
 	}
-	key := slices.IndexFunc(r.from, func(k txmgr.Payer) bool { return k.PublicKey() == m.from })
-	signed, err := txmgr.Sign(ctx, r.Chain, m.build, r.from[key], compute(m.price))
+	payer := slices.IndexFunc(r.from, func(k txmgr.Payer) bool { return k.PublicKey() == m.from })
+	signed, err := txmgr.Sign(ctx, r.Chain, m.build, r.from[payer], compute(m.price))
 	if err != nil {
 		return r.retry(ctx, "sign a transaction", err)
 	}
@@ -51,7 +51,7 @@ func (r *run) launch(ctx context.Context, m *move) error {
 // send sends committed bytes. Whatever the answer, the transaction may land until it is
 // dead. When every endpoint refuses the first send, this run does not repeat it.
 func (r *run) send(ctx context.Context, a *Attempt, first bool) {
-	r.sent[a.Signature] = r.Now()
+	r.lastSent[a.Signature] = r.Now()
 	err := r.Chain.Send(context.WithoutCancel(ctx), a.Raw, first, a.BlockhashSlot)
 	var refused *onchain.SendError
 	switch {

@@ -11,7 +11,7 @@ import (
 
 // withLocks waits for the lock of the accounts, and runs f under it.
 func (r *run) withLocks(ctx context.Context, accounts []solana.PublicKey, f func(context.Context) error) error {
-	r.refused, r.sent = map[solana.Signature]bool{}, map[solana.Signature]time.Time{}
+	r.refused, r.lastSent = map[solana.Signature]bool{}, map[solana.Signature]time.Time{}
 	for {
 		session, err := r.Store.Lock(ctx, accounts)
 		if err == nil {

@@ -15,11 +15,11 @@ import (
 // can never land.
 func (r *run) resolveOpen(ctx context.Context) error {
 	for {
-		open, newest, err := r.session.Open(ctx, r.payers(), append(r.payers(), r.to...))
+		open, newestSlot, err := r.session.OpenAttempts(ctx, r.payers(), append(r.payers(), r.to...))
 		if err != nil {
 			return fmt.Errorf("read sweeps: %w", err)
 		}
-		if r.minContextSlot = max(r.minContextSlot, newest); len(open) == 0 {
+		if r.minContextSlot = max(r.minContextSlot, newestSlot); len(open) == 0 {
 			return nil
 		}
 		waitingFor, err := r.searchAttempts(ctx, open)
@@ -61,10 +61,10 @@ func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waitingFor st
 	return waitingFor, nil
 }
 
-// resolve acts on the search result l for one attempt, and returns what the run waits for;
+// resolve acts on what a search found of one attempt, and returns what the run waits for;
 // "" when the attempt is resolved.
-func (r *run) resolve(ctx context.Context, a *Attempt, l *onchain.SearchResult, st *onchain.Status) (waitingFor string, err error) {
-	switch fate := l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, time.Time{}); {
+func (r *run) resolve(ctx context.Context, a *Attempt, search *onchain.SearchResult, st *onchain.Status) (waitingFor string, err error) {
+	switch fate := search.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, time.Time{}); {
 	case fate == onchain.Landed && st.Confirmation.AtLeast(onchain.Finalized):
 		r.result.Transactions++
 		r.result.Lamports += a.Lamports()
@@ -82,7 +82,7 @@ func (r *run) resolve(ctx context.Context, a *Attempt, l *onchain.SearchResult, 
 	case st != nil:
 		return "transactions to be finalized", nil
 	}
-	if !r.refused[a.Signature] && r.Now().Sub(r.sent[a.Signature]) >= r.Rebroadcast {
+	if !r.refused[a.Signature] && r.Now().Sub(r.lastSent[a.Signature]) >= r.Rebroadcast {
 		r.send(ctx, a, false)
 	}
 	return "transactions to land or expire", nil

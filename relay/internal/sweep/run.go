@@ -49,8 +49,8 @@ func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 func (s *Sweeper) All(ctx context.Context, from []txmgr.Payer, to solana.PublicKey) (Result, error) {
 	r := &run{Sweeper: s, step: StepAll, from: from, to: []solana.PublicKey{to}}
 	r.plan = func(from, _ []balance, price uint64) ([]move, uint64, *Short) {
-		moves, left := allPlan(from, to, price)
-		return moves, left, nil
+		moves, leftover := allPlan(from, to, price)
+		return moves, leftover, nil
 	}
 	return r.execute(ctx, r.payers())
 }
@@ -76,7 +76,7 @@ type run struct {
 	from      []txmgr.Payer
 	addresses []solana.PublicKey // the payers', when from is empty
 	to        []solana.PublicKey
-	plan      func(from, to []balance, price uint64) (moves []move, left uint64, short *Short)
+	plan      func(from, to []balance, price uint64) (moves []move, leftover uint64, short *Short)
 
 	session Session
 	// minContextSlot is the newest slot in which a sweep of the accounts landed: a read
@@ -85,8 +85,8 @@ type run struct {
 	// refused are attempts that every endpoint refused: they are not sent again, and
 	// expire.
 	refused map[solana.Signature]bool
-	// sent is when this run last sent an attempt.
-	sent map[solana.Signature]time.Time
+	// lastSent is when this run last sent an attempt.
+	lastSent map[solana.Signature]time.Time
 	// waitingFor is what the run waits for, and reportedAt is when it last logged that.
 	waitingFor string
 	reportedAt time.Time
@@ -135,7 +135,7 @@ func (r *run) wrapEnd(ctx context.Context, err error) error {
 		return err
 	}
 	if r.waitingFor == "" {
-		r.waitingFor = "the run had just started"
+		r.waitingFor = "its first step"
 	}
 	return &Unfinished{WaitingFor: r.waitingFor, Err: ctx.Err()}
 }
@@ -167,7 +167,7 @@ func (r *run) moveAll(ctx context.Context) error {
 	for {
 		price := r.price(ctx)
 		commitment := onchain.Confirmed
-		moves, left, short, err := r.planMoves(ctx, commitment, price)
+		moves, leftover, short, err := r.planMoves(ctx, commitment, price)
 		if err != nil {
 			return err
 		}
@@ -175,7 +175,7 @@ func (r *run) moveAll(ctx context.Context) error {
 			// A plan without moves ends the run only when it rests on finalized balances.
 			commitment = onchain.Finalized
 			var final []move
-			if final, left, short, err = r.planMoves(ctx, commitment, price); err != nil {
+			if final, leftover, short, err = r.planMoves(ctx, commitment, price); err != nil {
 				return err
 			}
 			if len(final) > 0 {
@@ -188,7 +188,7 @@ func (r *run) moveAll(ctx context.Context) error {
 		if short != nil {
 			return short
 		}
-		if r.result.Left = left; len(moves) == 0 {
+		if r.result.Left = leftover; len(moves) == 0 {
 			return nil
 		}
 		if err := r.launchAll(ctx, moves); err != nil {
@@ -213,8 +213,8 @@ func (r *run) planMoves(ctx context.Context, c onchain.Commitment, price uint64)
 	if err != nil {
 		return nil, 0, nil, err
 	}
-	moves, left, short := r.plan(from, to, price)
-	return moves, left, short, nil
+	moves, leftover, short := r.plan(from, to, price)
+	return moves, leftover, short, nil
 }
 
 // balances reads the lamports of accounts, with one call for each: only if a call has a

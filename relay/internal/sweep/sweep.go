@@ -103,9 +103,9 @@ type Store interface {
 // Session writes to the database under the lock. Once the lock is lost, every write fails,
 // so that no two sweeps act on one account.
 type Session interface {
-	// Open returns the payers' sweeps without a final outcome, and the newest slot in which
-	// a sweep from or to any of the accounts landed, 0 for none.
-	Open(ctx context.Context, payers, accounts []solana.PublicKey) (attempts []Attempt, newest uint64, err error)
+	// OpenAttempts returns the payers' sweeps without a final outcome, and the newest slot in
+	// which a sweep from or to any of the accounts landed, 0 for none.
+	OpenAttempts(ctx context.Context, payers, accounts []solana.PublicKey) (attempts []Attempt, newestSlot uint64, err error)
 	// Record commits an attempt. A payer has at most one without a final outcome. Record
 	// returns ErrSameTransaction when the transaction is already recorded.
 	Record(ctx context.Context, a Attempt) error
@@ -203,7 +203,7 @@ func (e *Unfinished) Error() string {
 	if errors.Is(e.Err, context.Canceled) {
 		why = "the run was stopped"
 	}
-	return fmt.Sprintf("not done, and %s: %s; run it again to continue", why, e.WaitingFor)
+	return fmt.Sprintf("not done, and %s while waiting for %s; run it again to continue", why, e.WaitingFor)
 }
 
 // Unwrap gives the context's error.

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	// maxPerHour is how many new keys one process accepts in an hour: in total,
-	// maxPerAddress from one client address, and maxPerWallet for one wallet. Rows
-	// are never deleted, and anybody can make wallets. The limits bound the growth of
-	// the table, and keep one client from using up the total.
+	// One process accepts in an hour maxPerHour new keys in total, maxPerAddress from one
+	// client address, and maxPerWallet for one wallet. Rows are never deleted, and anybody
+	// can make wallets. The limits bound the growth of the table, and keep one client from
+	// using up the total.
 	maxPerHour    = 3600
 	maxPerAddress = 60
 	maxPerWallet  = 8
@@ -41,10 +41,10 @@ func (a *newKeyLimit) acquire(wallet [32]byte, address string, now time.Time) (r
 			"user_pubkey: this wallet has registered %d new viewing keys within an hour, which is the limit; use one that is registered, or come back after Retry-After", maxPerWallet).Retry(a.hourEnd.Sub(now))
 	case a.addresses[address] >= maxPerAddress:
 		return nil, refusal.New(refusal.RateLimited,
-			"your address has registered %d new viewing keys within an hour, which is the limit; keys that are registered already still work, a new one after Retry-After", maxPerAddress).Retry(a.hourEnd.Sub(now))
+			"your address has registered %d new viewing keys within an hour, which is the limit; registered keys still work; register new ones after Retry-After", maxPerAddress).Retry(a.hourEnd.Sub(now))
 	case a.total >= maxPerHour:
 		return nil, refusal.New(refusal.RateLimited,
-			"this relay has registered %d new viewing keys within an hour, which is the limit; keys that are registered already still work, a new one after Retry-After", maxPerHour).Retry(a.hourEnd.Sub(now))
+			"this relay has registered %d new viewing keys within an hour, which is the limit; registered keys still work; register new ones after Retry-After", maxPerHour).Retry(a.hourEnd.Sub(now))
 	}
 	a.total++
 	a.wallets[wallet]++

@@ -41,7 +41,7 @@ func Validate(t testing.TB, req *http.Request, resp *http.Response) []byte {
 }
 
 // document is the OpenAPI document, read once for all tests of a process.
-var document = sync.OnceValues(func() (*parsed, error) {
+var document = sync.OnceValues(func() (*parsedDocument, error) {
 	doc, err := spec.GetSpec()
 	if err != nil {
 		return nil, fmt.Errorf("read the document: %w", err)
@@ -50,10 +50,10 @@ var document = sync.OnceValues(func() (*parsed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("route the document: %w", err)
 	}
-	return &parsed{router: router, envelope: doc.Components.Schemas["Error"].Value}, nil
+	return &parsedDocument{router: router, envelope: doc.Components.Schemas["Error"].Value}, nil
 })
 
-type parsed struct {
+type parsedDocument struct {
 	router   routers.Router
 	envelope *openapi3.Schema
 }
@@ -113,7 +113,7 @@ func checkDocumented(req *http.Request, resp *http.Response, body []byte, route 
 	})
 }
 
-func (p *parsed) checkEnvelope(body []byte) error {
+func (p *parsedDocument) checkEnvelope(body []byte) error {
 	var v any
 	if err := json.Unmarshal(body, &v); err != nil {
 		return fmt.Errorf("the body is not JSON: %w", err)
