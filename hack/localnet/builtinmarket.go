@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/token"
 )
 
-// The defaults of MarketOptions: a price of 150 development dollars a SOL. The
-// market is deep enough that selling 100 SOL moves the price by about 2 per cent.
+// The market at genesis: a price of 150 development dollars a SOL, and a fee in basis points. It
+// is deep enough that selling 100 SOL moves the price by about 2 per cent.
 const (
 	DefaultReserveLamports = 10_000 * solana.LAMPORTS_PER_SOL
 	DefaultReserveTokens   = 1_500_000 * OutputUnit
@@ -33,33 +33,6 @@ const (
 	marketStock = 1_000_000_000 * OutputUnit
 )
 
-// MarketOptions configures the market that every chain has from the start. The
-// market swaps wrapped SOL for development dollars. A zero field means the default.
-type MarketOptions struct {
-	// Reserves set the price and the depth of the market.
-	Reserves market.Reserves
-	// FeeBPS is the market's fee in basis points, below 10000.
-	FeeBPS uint16
-}
-
-func (o MarketOptions) withDefaults() MarketOptions {
-	if o.Reserves == (market.Reserves{}) {
-		o.Reserves = market.Reserves{Lamports: DefaultReserveLamports, Tokens: DefaultReserveTokens}
-	}
-	if o.FeeBPS == 0 {
-		o.FeeBPS = DefaultMarketFeeBPS
-	}
-	return o
-}
-
-func (o MarketOptions) validate() error {
-	if o.Reserves.Lamports == 0 || o.Reserves.Tokens == 0 || o.Reserves.Tokens > marketStock || o.FeeBPS >= market.MaxBPS {
-		return fmt.Errorf("localnet options: Market has reserves of %d lamports and %d tokens and a fee of %d basis points, want both reserves, at most %d tokens, and a fee below %d",
-			o.Reserves.Lamports, o.Reserves.Tokens, o.FeeBPS, uint64(marketStock), market.MaxBPS)
-	}
-	return nil
-}
-
 // OutputMint is the mint of development dollars, which every chain has. MintTo,
 // Freeze and Thaw work with this mint.
 func OutputMint() solana.PublicKey {
@@ -73,9 +46,9 @@ func RouterTable() solana.PublicKey {
 
 // marketAccounts are the market's accounts at genesis: output mint, market, vaults
 // and the router's lookup table.
-func marketAccounts(m *market.Market, opts MarketOptions) map[solana.PublicKey]bank.Account {
+func marketAccounts(m *market.Market) map[solana.PublicKey]bank.Account {
 	authority := mintAuthority().PublicKey()
-	accounts := m.Genesis(authority, opts.Reserves, opts.FeeBPS, marketStock)
+	accounts := m.Genesis(authority, market.Reserves{Lamports: DefaultReserveLamports, Tokens: DefaultReserveTokens}, DefaultMarketFeeBPS, marketStock)
 	accounts[m.Mint] = token.MintAccount(tokenprogram.Mint{
 		MintAuthority: &authority, Supply: marketStock, Decimals: OutputDecimals, IsInitialized: true, FreezeAuthority: &authority,
 	})

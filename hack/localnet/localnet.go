@@ -14,6 +14,7 @@
 package localnet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,8 +67,6 @@ type Options struct {
 	// Accounts are further accounts at genesis, by address. The native mint and the
 	// market always exist.
 	Accounts map[solana.PublicKey]bank.Account
-	// Market is the market of development dollars; its zero value is the default.
-	Market MarketOptions
 	// Limits bounds the compute of a block; its zero value is mainnet's.
 	Limits bank.BlockLimits
 	// Rent is the rate of rent at genesis; 0 is mainnet's, bank.DefaultRent.
@@ -95,22 +94,9 @@ func (o Options) withDefaults() Options {
 		profile.RootHistory = o.RootHistory
 		o.Profile = &profile
 	}
-	if o.SlotDuration == 0 {
-		o.SlotDuration = DefaultSlotDuration
-	}
-	if o.ConfirmAfter == 0 {
-		o.ConfirmAfter = DefaultConfirmAfter
-	}
-	if o.FinalizeAfter == 0 {
-		o.FinalizeAfter = max(DefaultFinalizeAfter, o.ConfirmAfter)
-	}
-	if o.Strangers == 0 {
-		o.Strangers = DefaultStrangers
-	}
-	if o.History == 0 {
-		o.History = DefaultHistory
-	}
-	o.Market = o.Market.withDefaults()
+	o.SlotDuration, o.ConfirmAfter = cmp.Or(o.SlotDuration, DefaultSlotDuration), cmp.Or(o.ConfirmAfter, DefaultConfirmAfter)
+	o.FinalizeAfter = cmp.Or(o.FinalizeAfter, max(DefaultFinalizeAfter, o.ConfirmAfter))
+	o.Strangers, o.History = cmp.Or(o.Strangers, DefaultStrangers), cmp.Or(o.History, DefaultHistory)
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -151,9 +137,6 @@ func New(opts Options) (*Chain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("localnet options: VerifyingKey: %w", err)
 	}
-	if err := opts.Market.validate(); err != nil {
-		return nil, err
-	}
 	program, err := poolprogram.New(opts.Profile, key)
 	if err != nil {
 		return nil, fmt.Errorf("make chain: %w", err)
@@ -174,7 +157,7 @@ func New(opts Options) (*Chain, error) {
 		Rent:           opts.Rent,
 		Clock:          opts.Clock,
 		Programs:       append(validatorPrograms(), program, market.Program()),
-		Accounts:       merged(nativeMint(), activeFeatures(), marketAccounts(c.exchange.market, opts.Market), opts.Accounts),
+		Accounts:       merged(nativeMint(), activeFeatures(), marketAccounts(c.exchange.market), opts.Accounts),
 		Faucet:         c.faucet.key.PublicKey(),
 		FaucetLamports: faucetLamports,
 	})
@@ -275,14 +258,12 @@ func (c *Chain) Skip(n uint64) { c.bank.Skip(n) }
 // Fork undoes the newest n blocks, confirmed blocks included, as when the cluster
 // chooses another branch. See bank.Bank.Fork.
 func (c *Chain) Fork(n uint64, again func(*bank.Landed) bool) ([]bank.Undone, error) {
-	undone, err := c.bank.Fork(n, again)
-	return c.logFork(undone, err)
+	return c.logFork(c.bank.Fork(n, again))
 }
 
 // ForkFrom undoes every block from a slot on, as Fork does.
 func (c *Chain) ForkFrom(slot uint64, again func(*bank.Landed) bool) ([]bank.Undone, error) {
-	undone, err := c.bank.ForkFrom(slot, again)
-	return c.logFork(undone, err)
+	return c.logFork(c.bank.ForkFrom(slot, again))
 }
 
 func (c *Chain) logFork(undone []bank.Undone, err error) ([]bank.Undone, error) {
