@@ -56,25 +56,19 @@ func marketAccounts(m *market.Market) map[solana.PublicKey]bank.Account {
 	return accounts
 }
 
-// exchange is the chain's market and the swap router over it.
-type exchange struct {
-	market *market.Market
-	router *router.Router
-}
-
 // Router is the swap router over the chain's market, at first without faults and
 // lies. The router is a handler; ListenRouter serves it on an address.
-func (c *Chain) Router() *router.Router { return c.exchange.router }
+func (c *Chain) Router() *router.Router { return c.router }
 
 // ListenRouter serves the router on a TCP address until Close and returns the base URL of its API.
 func (c *Chain) ListenRouter(addr string) (url string, err error) {
-	return c.listen("swap router", addr, c.exchange.router)
+	return c.listen("swap router", addr, c.router)
 }
 
 // MarketState is the market's state in the open slot.
 func (c *Chain) MarketState() (*market.State, error) {
 	var account *bank.Account
-	c.bank.Read(bank.Processed, func(v bank.View) { account = v.Account(c.exchange.market.Address) })
+	c.bank.Read(bank.Processed, func(v bank.View) { account = v.Account(c.market.Address) })
 	if account == nil {
 		return nil, errors.New("read market: it does not exist")
 	}
@@ -85,8 +79,8 @@ func (c *Chain) MarketState() (*market.State, error) {
 // before. When SetReserves returns, its transaction has landed and is not yet
 // confirmed. If the open block is full, the transaction lands in a later block.
 func (c *Chain) SetReserves(reserves market.Reserves) error {
-	m, authority := c.exchange.market, mintAuthority()
-	signers := []solana.PrivateKey{c.faucet.key, authority}
+	m, authority := c.market, mintAuthority()
+	signers := []solana.PrivateKey{c.faucet, authority}
 	var vaultTokens uint64
 	c.bank.Read(bank.Processed, func(v bank.View) {
 		vaultTokens = bank.ParseToken(v.Account(m.VaultTokens).Data).Amount

@@ -110,12 +110,16 @@ func (o Options) withDefaults() Options {
 type Chain struct {
 	opts   Options
 	bank   *bank.Bank
-	faucet faucet
+	market *market.Market
+	router *router.Router
+	// faucet is the wallet that has the lamports at genesis. Its key is not secret, because
+	// lamports of this chain have no value. sent counts its transactions.
+	faucet solana.PrivateKey
+	sent   atomic.Uint32
 	// slotDuration is in nanoseconds.
 	slotDuration atomic.Int64
 	// defaultEndpoint is the default endpoint.
 	defaultEndpoint *rpc.Endpoint
-	exchange        exchange
 
 	mu        sync.Mutex
 	endpoints map[string]*rpc.Endpoint
@@ -141,11 +145,11 @@ func New(opts Options) (*Chain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
-	c := &Chain{opts: opts, faucet: newFaucet()}
+	c := &Chain{opts: opts, faucet: wellKnownKey("relaypool local chain faucet")}
 	if err := c.SetSlotDuration(opts.SlotDuration); err != nil {
 		return nil, fmt.Errorf("localnet options: %w", err)
 	}
-	if c.exchange.market, err = market.For(OutputMint()); err != nil {
+	if c.market, err = market.For(OutputMint()); err != nil {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
 	c.bank, err = bank.New(bank.Options{
@@ -156,9 +160,9 @@ func New(opts Options) (*Chain, error) {
 		Limits:         opts.Limits,
 		Rent:           opts.Rent,
 		Clock:          opts.Clock,
-		Programs:       append(validatorPrograms(), program, market.Program()),
-		Accounts:       merged(nativeMint(), activeFeatures(), marketAccounts(c.exchange.market), opts.Accounts),
-		Faucet:         c.faucet.key.PublicKey(),
+		Programs:       append(token.Programs(), bank.SystemProgram(), bank.ComputeBudgetProgram(), program, market.Program()),
+		Accounts:       merged(genesisAccounts(), marketAccounts(c.market), opts.Accounts),
+		Faucet:         c.faucet.PublicKey(),
 		FaucetLamports: faucetLamports,
 	})
 	if err != nil {
@@ -171,7 +175,7 @@ func New(opts Options) (*Chain, error) {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
 	c.endpoints = map[string]*rpc.Endpoint{DefaultEndpoint: c.defaultEndpoint}
-	if c.exchange.router, err = router.New(router.Options{Ledger: c.bank, Log: opts.Log, Table: RouterTable(), Seed: opts.Seed}); err != nil {
+	if c.router, err = router.New(router.Options{Ledger: c.bank, Log: opts.Log, Table: RouterTable(), Seed: opts.Seed}); err != nil {
 		c.defaultEndpoint.Close()
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
@@ -185,14 +189,10 @@ func New(opts Options) (*Chain, error) {
 	return c, nil
 }
 
-// validatorPrograms are the programs of Solana itself and SPL that every chain has.
-func validatorPrograms() []bank.Program {
-	return append(
-		[]bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram()}, token.Programs()...)
-}
-
-func nativeMint() map[solana.PublicKey]bank.Account {
-	return map[solana.PublicKey]bank.Account{solana.WrappedSol: token.NativeMint()}
+// genesisAccounts are the accounts of every chain: the native mint and the feature gates that
+// clients read.
+func genesisAccounts() map[solana.PublicKey]bank.Account {
+	return map[solana.PublicKey]bank.Account{solana.WrappedSol: token.NativeMint(), TransactionV1Gate(): FeatureAccount(true)}
 }
 
 // Start advances the chain by a slot every SlotDuration until ctx is done or the

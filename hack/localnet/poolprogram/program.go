@@ -117,28 +117,23 @@ func (p *program) dispatch(v *bank.Invocation) error {
 	if len(v.Data) == 0 {
 		return errInvalidInstructionData
 	}
-	switch v.Data[0] {
-	case p.profile.Tags.Transact:
-		v.Log("Program log: Instruction: Transact")
-		return p.transact(v, p.profile.Accounts.Transact)
-	case p.profile.Tags.TransactSwap:
-		v.Log("Program log: Instruction: TransactSwap")
-		return p.transact(v, p.profile.Accounts.TransactSwap)
-	case p.profile.Tags.PrepareSwapSol:
-		v.Log("Program log: Instruction: PrepareSwapSol")
-		return p.prepareSwapSol(v)
-	case p.profile.Tags.ExecuteSwap:
-		v.Log("Program log: Instruction: ExecuteSwap")
-		return p.executeSwap(v)
-	case p.profile.Tags.CloseSwapState:
-		v.Log("Program log: Instruction: CloseSwapState")
-		return p.closeSwapState(v)
-	case p.profile.Tags.Initialize:
-		v.Log("Program log: Instruction: Initialize")
-		return p.initialize(v)
-	default:
-		return errInvalidInstructionData
+	tags, accounts := &p.profile.Tags, &p.profile.Accounts
+	for _, instruction := range []struct {
+		tag  uint8
+		name string
+		run  func(*bank.Invocation) error
+	}{
+		{tags.Transact, "Transact", func(v *bank.Invocation) error { return p.transact(v, accounts.Transact) }},
+		{tags.TransactSwap, "TransactSwap", func(v *bank.Invocation) error { return p.transact(v, accounts.TransactSwap) }},
+		{tags.PrepareSwapSol, "PrepareSwapSol", p.prepareSwapSol}, {tags.ExecuteSwap, "ExecuteSwap", p.executeSwap},
+		{tags.CloseSwapState, "CloseSwapState", p.closeSwapState}, {tags.Initialize, "Initialize", p.initialize},
+	} {
+		if instruction.tag == v.Data[0] {
+			v.Log("Program log: Instruction: " + instruction.name)
+			return instruction.run(v)
+		}
 	}
+	return errInvalidInstructionData
 }
 
 // roles returns the instruction's accounts by role. order is the profile's account
