@@ -26,40 +26,18 @@ const maxAnswer = 1 << 20
 
 // body is the union of the answers' JSON: a field that an answer does not have stays empty.
 type body struct {
-	RequestID   uuid.UUID `json:"request_id"`
-	Code        string    `json:"code"`
-	CurrentRoot string    `json:"current_root"`
-	RolledBack  bool      `json:"rolled_back"`
-	swapBody
-	Data struct {
-		swapBody
-		RequestID   uuid.UUID `json:"request_id"`
-		Status      string    `json:"status"`
-		Signature   *string   `json:"solana_signature"`
-		Slot        *uint64   `json:"slot"`
-		Finalized   bool      `json:"finalized"`
-		RolledBack  bool      `json:"rolled_back"`
-		ErrorCode   *string   `json:"error_code"`
-		CurrentRoot string    `json:"current_root"`
-	} `json:"data"`
-}
-
-// swapBody has the fields of answers about swaps: at the top, in data, or in both.
-type swapBody struct {
-	SwapState       string `json:"swap_state_pda"`
-	Nullifier       string `json:"nullifier"`
-	Phase           string `json:"swap_phase"`
-	Waits           string `json:"swap_waits"`
-	TimeoutSlot     uint64 `json:"swap_timeout_slot"`
-	SwapSignature   string `json:"swap_signature"`
+	RequestID uuid.UUID `json:"request_id"`
+	Code      string    `json:"code"`
+	// RefundSignature is that of a refusal, which has no data.
 	RefundSignature string `json:"refund_signature"`
-}
-
-func (b *body) swap() SwapAnswer {
-	swap := SwapAnswer(b.Data.swapBody)
-	// A refusal has no data.
-	swap.RefundSignature = cmp.Or(swap.RefundSignature, b.RefundSignature)
-	return swap
+	Data            struct {
+		SwapAnswer
+		RequestID uuid.UUID `json:"request_id"`
+		Status    string    `json:"status"`
+		Signature string    `json:"solana_signature"`
+		Finalized bool      `json:"finalized"`
+		ErrorCode string    `json:"error_code"`
+	} `json:"data"`
 }
 
 // Post sends a body once, to the next relay in turn, and returns the answer. Callers of
@@ -122,21 +100,9 @@ func (l *Load) ask(ctx context.Context, call Call, relay int, method, path strin
 		return a
 	}
 	a.Status, a.RetryAfter = status, retryAfter
-	a.RequestID, a.Code, a.CurrentRoot, a.RolledBack = b.RequestID, b.Code, b.CurrentRoot, b.RolledBack
-	if b.Data.RequestID != uuid.Nil {
-		a.RequestID = b.Data.RequestID
-	}
-	a.State, a.Finalized, a.SwapAnswer = b.Data.Status, b.Data.Finalized, b.swap()
-	a.RolledBack = a.RolledBack || b.Data.RolledBack
-	if b.Data.Signature != nil {
-		a.Signature = *b.Data.Signature
-	}
-	if b.Data.Slot != nil {
-		a.Slot = *b.Data.Slot
-	}
-	if b.Data.ErrorCode != nil {
-		a.Code, a.CurrentRoot = *b.Data.ErrorCode, b.Data.CurrentRoot
-	}
+	a.RequestID, a.Code = cmp.Or(b.Data.RequestID, b.RequestID), cmp.Or(b.Data.ErrorCode, b.Code)
+	a.State, a.Signature, a.Finalized, a.SwapAnswer = b.Data.Status, b.Data.Signature, b.Data.Finalized, b.Data.SwapAnswer
+	a.RefundSignature = cmp.Or(a.RefundSignature, b.RefundSignature)
 	return a
 }
 

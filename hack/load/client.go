@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // maxProofs is how often an SDK makes a proof for a new root when the old one was evicted.
@@ -56,9 +54,7 @@ func (c *client) freshRoot(ctx context.Context) (root [32]byte, ok bool) {
 }
 
 func (c *client) prove(root [32]byte) (index int, q Request) {
-	q = c.spend.request()
-	q.Inputs.Root = root
-	q.Proofs = [][shieldpool.ProofLength]byte{c.Simulator.Prove(&q.Inputs, 0)}
+	q = c.Options.prove(c.spend, root)
 	if c.spend.hasIdempotencyKey {
 		q.IdempotencyKey = hex.EncodeToString(bytesOf(c.spend.rand, keyBytes))
 	}
@@ -167,12 +163,10 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
-	case <-timer.C:
+	case <-time.After(d):
 		return true
 	}
 }

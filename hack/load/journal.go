@@ -43,11 +43,8 @@ type Answer struct {
 	// Code is the machine code of a refusal or of a failed submission.
 	Code string
 	// Signature is base58; empty until the submission, or a swap's first leg, is completed.
-	Signature             string
-	Slot                  uint64
-	Finalized, RolledBack bool
-	// CurrentRoot is lower-case hex; it is set only when Code is root_not_found.
-	CurrentRoot string
+	Signature string
+	Finalized bool
 	// RetryAfter is how long the relay asks the client to wait.
 	RetryAfter time.Duration
 
@@ -56,14 +53,13 @@ type Answer struct {
 
 // SwapAnswer is the part of an answer about a swap; fields not in the answer are empty.
 type SwapAnswer struct {
-	// SwapState is base58; Nullifier is lower-case hex.
-	SwapState, Nullifier string
 	// Phase is funded, quoted, executed or refunded. Waits is the reason why the swap makes
 	// no progress.
-	Phase, Waits string
-	TimeoutSlot  uint64
+	Phase string `json:"swap_phase"`
+	Waits string `json:"swap_waits"`
 	// SwapSignature is the signature of the execution, RefundSignature is that of the refund.
-	SwapSignature, RefundSignature string
+	SwapSignature   string `json:"swap_signature"`
+	RefundSignature string `json:"refund_signature"`
 }
 
 const refundedCode = "swap_refunded"
@@ -126,9 +122,8 @@ type Progress struct {
 	// Refunded counts swaps that returned their lamports; they count neither as
 	// completed nor as failed.
 	Refunded int
-	// Stale counts answers with root_not_found. Busy counts answers with 503 or 429. Silent
-	// counts requests without an answer.
-	Stale, Busy, Silent int
+	// Busy counts answers with 503 or 429. Silent counts requests without an answer.
+	Busy, Silent int
 }
 
 // Journal records all answers to clients. Its methods may be called concurrently.
@@ -227,8 +222,6 @@ func (j *Journal) answer(r *Record, request int, a *Answer) {
 		j.progress.Silent++
 	case a.Status == 503 || a.Status == 429:
 		j.progress.Busy++
-	case a.Code == "root_not_found":
-		j.progress.Stale++
 	}
 	if a.RequestID == uuid.Nil {
 		return

@@ -6,6 +6,7 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,15 +76,7 @@ func New(o Options) (*Load, error) {
 	if o.PollMin == 0 && o.PollMax == 0 {
 		o.PollMin, o.PollMax = 2*time.Second, 5*time.Second
 	}
-	if o.Timeout == 0 {
-		o.Timeout = 40 * time.Second
-	}
-	if o.Backoff == 0 {
-		o.Backoff = 250 * time.Millisecond
-	}
-	if o.PauseMax == 0 {
-		o.PauseMax = 10 * time.Second
-	}
+	o.Timeout, o.Backoff, o.PauseMax = cmp.Or(o.Timeout, 40*time.Second), cmp.Or(o.Backoff, 250*time.Millisecond), cmp.Or(o.PauseMax, 10*time.Second)
 	switch {
 	case len(o.Relays) == 0 || o.Simulator == nil || o.HTTP == nil || o.Now == nil || o.Mint.Address.IsZero():
 		return nil, errors.New("load options: Relays, Simulator, Mint, HTTP and Now are required")

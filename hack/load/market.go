@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// defaultMinimumBPS is the share of a quote that wallets require as their minimum: 99 %.
-	defaultMinimumBPS = 9_900
+	// minimumBPS is the share of a quote that wallets require as their minimum: 99 %.
+	minimumBPS = 9_900
 	// unreachable is the factor between the quote and a minimum that the market never offers.
 	unreachable = 1000
 )
 
-// Market is where clients swap. All fields except MinimumBPS are required.
+// Market is where clients swap. All fields are required.
 type Market struct {
 	// Pool gives the net amount of a swap and the address of its state.
 	Pool *shieldpool.Pool
@@ -28,9 +28,6 @@ type Market struct {
 	// Quote returns the current output of the mint for an amount of lamports, in the mint's
 	// smallest unit, like trade.Router.Quote.
 	Quote func(ctx context.Context, mint solana.PublicKey, lamports uint64) (out uint64, err error)
-	// MinimumBPS is the share of a quote that clients require as their minimum, in
-	// basis points; 0 is 9 900.
-	MinimumBPS uint64
 }
 
 // check requires all fields of a market, and a market when there are swaps.
@@ -65,11 +62,7 @@ type Swap struct {
 // price completes a swap with a minimum that follows the router's quote for its
 // lamports, and binds the inputs to the terms.
 func (s *spend) price(m *Market, quoted uint64) error {
-	bps := m.MinimumBPS
-	if bps == 0 {
-		bps = defaultMinimumBPS
-	}
-	minimum := max(1, trade.Minimum(quoted, bps))
+	minimum := max(1, trade.Minimum(quoted, minimumBPS))
 	if s.swap.Unreachable {
 		if high, low := bits.Mul64(quoted, unreachable); high == 0 {
 			minimum = low

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -22,9 +21,6 @@ const (
 	maxAdminBody = 1 << 20
 	// maxAdminSlots is the most slots by which one request may advance the chain.
 	maxAdminSlots = 100_000
-	// maxSlotMilliseconds and maxRent bound what the network can be set to.
-	maxSlotMilliseconds = 60_000
-	maxRent             = 1_000_000
 )
 
 // ListenAdmin serves the admin port on a loopback address until Close and
@@ -54,16 +50,12 @@ func (c *Chain) Admin() http.Handler {
 	handle("GET /stats", c.adminStats)
 	handle("GET /endpoints/{name}/faults", c.adminFaults(nil))
 	handle("PUT /endpoints/{name}/faults", c.adminFaults(fault.ParseRules))
-	handle("DELETE /endpoints/{name}/faults", c.adminFaults(func([]byte) ([]fault.Rule, error) { return nil, nil }))
 	handle("GET /router", c.adminRouter(nil))
 	handle("PUT /router", c.adminRouter(router.ParseSettings))
-	handle("DELETE /router", c.adminRouter(func([]byte) (s router.Settings, _ error) { return s, nil }))
 	handle("POST /fork", c.adminFork)
 	handle("POST /airdrop", c.adminAirdrop)
 	handle("POST /advance", c.adminMove(c.Advance))
 	handle("POST /skip", c.adminMove(c.Skip))
-	handle("POST /migration", c.adminMigration)
-	handle("PUT /network", c.adminNetwork)
 	handle("/", func(r *http.Request) (any, error) {
 		return nil, notFoundError{fmt.Errorf("no route %s %s: see README.md of hack/localnet", r.Method, r.URL.Path)}
 	})
@@ -109,22 +101,6 @@ func (c *Chain) adminStats(*http.Request) (any, error) {
 		stats[name] = c.Endpoint(name).Stats()
 	}
 	return stats, nil
-}
-
-// ParseFaults reads the fault rules of several endpoints: a JSON object with an
-// array of rules for each endpoint's name.
-func ParseFaults(raw []byte) (map[string][]fault.Rule, error) {
-	members, err := decodeStrictly[map[string]json.RawMessage](raw)
-	if err != nil {
-		return nil, fmt.Errorf("faults: expected a JSON object with an array of rules for each endpoint: %w", err)
-	}
-	faults := make(map[string][]fault.Rule, len(members))
-	for name, member := range members {
-		if faults[name], err = fault.ParseRules(member); err != nil {
-			return nil, fmt.Errorf("endpoint %s: %w", name, err)
-		}
-	}
-	return faults, nil
 }
 
 // adminFaults sets the rules that parse reads from the request, unless parse is
@@ -200,49 +176,6 @@ func (c *Chain) adminAirdrop(r *http.Request) (any, error) {
 	}
 	signature, err := c.airdrop(request.To, request.Lamports)
 	return map[string]any{"signature": signature}, err
-}
-
-// adminMigration begins the migration to Alpenglow.
-func (c *Chain) adminMigration(r *http.Request) (any, error) {
-	ask, err := read(r, decodeStrictly[struct {
-		PauseSlots uint64 `json:"pauseSlots"`
-	}])
-	if err != nil {
-		return nil, err
-	}
-	if ask.PauseSlots < 1 || ask.PauseSlots > maxAdminSlots {
-		return nil, fmt.Errorf("pauseSlots is %d, expected 1 to %d", ask.PauseSlots, maxAdminSlots)
-	}
-	if err := c.StartMigration(ask.PauseSlots); err != nil {
-		return nil, err
-	}
-	return c.position(), nil
-}
-
-// adminNetwork changes the rate of rent and the time between slots, if they are given.
-func (c *Chain) adminNetwork(r *http.Request) (any, error) {
-	ask, err := read(r, decodeStrictly[struct {
-		LamportsPerByte  *uint64 `json:"lamportsPerByte"`
-		SlotMilliseconds *uint64 `json:"slotMilliseconds"`
-	}])
-	if err != nil {
-		return nil, err
-	}
-	if ms := ask.SlotMilliseconds; ms != nil {
-		if *ms < 1 || *ms > maxSlotMilliseconds {
-			return nil, fmt.Errorf("slotMilliseconds is %d, expected 1 to %d", *ms, maxSlotMilliseconds)
-		}
-		if err := c.SetSlotDuration(time.Duration(*ms) * time.Millisecond); err != nil {
-			return nil, err
-		}
-	}
-	if rate := ask.LamportsPerByte; rate != nil {
-		if *rate > maxRent {
-			return nil, fmt.Errorf("lamportsPerByte is %d, expected at most %d", *rate, maxRent)
-		}
-		c.SetRent(bank.Rent(*rate))
-	}
-	return c.position(), nil
 }
 
 // adminMove calls move, which advances the chain, with the request's number of

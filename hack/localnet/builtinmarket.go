@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/token"
 )
 
-// The defaults of MarketOptions: a price of 150 development dollars a SOL. The
-// market is deep enough that selling 100 SOL moves the price by about 2 per cent.
+// The market at genesis: a price of 150 development dollars a SOL, and a fee in basis points. It
+// is deep enough that selling 100 SOL moves the price by about 2 per cent.
 const (
 	DefaultReserveLamports = 10_000 * solana.LAMPORTS_PER_SOL
 	DefaultReserveTokens   = 1_500_000 * OutputUnit
@@ -33,33 +33,6 @@ const (
 	marketStock = 1_000_000_000 * OutputUnit
 )
 
-// MarketOptions configures the market that every chain has from the start. The
-// market swaps wrapped SOL for development dollars. A zero field means the default.
-type MarketOptions struct {
-	// Reserves set the price and the depth of the market.
-	Reserves market.Reserves
-	// FeeBPS is the market's fee in basis points, below 10000.
-	FeeBPS uint16
-}
-
-func (o MarketOptions) withDefaults() MarketOptions {
-	if o.Reserves == (market.Reserves{}) {
-		o.Reserves = market.Reserves{Lamports: DefaultReserveLamports, Tokens: DefaultReserveTokens}
-	}
-	if o.FeeBPS == 0 {
-		o.FeeBPS = DefaultMarketFeeBPS
-	}
-	return o
-}
-
-func (o MarketOptions) validate() error {
-	if o.Reserves.Lamports == 0 || o.Reserves.Tokens == 0 || o.Reserves.Tokens > marketStock || o.FeeBPS >= market.MaxBPS {
-		return fmt.Errorf("localnet options: Market has reserves of %d lamports and %d tokens and a fee of %d basis points, want both reserves, at most %d tokens, and a fee below %d",
-			o.Reserves.Lamports, o.Reserves.Tokens, o.FeeBPS, uint64(marketStock), market.MaxBPS)
-	}
-	return nil
-}
-
 // OutputMint is the mint of development dollars, which every chain has. MintTo,
 // Freeze and Thaw work with this mint.
 func OutputMint() solana.PublicKey {
@@ -73,9 +46,9 @@ func RouterTable() solana.PublicKey {
 
 // marketAccounts are the market's accounts at genesis: output mint, market, vaults
 // and the router's lookup table.
-func marketAccounts(m *market.Market, opts MarketOptions) map[solana.PublicKey]bank.Account {
+func marketAccounts(m *market.Market) map[solana.PublicKey]bank.Account {
 	authority := mintAuthority().PublicKey()
-	accounts := m.Genesis(authority, opts.Reserves, opts.FeeBPS, marketStock)
+	accounts := m.Genesis(authority, market.Reserves{Lamports: DefaultReserveLamports, Tokens: DefaultReserveTokens}, DefaultMarketFeeBPS, marketStock)
 	accounts[m.Mint] = token.MintAccount(tokenprogram.Mint{
 		MintAuthority: &authority, Supply: marketStock, Decimals: OutputDecimals, IsInitialized: true, FreezeAuthority: &authority,
 	})
@@ -83,25 +56,19 @@ func marketAccounts(m *market.Market, opts MarketOptions) map[solana.PublicKey]b
 	return accounts
 }
 
-// exchange is the chain's market and the swap router over it.
-type exchange struct {
-	market *market.Market
-	router *router.Router
-}
-
 // Router is the swap router over the chain's market, at first without faults and
 // lies. The router is a handler; ListenRouter serves it on an address.
-func (c *Chain) Router() *router.Router { return c.exchange.router }
+func (c *Chain) Router() *router.Router { return c.router }
 
 // ListenRouter serves the router on a TCP address until Close and returns the base URL of its API.
 func (c *Chain) ListenRouter(addr string) (url string, err error) {
-	return c.listen("swap router", addr, c.exchange.router)
+	return c.listen("swap router", addr, c.router)
 }
 
 // MarketState is the market's state in the open slot.
 func (c *Chain) MarketState() (*market.State, error) {
 	var account *bank.Account
-	c.bank.Read(bank.Processed, func(v bank.View) { account = v.Account(c.exchange.market.Address) })
+	c.bank.Read(bank.Processed, func(v bank.View) { account = v.Account(c.market.Address) })
 	if account == nil {
 		return nil, errors.New("read market: it does not exist")
 	}
@@ -112,8 +79,8 @@ func (c *Chain) MarketState() (*market.State, error) {
 // before. When SetReserves returns, its transaction has landed and is not yet
 // confirmed. If the open block is full, the transaction lands in a later block.
 func (c *Chain) SetReserves(reserves market.Reserves) error {
-	m, authority := c.exchange.market, mintAuthority()
-	signers := []solana.PrivateKey{c.faucet.key, authority}
+	m, authority := c.market, mintAuthority()
+	signers := []solana.PrivateKey{c.faucet, authority}
 	var vaultTokens uint64
 	c.bank.Read(bank.Processed, func(v bank.View) {
 		vaultTokens = bank.ParseToken(v.Account(m.VaultTokens).Data).Amount

@@ -400,19 +400,6 @@ func TestSwapFailsWhileThePriceIsWorse(t *testing.T) {
 	}
 }
 
-func TestMarketOptions(t *testing.T) {
-	t.Parallel()
-	want := market.Reserves{Lamports: 7, Tokens: 9}
-	f := newFixture(t, localnet.Options{Market: localnet.MarketOptions{Reserves: want, FeeBPS: 1}})
-	state, err := f.MarketState()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if state.Reserves != want || state.FeeBPS != 1 {
-		t.Errorf("the market is %+v, want %+v at 1 basis point", state, want)
-	}
-}
-
 func TestAdminPortSetsRouterSettings(t *testing.T) {
 	t.Parallel()
 	f, adminURL := newAdmin(t)
@@ -443,7 +430,7 @@ func TestAdminPortSetsRouterSettings(t *testing.T) {
 	if got := ask("GET", "/router", "")["settings"]; !cmp.Equal(got, want["settings"]) {
 		t.Errorf("settings are %v, want %v", got, want["settings"])
 	}
-	if got := ask("DELETE", "/router", "")["settings"]; !cmp.Equal(got, map[string]any{}) {
+	if got := ask("PUT", "/router", "{}")["settings"]; !cmp.Equal(got, map[string]any{}) {
 		t.Errorf("after DELETE, settings are %v, want none", got)
 	}
 

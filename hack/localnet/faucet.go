@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/programs/system"
@@ -25,18 +24,6 @@ const (
 	faucetCounts = 1_000_000
 )
 
-// faucet is the wallet that has the lamports at genesis. Its key is not secret,
-// because lamports of this chain have no value.
-type faucet struct {
-	key solana.PrivateKey
-	// sent counts the faucet's transactions.
-	sent *atomic.Uint32
-}
-
-func newFaucet() faucet {
-	return faucet{key: wellKnownKey("relaypool local chain faucet"), sent: new(atomic.Uint32)}
-}
-
 // wellKnownKey derives a key pair from a name.
 func wellKnownKey(name string) solana.PrivateKey {
 	seed := sha256.Sum256([]byte(name))
@@ -44,8 +31,8 @@ func wellKnownKey(name string) solana.PrivateKey {
 }
 
 func (c *Chain) airdrop(to solana.PublicKey, lamports uint64) (solana.Signature, error) {
-	signature, err := c.land([]solana.PrivateKey{c.faucet.key}, c.uniqueLimit(),
-		system.NewTransferInstruction(lamports, c.faucet.key.PublicKey(), to).Build(),
+	signature, err := c.land([]solana.PrivateKey{c.faucet}, c.uniqueLimit(),
+		system.NewTransferInstruction(lamports, c.faucet.PublicKey(), to).Build(),
 	)
 	if err != nil {
 		return signature, fmt.Errorf("airdrop %d lamports: %w", lamports, err)
@@ -57,7 +44,7 @@ func (c *Chain) airdrop(to solana.PublicKey, lamports uint64) (solana.Signature,
 // equal transfers with one blockhash would be the same transaction, and the second would not land.
 func (c *Chain) uniqueLimit() solana.Instruction {
 	return solana.NewInstruction(solana.ComputeBudget, nil,
-		binary.LittleEndian.AppendUint32([]byte{2}, faucetUnits+c.faucet.sent.Add(1)%faucetCounts))
+		binary.LittleEndian.AppendUint32([]byte{2}, faucetUnits+c.sent.Add(1)%faucetCounts))
 }
 
 // Fund sends lamports from the faucet to an account. When Fund returns, the transaction has landed

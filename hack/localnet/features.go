@@ -23,8 +23,3 @@ func FeatureAccount(active bool) bank.Account {
 		Owner: solana.MustPublicKeyFromBase58("Feature111111111111111111111111111111111111"),
 	}
 }
-
-// activeFeatures are the gates that clients read.
-func activeFeatures() map[solana.PublicKey]bank.Account {
-	return map[solana.PublicKey]bank.Account{TransactionV1Gate(): FeatureAccount(true)}
-}

@@ -14,6 +14,7 @@
 package localnet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,8 +67,6 @@ type Options struct {
 	// Accounts are further accounts at genesis, by address. The native mint and the
 	// market always exist.
 	Accounts map[solana.PublicKey]bank.Account
-	// Market is the market of development dollars; its zero value is the default.
-	Market MarketOptions
 	// Limits bounds the compute of a block; its zero value is mainnet's.
 	Limits bank.BlockLimits
 	// Rent is the rate of rent at genesis; 0 is mainnet's, bank.DefaultRent.
@@ -95,22 +94,9 @@ func (o Options) withDefaults() Options {
 		profile.RootHistory = o.RootHistory
 		o.Profile = &profile
 	}
-	if o.SlotDuration == 0 {
-		o.SlotDuration = DefaultSlotDuration
-	}
-	if o.ConfirmAfter == 0 {
-		o.ConfirmAfter = DefaultConfirmAfter
-	}
-	if o.FinalizeAfter == 0 {
-		o.FinalizeAfter = max(DefaultFinalizeAfter, o.ConfirmAfter)
-	}
-	if o.Strangers == 0 {
-		o.Strangers = DefaultStrangers
-	}
-	if o.History == 0 {
-		o.History = DefaultHistory
-	}
-	o.Market = o.Market.withDefaults()
+	o.SlotDuration, o.ConfirmAfter = cmp.Or(o.SlotDuration, DefaultSlotDuration), cmp.Or(o.ConfirmAfter, DefaultConfirmAfter)
+	o.FinalizeAfter = cmp.Or(o.FinalizeAfter, max(DefaultFinalizeAfter, o.ConfirmAfter))
+	o.Strangers, o.History = cmp.Or(o.Strangers, DefaultStrangers), cmp.Or(o.History, DefaultHistory)
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -124,12 +110,16 @@ func (o Options) withDefaults() Options {
 type Chain struct {
 	opts   Options
 	bank   *bank.Bank
-	faucet faucet
+	market *market.Market
+	router *router.Router
+	// faucet is the wallet that has the lamports at genesis. Its key is not secret, because
+	// lamports of this chain have no value. sent counts its transactions.
+	faucet solana.PrivateKey
+	sent   atomic.Uint32
 	// slotDuration is in nanoseconds.
 	slotDuration atomic.Int64
 	// defaultEndpoint is the default endpoint.
 	defaultEndpoint *rpc.Endpoint
-	exchange        exchange
 
 	mu        sync.Mutex
 	endpoints map[string]*rpc.Endpoint
@@ -151,18 +141,15 @@ func New(opts Options) (*Chain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("localnet options: VerifyingKey: %w", err)
 	}
-	if err := opts.Market.validate(); err != nil {
-		return nil, err
-	}
 	program, err := poolprogram.New(opts.Profile, key)
 	if err != nil {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
-	c := &Chain{opts: opts, faucet: newFaucet()}
+	c := &Chain{opts: opts, faucet: wellKnownKey("relaypool local chain faucet")}
 	if err := c.SetSlotDuration(opts.SlotDuration); err != nil {
 		return nil, fmt.Errorf("localnet options: %w", err)
 	}
-	if c.exchange.market, err = market.For(OutputMint()); err != nil {
+	if c.market, err = market.For(OutputMint()); err != nil {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
 	c.bank, err = bank.New(bank.Options{
@@ -173,9 +160,9 @@ func New(opts Options) (*Chain, error) {
 		Limits:         opts.Limits,
 		Rent:           opts.Rent,
 		Clock:          opts.Clock,
-		Programs:       append(validatorPrograms(), program, market.Program()),
-		Accounts:       merged(nativeMint(), activeFeatures(), marketAccounts(c.exchange.market, opts.Market), opts.Accounts),
-		Faucet:         c.faucet.key.PublicKey(),
+		Programs:       append(token.Programs(), bank.SystemProgram(), bank.ComputeBudgetProgram(), program, market.Program()),
+		Accounts:       merged(genesisAccounts(), marketAccounts(c.market), opts.Accounts),
+		Faucet:         c.faucet.PublicKey(),
 		FaucetLamports: faucetLamports,
 	})
 	if err != nil {
@@ -188,7 +175,7 @@ func New(opts Options) (*Chain, error) {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
 	c.endpoints = map[string]*rpc.Endpoint{DefaultEndpoint: c.defaultEndpoint}
-	if c.exchange.router, err = router.New(router.Options{Ledger: c.bank, Log: opts.Log, Table: RouterTable(), Seed: opts.Seed}); err != nil {
+	if c.router, err = router.New(router.Options{Ledger: c.bank, Log: opts.Log, Table: RouterTable(), Seed: opts.Seed}); err != nil {
 		c.defaultEndpoint.Close()
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
@@ -202,14 +189,10 @@ func New(opts Options) (*Chain, error) {
 	return c, nil
 }
 
-// validatorPrograms are the programs of Solana itself and SPL that every chain has.
-func validatorPrograms() []bank.Program {
-	return append(
-		[]bank.Program{bank.SystemProgram(), bank.ComputeBudgetProgram()}, token.Programs()...)
-}
-
-func nativeMint() map[solana.PublicKey]bank.Account {
-	return map[solana.PublicKey]bank.Account{solana.WrappedSol: token.NativeMint()}
+// genesisAccounts are the accounts of every chain: the native mint and the feature gates that
+// clients read.
+func genesisAccounts() map[solana.PublicKey]bank.Account {
+	return map[solana.PublicKey]bank.Account{solana.WrappedSol: token.NativeMint(), TransactionV1Gate(): FeatureAccount(true)}
 }
 
 // Start advances the chain by a slot every SlotDuration until ctx is done or the
@@ -275,14 +258,12 @@ func (c *Chain) Skip(n uint64) { c.bank.Skip(n) }
 // Fork undoes the newest n blocks, confirmed blocks included, as when the cluster
 // chooses another branch. See bank.Bank.Fork.
 func (c *Chain) Fork(n uint64, again func(*bank.Landed) bool) ([]bank.Undone, error) {
-	undone, err := c.bank.Fork(n, again)
-	return c.logFork(undone, err)
+	return c.logFork(c.bank.Fork(n, again))
 }
 
 // ForkFrom undoes every block from a slot on, as Fork does.
 func (c *Chain) ForkFrom(slot uint64, again func(*bank.Landed) bool) ([]bank.Undone, error) {
-	undone, err := c.bank.ForkFrom(slot, again)
-	return c.logFork(undone, err)
+	return c.logFork(c.bank.ForkFrom(slot, again))
 }
 
 func (c *Chain) logFork(undone []bank.Undone, err error) ([]bank.Undone, error) {

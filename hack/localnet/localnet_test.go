@@ -14,7 +14,6 @@ import (
 
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/bank"
-	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -31,9 +30,6 @@ func TestNewRejectsInvalidOptions(t *testing.T) {
 		"a history that is too short":        {VerifyingKey: valid, History: 10},
 		"finalized before confirmed":         {VerifyingKey: valid, ConfirmAfter: 5, FinalizeAfter: 4},
 		"a negative number of roots":         {VerifyingKey: valid, RootHistory: -1},
-		"a market with no SOL":               {VerifyingKey: valid, Market: localnet.MarketOptions{Reserves: market.Reserves{Tokens: 1}}},
-		"a market with too many tokens":      {VerifyingKey: valid, Market: localnet.MarketOptions{Reserves: market.Reserves{Lamports: 1, Tokens: 1 << 60}}},
-		"a market with a 100 % fee":          {VerifyingKey: valid, Market: localnet.MarketOptions{FeeBPS: market.MaxBPS}},
 		"blocks too small for a transaction": {VerifyingKey: valid, Limits: bank.BlockLimits{Block: 1}},
 		"a profile that lacks its accounts":  {VerifyingKey: valid, Profile: &shieldpool.Profile{}},
 	}

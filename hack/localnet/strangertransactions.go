@@ -19,12 +19,12 @@ const (
 // not fit.
 func (c *Chain) landStrangers() {
 	for n := range c.opts.Strangers {
-		stranger := c.faucet.key
+		stranger := c.faucet
 		transfer := system.NewTransferInstruction(1, stranger.PublicKey(), stranger.PublicKey()).Build()
 		var err error
 		if n%5 < 3 {
 			// The limit makes each transaction another one.
-			units := strangerUnits + c.faucet.sent.Add(1)%faucetCounts
+			units := strangerUnits + c.sent.Add(1)%faucetCounts
 			_, err = c.landWith([]solana.PrivateKey{stranger}, []solana.Instruction{transfer}, solana.TransactionV1Config(
 				solana.TransactionConfig{}.WithPriorityFee(1).WithComputeUnitLimit(units).WithLoadedAccountsDataSizeLimit(strangerLoadedData)))
 		} else {

@@ -34,8 +34,8 @@ func (c *Chain) CreateMint(decimals uint8, freezeAuthority *solana.PublicKey) (s
 	if freezeAuthority == nil {
 		freezeAuthority = &authority
 	}
-	faucet := c.faucet.key.PublicKey()
-	if _, err := c.land([]solana.PrivateKey{c.faucet.key, mint},
+	faucet := c.faucet.PublicKey()
+	if _, err := c.land([]solana.PrivateKey{c.faucet, mint},
 		system.NewCreateAccountInstruction(c.rent().Exemption(bank.TokenMintSize), bank.TokenMintSize, solana.TokenProgramID, faucet, mint.PublicKey()).Build(),
 		tokenprogram.NewInitializeMint2Instruction(decimals, authority, *freezeAuthority, mint.PublicKey()).Build(),
 	); err != nil {
@@ -53,24 +53,16 @@ func (c *Chain) rent() (rate bank.Rent) {
 // account, which it creates if missing. The mint is one of CreateMint, the output
 // mint or the native mint. MintTo returns the account's address and the
 // transaction's signature.
-func (c *Chain) MintTo(mint, owner solana.PublicKey, amount uint64) (solana.PublicKey, solana.Signature, error) {
-	account, signature, err := c.mintTo(mint, owner, amount)
-	if err != nil {
-		return account, signature, fmt.Errorf("mint %d tokens: %w", amount, err)
-	}
-	return account, signature, nil
-}
-
-func (c *Chain) mintTo(mint, owner solana.PublicKey, amount uint64) (account solana.PublicKey, signature solana.Signature, err error) {
+func (c *Chain) MintTo(mint, owner solana.PublicKey, amount uint64) (account solana.PublicKey, signature solana.Signature, err error) {
 	if account, _, err = solana.FindAssociatedTokenAddress(owner, mint); err != nil {
 		return account, signature, err
 	}
-	faucet := c.faucet.key.PublicKey()
+	faucet := c.faucet.PublicKey()
 	create, err := token.CreateIdempotent(faucet, owner, mint)
 	if err != nil {
 		return account, signature, err
 	}
-	instructions, signers := []solana.Instruction{c.uniqueLimit(), create}, []solana.PrivateKey{c.faucet.key}
+	instructions, signers := []solana.Instruction{c.uniqueLimit(), create}, []solana.PrivateKey{c.faucet}
 	if mint == solana.WrappedSol {
 		instructions = append(instructions, system.NewTransferInstruction(amount, faucet, account).Build(),
 			tokenprogram.NewSyncNativeInstruction(account).Build())
@@ -80,7 +72,9 @@ func (c *Chain) mintTo(mint, owner solana.PublicKey, amount uint64) (account sol
 		instructions = append(instructions,
 			tokenprogram.NewMintToInstruction(amount, mint, account, authority.PublicKey(), nil).Build())
 	}
-	signature, err = c.land(signers, instructions...)
+	if signature, err = c.land(signers, instructions...); err != nil {
+		err = fmt.Errorf("mint %d tokens: %w", amount, err)
+	}
 	return account, signature, err
 }
 
@@ -105,7 +99,7 @@ func (c *Chain) setFrozen(mint, owner solana.PublicKey, frozen bool) (solana.Sig
 	if frozen {
 		verb, instruction = "freeze", tokenprogram.NewFreezeAccountInstruction(account, mint, authority.PublicKey(), nil).Build()
 	}
-	signature, err := c.land([]solana.PrivateKey{c.faucet.key, authority}, c.uniqueLimit(), instruction)
+	signature, err := c.land([]solana.PrivateKey{c.faucet, authority}, c.uniqueLimit(), instruction)
 	if err != nil {
 		return signature, fmt.Errorf("%s account: %w", verb, err)
 	}

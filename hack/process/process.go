@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -82,13 +83,7 @@ func (p *Process) Exited() <-chan struct{} { return p.exited }
 // OwnEnvironment returns env without RELAYPOOL_ variables, which a relay reads as flags.
 // Those variables are meant for the caller, not for its child.
 func OwnEnvironment(env []string) []string {
-	var own []string
-	for _, v := range env {
-		if !strings.HasPrefix(v, "RELAYPOOL_") {
-			own = append(own, v)
-		}
-	}
-	return own
+	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, "RELAYPOOL_") })
 }
 
 // Ended is nil while the process runs. Afterwards it is an error that says how the process

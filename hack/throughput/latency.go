@@ -15,21 +15,28 @@ const perSecond = "/s"
 // ms returns a duration in milliseconds.
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// latency measures the time from acceptance to the first send at a steady rate.
-func (s *benchRun) latency(ctx context.Context) error {
-	warm := int(s.sizes.rate) // the requests of the first second
-	bodies, err := s.crowd.Prepare(ctx, warm+int(s.sizes.rate*s.window.Seconds()))
+// steady sends requests at a rate for so many windows, after a second of warm-up. It returns when it
+// began and ended to count, and the answers in between.
+func (s *benchRun) steady(ctx context.Context, what string, rate float64, windows int) (from, to time.Time, answered tally, err error) {
+	warm := int(rate) + 1
+	bodies, err := s.crowd.Prepare(ctx, warm+int(float64(windows)*rate*s.window.Seconds()))
 	if err != nil {
-		return err
+		return from, to, answered, err
 	}
-	s.crowd.Steady(ctx, s.sizes.rate, bodies[:warm])
+	s.crowd.Steady(ctx, rate, bodies[:warm])
 	s.crowd.Calls()
 	s.stand.Sends()
-	from := time.Now()
-	s.crowd.Steady(ctx, s.sizes.rate, bodies[warm:])
-	to := time.Now()
-	answered := s.tally(s.crowd.Calls(), from, to)
-	if err := s.checkCompleted("the latency", &answered); err != nil {
+	from = time.Now()
+	s.crowd.Steady(ctx, rate, bodies[warm:])
+	to = time.Now()
+	answered = s.tally(s.crowd.Calls(), from, to)
+	return from, to, answered, s.checkCompleted(what, &answered)
+}
+
+// latency measures the time from acceptance to the first send at a steady rate.
+func (s *benchRun) latency(ctx context.Context) error {
+	from, to, answered, err := s.steady(ctx, "the latency", s.sizes.rate, 1)
+	if err != nil {
 		return err
 	}
 	sends := s.stand.Sends()

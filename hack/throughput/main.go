@@ -31,7 +31,7 @@ const (
 	partLatency     part = "latency"
 	partCarry       part = "carry"
 	partAccept      part = "accept"
-	partRootHistory part = "ring"
+	partRootHistory part = "root-history"
 	partSwaps       part = "swaps"
 	partMemory      part = "memory"
 	// partBlock does not need running relays: see BenchmarkBlock in relay/rpc.
@@ -80,7 +80,7 @@ func main() {
 func parse(args []string) (*settings, error) {
 	s := &settings{parts: allParts(), processes: []int{1, 4}, rows: []int{1000, 100_000}, sizes: full()}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.Func("only", "`parts` to measure, separated by commas: crypto, latency, carry, accept, ring, swaps, memory, block, operator, or relay for those that need running relays", s.only)
+	flags.Func("only", "`parts` to measure, separated by commas: crypto, latency, carry, accept, root-history, swaps, memory, block, operator, or relay for those that need running relays", s.only)
 	flags.IntVar(&s.rounds, "rounds", 3, "how often each set-up is measured; the median counts")
 	flags.DurationVar(&s.window, "window", 8*time.Second, "how long one measurement takes, after its warm-up")
 	flags.Func("processes", "`numbers` of relay processes, separated by commas (default 1,4)", numbers(&s.processes))
@@ -107,7 +107,7 @@ func (s *settings) only(text string) error {
 		case slices.Contains(allParts(), p):
 			s.parts = append(s.parts, p)
 		default:
-			return fmt.Errorf("part %q is unknown: want some of crypto, latency, carry, accept, ring, swaps, memory, block, operator, relay", name)
+			return fmt.Errorf("part %q is unknown: want some of crypto, latency, carry, accept, root-history, swaps, memory, block, operator, relay", name)
 		}
 	}
 	return nil

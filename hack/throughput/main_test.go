@@ -123,7 +123,7 @@ func TestSessions(t *testing.T) {
 				"ring: 1 process", "ring: 4 processes", "swaps: 1 process", "swaps: 4 processes", "memory: ",
 			},
 		},
-		"one part": {[]string{"-only", "ring", "-processes", "2"}, []string{"ring: 2 processes"}},
+		"one part": {[]string{"-only", "root-history", "-processes", "2"}, []string{"root-history: 2 processes"}},
 		"two parts with other numbers": {
 			[]string{"-only", "carry,accept", "-processes", "1,2", "-rows", "7"},
 			[]string{"carry: 1 process, 7 rows", "accept: 1 process, 7 rows", "carry: 2 processes, 7 rows", "accept: 2 processes, 7 rows"},

@@ -32,18 +32,8 @@ func (s *benchRun) swap(ctx context.Context) error {
 
 // steadySwaps measures the time from submission to tokens, by step.
 func (s *benchRun) steadySwaps(ctx context.Context) error {
-	warm := int(s.sizes.swapRate) + 1
-	bodies, err := s.crowd.Prepare(ctx, warm+int(steadySwapWindows*s.sizes.swapRate*s.window.Seconds()))
+	from, to, answered, err := s.steady(ctx, "the latency of swaps", s.sizes.swapRate, steadySwapWindows)
 	if err != nil {
-		return err
-	}
-	s.crowd.Steady(ctx, s.sizes.swapRate, bodies[:warm])
-	s.crowd.Calls()
-	from := time.Now()
-	s.crowd.Steady(ctx, s.sizes.swapRate, bodies[warm:])
-	to := time.Now()
-	answered := s.tally(s.crowd.Calls(), from, to)
-	if err := s.checkCompleted("the latency of swaps", &answered); err != nil {
 		return err
 	}
 	swaps, err := s.stand.Executed(ctx, from, to)

@@ -42,19 +42,16 @@ type Prover struct {
 	// the key.
 	KeySHA256 string
 
-	program  string
-	cmd      *exec.Cmd
-	stdin    io.WriteCloser
-	stdout   *bufio.Reader
-	requests chan request
-	quit     chan struct{}
-	done     chan struct{}
-	close    func() error
-}
-
-type request struct {
-	witness wireWitness
-	reply   chan<- reply
+	program string
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	stdout  *bufio.Reader
+	// turn is full while a proof is made, and for good when stopped is closed.
+	turn    chan struct{}
+	stopped chan struct{}
+	// proofs is the number of proofs so far. Only the proof under way uses it.
+	proofs int64
+	close  func() error
 }
 
 type reply struct {
@@ -119,12 +116,7 @@ func StartProver(ctx context.Context, o Options) (*Prover, error) {
 }
 
 func launch(ctx context.Context, program string, progress io.Writer) (*Prover, error) {
-	p := &Prover{
-		program:  program,
-		requests: make(chan request),
-		quit:     make(chan struct{}),
-		done:     make(chan struct{}),
-	}
+	p := &Prover{program: program, turn: make(chan struct{}, 1), stopped: make(chan struct{})}
 	p.close = sync.OnceValue(p.stop)
 	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), program, "serve")
 	p.cmd.Stderr = progress
@@ -151,7 +143,6 @@ func launch(ctx context.Context, program string, progress io.Writer) (*Prover, e
 	if err == nil && !ready.Ready {
 		err = errors.New("the first line of the program is not the ready message")
 	}
-	go p.loop()
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("wait until the circuit's program is ready (the progress output has its messages): %w", err), p.Close())
 	}
@@ -163,14 +154,23 @@ func launch(ctx context.Context, program string, progress io.Writer) (*Prover, e
 // the circuit's program needed. It returns an error for a witness that breaks a rule of the
 // circuit.
 func (p *Prover) Prove(ctx context.Context, w *Witness) (proof [shieldpool.ProofLength]byte, publicInputs [shieldpool.PublicInputsLength]byte, took time.Duration, err error) {
-	replies := make(chan reply, 1)
 	select {
-	case p.requests <- request{witness: w.wire(), reply: replies}:
-	case <-p.done:
+	case p.turn <- struct{}{}:
+	case <-p.stopped:
 		return proof, publicInputs, 0, errStopped
 	case <-ctx.Done():
 		return proof, publicInputs, 0, fmt.Errorf("wait for the prover: %w", ctx.Err())
 	}
+	replies := make(chan reply, 1)
+	go func() { // the program makes the proof to its end, whether or not the caller waits
+		a, err := p.exchange(w.wire())
+		replies <- reply{answer: a, err: err}
+		if err != nil {
+			close(p.stopped)
+			return
+		}
+		<-p.turn
+	}()
 	select {
 	case r := <-replies:
 		if r.err == nil {
@@ -217,8 +217,11 @@ func (p *Prover) Close() error {
 func (p *Prover) stop() error {
 	kill := time.AfterFunc(closeTimeout, func() { _ = p.cmd.Process.Kill() })
 	defer kill.Stop()
-	close(p.quit)
-	<-p.done
+	select {
+	case p.turn <- struct{}{}:
+		close(p.stopped)
+	case <-p.stopped:
+	}
 	// The end of its input ends the program. If the program has died, the pipe may be closed
 	// already.
 	_ = p.stdin.Close()
@@ -228,33 +231,17 @@ func (p *Prover) stop() error {
 	return nil
 }
 
-// loop passes one request at a time to the program, until Close or until the program has ended.
-func (p *Prover) loop() {
-	defer close(p.done)
-	for id := int64(1); ; id++ {
-		select {
-		case <-p.quit:
-			return
-		case r := <-p.requests:
-			a, err := p.exchange(id, r.witness)
-			r.reply <- reply{answer: a, err: err}
-			if err != nil {
-				return
-			}
-		}
-	}
-}
-
-func (p *Prover) exchange(id int64, w wireWitness) (answer, error) {
-	if err := json.NewEncoder(p.stdin).Encode(wireRequest{ID: id, Witness: w}); err != nil {
+func (p *Prover) exchange(w wireWitness) (answer, error) {
+	p.proofs++
+	if err := json.NewEncoder(p.stdin).Encode(wireRequest{ID: p.proofs, Witness: w}); err != nil {
 		return answer{}, errors.Join(errStopped, err)
 	}
 	a, err := p.readLine()
 	if err != nil {
 		return answer{}, errors.Join(errStopped, err)
 	}
-	if a.ID != id {
-		return answer{}, fmt.Errorf("the circuit's program answered request %d instead of %d", a.ID, id)
+	if a.ID != p.proofs {
+		return answer{}, fmt.Errorf("the circuit's program answered request %d instead of %d", a.ID, p.proofs)
 	}
 	return a, nil
 }

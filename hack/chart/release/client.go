@@ -71,8 +71,7 @@ func (c *Client) install(ch *chart.Chart, values map[string]any) (*release.Relea
 	install := action.NewInstall(configuration)
 	install.ReleaseName, install.Namespace, install.CreateNamespace = c.Name, c.Namespace, !c.InNamespace
 	install.WaitStrategy, install.Timeout, install.SkipCRDs = kube.HookOnlyStrategy, timeout, c.InNamespace
-	got, err := install.Run(ch, values)
-	return toRelease(got, err)
+	return toRelease(install.Run(ch, values))
 }
 
 // Upgrade runs helm upgrade.
@@ -86,8 +85,7 @@ func (c *Client) Upgrade(ch *chart.Chart, values map[string]any) (*release.Relea
 	}
 	upgrade := action.NewUpgrade(configuration)
 	upgrade.Namespace, upgrade.WaitStrategy, upgrade.Timeout = c.Namespace, kube.HookOnlyStrategy, timeout
-	got, err := upgrade.Run(c.Name, ch, values)
-	return toRelease(got, err)
+	return toRelease(upgrade.Run(c.Name, ch, values))
 }
 
 func (c *Client) capabilities() *common.Capabilities {

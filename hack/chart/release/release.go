@@ -3,10 +3,10 @@ package release
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -47,16 +47,12 @@ type Options struct {
 func Render(c *chart.Chart, values map[string]any, o Options) (objects []*unstructured.Unstructured, notes string, err error) {
 	install := action.NewInstall(action.NewConfiguration())
 	install.DryRunStrategy = action.DryRunClient
-	install.ReleaseName, install.Namespace = orDefault(o.Name, Name), orDefault(o.Namespace, Namespace)
+	install.ReleaseName, install.Namespace = cmp.Or(o.Name, Name), cmp.Or(o.Namespace, Namespace)
 	install.APIVersions, install.IsUpgrade = o.APIVersions, o.Upgrade
 	install.KubeVersion = &common.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
-	got, err := install.Run(c, values)
+	rel, err := toRelease(install.Run(c, values))
 	if err != nil {
-		return nil, "", err //nolint:wrapcheck // Helm's own words are what the user reads
-	}
-	rel, ok := got.(*release.Release)
-	if !ok {
-		return nil, "", fmt.Errorf("helm returned a release of type %T", got)
+		return nil, "", err
 	}
 	text := rel.Manifest
 	for _, h := range rel.Hooks {
@@ -81,11 +77,4 @@ func Objects(text []byte) ([]*unstructured.Unstructured, error) {
 			out = append(out, u)
 		}
 	}
-}
-
-func orDefault(s, otherwise string) string {
-	if strings.TrimSpace(s) == "" {
-		return otherwise
-	}
-	return s
 }

@@ -73,11 +73,6 @@ func (p *Printer) Fact(label, format string, args ...any) {
 	p.line("   " + p.paint(dim, pad(label)) + fmt.Sprintf(format, args...))
 }
 
-// Say prints a line of text.
-func (p *Printer) Say(format string, args ...any) {
-	p.line("   " + fmt.Sprintf(format, args...))
-}
-
 // pad pads a label to labelWidth characters, not bytes.
 func pad(label string) string {
 	return label + strings.Repeat(" ", max(1, labelWidth-len([]rune(label))))

@@ -32,8 +32,8 @@ func TestPrinter(t *testing.T) {
 		},
 		"steps are numbered": {
 			plain,
-			func(p *terminal.Printer) { p.Step(3, "Deposit"); p.Say("done") },
-			"\n 3 Deposit\n   done\n",
+			func(p *terminal.Printer) { p.Step(3, "Deposit"); p.Fact("a", "done") },
+			"\n 3 Deposit\n   a                 done\n",
 		},
 		"other programs' output is printed in whole lines": {
 			plain,
@@ -62,20 +62,20 @@ func TestPrinter(t *testing.T) {
 			func(p *terminal.Printer) {
 				done := p.Busy("proving")
 				time.Sleep(150 * time.Millisecond)
-				p.Say("between")
+				p.Fact("a", "between")
 				time.Sleep(100 * time.Millisecond)
 				done()
 				p.Fact("proof", "250 ms")
 			},
 			"\r\x1b[K   proving … 0.1 s" +
-				"\r\x1b[K   between\n   proving … 0.1 s" +
+				"\r\x1b[K   a                 between\n   proving … 0.1 s" +
 				"\r\x1b[K   proving … 0.2 s" +
 				"\r\x1b[K   proof             250 ms\n",
 		},
 		"quick work prints no line": {
 			terminal.Style{Live: true},
-			func(p *terminal.Printer) { p.Busy("quick")(); p.Say("done") },
-			"   done\n",
+			func(p *terminal.Printer) { p.Busy("quick")(); p.Fact("a", "done") },
+			"   a                 done\n",
 		},
 		"colours are reset after each text": {
 			terminal.Style{Colour: true},

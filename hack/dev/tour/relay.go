@@ -1,20 +1,19 @@
 package tour
 
 import (
-	"bufio"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/hack/dev/terminal"
+	"github.com/relaypool/relaypool/hack/throughput/gauge"
 	"github.com/relaypool/relaypool/hack/wallet"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/merkle"
@@ -175,17 +174,9 @@ func (t *tour) rpcCalls(ctx context.Context) (calls uint64) {
 	request := must(http.NewRequestWithContext(ctx, http.MethodGet, t.OperationsURL+contract.MetricsPath, http.NoBody))
 	answer, err := t.HTTP.Do(request)
 	withContext("GET "+contract.MetricsPath, err)
-	defer func() { _ = answer.Body.Close() }() // read errors are checked below
-	lines := bufio.NewScanner(answer.Body)
-	for lines.Scan() {
-		if !strings.HasPrefix(lines.Text(), contract.MetricRPCCalls.Name+"{") {
-			continue
-		}
-		n, err := strconv.ParseFloat(lines.Text()[strings.LastIndexByte(lines.Text(), ' ')+1:], 64)
-		withContext("read "+contract.MetricRPCCalls.Name, err)
-		calls += uint64(n)
-	}
-	check(lines.Err())
+	page, err := io.ReadAll(answer.Body)
+	check(err, answer.Body.Close())
+	calls = uint64(gauge.ReadMetrics([][]byte{page}).Sum(contract.MetricRPCCalls.Name))
 	if calls == 0 {
 		check(fmt.Errorf("GET %s has no sample of %s above zero, expected the calls that the relay has made", contract.MetricsPath, contract.MetricRPCCalls.Name))
 	}

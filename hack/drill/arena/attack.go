@@ -72,21 +72,22 @@ func (a *arena) attack(ctx context.Context, name string) {
 	attacks()[name](c, ctx)
 }
 
-// newSpend makes a spend of the attacker's own notes, or returns false without the chain.
-func (c *attacker) newSpend(ctx context.Context) (load.Request, bool) {
-	root, err := c.chainReader.Root(ctx, rpc.CommitmentConfirmed)
-	if err != nil {
-		return load.Request{}, false
-	}
-	c.next++
-	return c.load.NewRequest(c.next, root), true
-}
-
 func (c *attacker) repeat(ctx context.Context, pause time.Duration, do func()) {
 	for ctx.Err() == nil {
 		do()
 		load.Sleep(ctx, pause)
 	}
+}
+
+// repeatSpends makes spends of the attacker's own notes, but none without the chain.
+func (c *attacker) repeatSpends(ctx context.Context, pause time.Duration, do func(*load.Request)) {
+	c.repeat(ctx, pause, func() {
+		if root, err := c.chainReader.Root(ctx, rpc.CommitmentConfirmed); err == nil {
+			c.next++
+			q := c.load.NewRequest(c.next, root)
+			do(&q)
+		}
+	})
 }
 
 // post sends a body to the relays in turn and records the answer. A missing answer is
@@ -112,18 +113,14 @@ func (c *attacker) postRequest(ctx context.Context, q *load.Request) {
 
 // forge posts proofs of other statements, and bytes that are not a proof.
 func (c *attacker) forge(ctx context.Context) {
-	c.repeat(ctx, busyPause, func() {
-		q, ok := c.newSpend(ctx)
-		if !ok {
-			return
-		}
+	c.repeatSpends(ctx, busyPause, func(q *load.Request) {
 		other := q.Inputs
 		other.Nullifiers[0] = q.Inputs.Commitments[0]
 		q.Proofs[0] = c.load.Simulator.Prove(&other, 0)
 		if c.sent%3 == 0 {
 			copy(q.Proofs[0][:64], q.Proofs[0][64:128])
 		}
-		c.postRequest(ctx, &q)
+		c.postRequest(ctx, q)
 	})
 }
 
@@ -131,26 +128,18 @@ func (c *attacker) forge(ctx context.Context) {
 // program refuses them. A relay that has seen no finalized transaction cannot know which
 // encoding the program accepts.
 func (c *attacker) negate(ctx context.Context) {
-	c.repeat(ctx, calmPause, func() {
-		q, ok := c.newSpend(ctx)
-		if !ok {
-			return
-		}
+	c.repeatSpends(ctx, calmPause, func(q *load.Request) {
 		// The modulus of BN254's base field.
 		prime, _ := new(big.Int).SetString("21888242871839275222246405745257275088696311157297823662689037894645226208583", 10)
 		y := new(big.Int).SetBytes(q.Proofs[0][32:64])
 		y.Sub(prime, y).FillBytes(q.Proofs[0][32:64])
-		c.postRequest(ctx, &q)
+		c.postRequest(ctx, q)
 	})
 }
 
 // overfill posts requests with one field that is far too long.
 func (c *attacker) overfill(ctx context.Context) {
-	c.repeat(ctx, busyPause, func() {
-		q, ok := c.newSpend(ctx)
-		if !ok {
-			return
-		}
+	c.repeatSpends(ctx, busyPause, func(q *load.Request) {
 		body, err := q.Body(0)
 		if err != nil {
 			return
@@ -214,14 +203,10 @@ func (c *attacker) copyLanded(ctx context.Context) {
 
 // spendTwice spends a note at the relay and on the chain at the same time.
 func (c *attacker) spendTwice(ctx context.Context) {
-	c.repeat(ctx, calmPause, func() {
-		q, ok := c.newSpend(ctx)
-		if !ok {
-			return
-		}
+	c.repeatSpends(ctx, calmPause, func(q *load.Request) {
 		var spending sync.WaitGroup
-		spending.Go(func() { c.direct(ctx, &q) })
-		c.postRequest(ctx, &q)
+		spending.Go(func() { c.direct(ctx, q) })
+		c.postRequest(ctx, q)
 		spending.Wait()
 	})
 }

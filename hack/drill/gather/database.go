@@ -23,7 +23,7 @@ const (
 		count(*) FILTER (WHERE state = 'completed' AND NOT finalized) FROM submissions
 		WHERE state IN ('pending', 'processing') OR state = 'completed' AND NOT finalized`
 
-	submissionsSQL = `SELECT id, kind, state, coalesce(error_code, ''), finalized, rolled_back, signature, public_inputs, recipient, swap_terms, created_at, completed_at
+	submissionsSQL = `SELECT id, state, coalesce(error_code, ''), finalized, signature, public_inputs, recipient, swap_terms, created_at, completed_at
 		FROM submissions JOIN requests ON submission_id = id`
 
 	swapsSQL = `SELECT id FROM submissions WHERE kind = 'swap' ORDER BY id`
@@ -124,7 +124,7 @@ func scanMove(row pgx.CollectableRow) (a verify.Attempt, err error) {
 func scanSubmission(row pgx.CollectableRow) (s verify.Submission, err error) {
 	var signature, inputs, recipient, terms []byte
 	var completed *time.Time
-	if err := row.Scan(&s.ID, &s.Kind, &s.State, &s.Code, &s.Finalized, &s.RolledBack, &signature, &inputs, &recipient, &terms, &s.CreatedAt, &completed); err != nil {
+	if err := row.Scan(&s.ID, &s.State, &s.Code, &s.Finalized, &signature, &inputs, &recipient, &terms, &s.CreatedAt, &completed); err != nil {
 		return s, err
 	}
 	copy(s.Signature[:], signature) // without a signature it stays zero

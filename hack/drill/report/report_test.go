@@ -37,8 +37,8 @@ func outcome() *arena.Outcome {
 			Submissions: []verify.Submission{
 				{ID: uuid.UUID{1}, State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
 				{ID: uuid.UUID{2}, State: "failed", Code: "root_not_found"},
-				{ID: uuid.UUID{3}, Kind: "swap", State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
-				{ID: uuid.UUID{4}, Kind: "swap", Swap: &shieldpool.SwapTerms{MinOutput: 7}, State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
+				{ID: uuid.UUID{3}, State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
+				{ID: uuid.UUID{4}, Swap: &shieldpool.SwapTerms{MinOutput: 7}, State: "completed", Finalized: true, CreatedAt: start, CompletedAt: start.Add(2 * time.Second)},
 			},
 			Executions: []verify.Execution{
 				{Swap: uuid.UUID{3}, State: "completed", Phase: "executed", CompletedAt: start.Add(5 * time.Second)},

@@ -325,20 +325,18 @@ func (m *maker) fault(e *Event) bool {
 	if !slices.Contains(m.Hard, e.Fault) {
 		return m.target(e, e.Fault, m.Endpoints)
 	}
-	var good []int
+	var good, bad []int
 	for i := range m.Endpoints {
 		if m.until[fmt.Sprint("hard", i)] <= e.At {
 			good = append(good, i)
+		} else {
+			bad = append(bad, i)
 		}
 	}
 	mayTakeLast := m.rand.Float64() < lastEndpointChance
 	if len(good) == 0 || len(good) == 1 && !mayTakeLast {
 		// Add the fault to an endpoint that is already bad.
-		if len(good) == m.Endpoints {
-			return false
-		}
-		bad := slices.DeleteFunc(indices(m.Endpoints), func(i int) bool { return slices.Contains(good, i) })
-		return m.reserve(e, e.Fault, bad[m.rand.IntN(len(bad))])
+		return len(bad) > 0 && m.reserve(e, e.Fault, bad[m.rand.IntN(len(bad))])
 	}
 	target := good[m.rand.IntN(len(good))]
 	if !m.reserve(e, e.Fault, target) {
@@ -346,13 +344,6 @@ func (m *maker) fault(e *Event) bool {
 	}
 	m.until[fmt.Sprint("hard", target)] = e.At + e.For
 	return true
-}
-
-func indices(n int) (out []int) {
-	for i := range n {
-		out = append(out, i)
-	}
-	return out
 }
 
 // recoveryTime is how long a target stays free after an event, so that a relay is up long enough to

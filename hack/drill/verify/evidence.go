@@ -74,11 +74,9 @@ type HostileAnswer struct {
 type Submission struct {
 	ID    uuid.UUID
 	State string
-	// Kind is transfer, withdrawal or swap.
-	Kind string
 	// Code is empty unless State is failed.
-	Code                  string
-	Finalized, RolledBack bool
+	Code      string
+	Finalized bool
 	// Signature is zero until the submission is completed. For a swap it is the first
 	// leg's signature.
 	Signature solana.Signature

@@ -48,8 +48,8 @@ func withSwaps(e *verify.Evidence) *verify.Evidence {
 		load.Record{Number: 10, Requests: []load.Request{{Inputs: inputs(10, -gross), Recipient: buyer, Swap: swap(buyerATA), Answers: []load.Answer{accepted(10), executed}}}},
 		load.Record{Number: 11, Requests: []load.Request{{Inputs: inputs(11, -gross), Recipient: saver, Swap: swap(saverATA), Answers: []load.Answer{accepted(11), refunded}}}})
 	e.Submissions = append(e.Submissions,
-		verify.Submission{ID: id(10), Kind: "swap", State: "completed", Finalized: true, Signature: signature(10), Inputs: inputs(10, -gross), Recipient: buyer, Swap: terms(buyerATA), CreatedAt: at(1), CompletedAt: at(1.4)},
-		verify.Submission{ID: id(11), Kind: "swap", State: "completed", Finalized: true, Signature: signature(11), Inputs: inputs(11, -gross), Recipient: saver, Swap: terms(saverATA), CreatedAt: at(1), CompletedAt: at(1.4)})
+		verify.Submission{ID: id(10), State: "completed", Finalized: true, Signature: signature(10), Inputs: inputs(10, -gross), Recipient: buyer, Swap: terms(buyerATA), CreatedAt: at(1), CompletedAt: at(1.4)},
+		verify.Submission{ID: id(11), State: "completed", Finalized: true, Signature: signature(11), Inputs: inputs(11, -gross), Recipient: saver, Swap: terms(saverATA), CreatedAt: at(1), CompletedAt: at(1.4)})
 	e.Executions = []verify.Execution{
 		{ID: id(20), Swap: id(10), State: "completed", Phase: "executed", Ended: true, Finalized: true, Signature: signature(22), Timeout: 230},
 		{ID: id(21), Swap: id(11), State: "completed", Phase: "refunded", Ended: true, Finalized: true, Signature: signature(24), Timeout: 231},
@@ -329,7 +329,7 @@ func noSwapFaults() map[string]func(*verify.Evidence) {
 			refund.Changes[saverState], refund.Changes[wsol], refund.Changes[saver] = -stateRent, -net-tokenRent, net+stateRent+tokenRent
 		},
 		"a swap landed on a fork, and never again": func(e *verify.Evidence) {
-			e.Submissions = append(e.Submissions, verify.Submission{ID: id(12), Kind: "swap", State: "failed", Code: "root_not_found", Inputs: inputs(12, -gross), Recipient: solana.PublicKey{8}, Swap: terms(solana.PublicKey{8, 1}), CreatedAt: at(1), CompletedAt: at(8)})
+			e.Submissions = append(e.Submissions, verify.Submission{ID: id(12), State: "failed", Code: "root_not_found", Inputs: inputs(12, -gross), Recipient: solana.PublicKey{8}, Swap: terms(solana.PublicKey{8, 1}), CreatedAt: at(1), CompletedAt: at(8)})
 			e.Submissions[len(e.Submissions)-1].Inputs.Root = root(9)
 			e.Executions = append(e.Executions, verify.Execution{ID: id(22), Swap: id(12), State: "failed", Code: "root_not_found", Phase: "funded", Ended: true})
 		},

@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 )
 
@@ -53,19 +52,7 @@ func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, 
 // attach turns a stream without deadlines into a connection with deadlines.
 func attach(stream io.ReadWriteCloser) net.Conn {
 	outer, inner := net.Pipe()
-	go func() {
-		defer func() { _ = errors.Join(inner.Close(), stream.Close()) }()
-		var copying sync.WaitGroup
-		copying.Go(func() {
-			_, _ = io.Copy(stream, inner) // outer was closed, or the stream broke
-			_ = stream.Close()
-		})
-		copying.Go(func() {
-			_, _ = io.Copy(inner, stream)
-			_ = inner.Close()
-		})
-		copying.Wait()
-	}()
+	go join(inner, inner, stream)
 	return outer
 }
 

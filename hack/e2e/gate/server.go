@@ -75,7 +75,7 @@ func dial(w http.ResponseWriter, r *http.Request) {
 
 // join copies both ways until one side has ended, and then closes both: the protocols that
 // pass here do not use half-closed connections.
-func join(near net.Conn, nearReader io.Reader, far net.Conn) {
+func join(near io.WriteCloser, nearReader io.Reader, far io.ReadWriteCloser) {
 	var copying sync.WaitGroup
 	copying.Go(func() {
 		_, _ = io.Copy(far, nearReader) // the next read reports the failure

@@ -22,13 +22,13 @@ type Account struct {
 // stores a new one.
 type record struct {
 	lamports   uint64
-	data       pagedData
+	data       []byte
 	owner      solana.PublicKey
 	executable bool
 }
 
 func newRecord(a *Account) *record {
-	return &record{lamports: a.Lamports, data: paged(a.Data), owner: a.Owner, executable: a.Executable}
+	return &record{lamports: a.Lamports, data: a.Data, owner: a.Owner, executable: a.Executable}
 }
 
 // account returns the account for readers, or nil for a nil record.
@@ -36,7 +36,7 @@ func (r *record) account() *Account {
 	if r == nil {
 		return nil
 	}
-	return &Account{Lamports: r.lamports, Data: r.data.bytes(), Owner: r.owner, Executable: r.executable}
+	return &Account{Lamports: r.lamports, Data: r.data, Owner: r.owner, Executable: r.executable}
 }
 
 // version is an account as of one slot. A nil record means that the account was

@@ -32,20 +32,12 @@ func (a *AccountRef) Lamports() uint64 { return a.work.lamports }
 func (a *AccountRef) Owner() solana.PublicKey { return a.work.owner }
 
 // Length is the size of the account's data in bytes.
-func (a *AccountRef) Length() int { return a.work.data.length }
+func (a *AccountRef) Length() int { return len(a.work.data) }
 
-// Data is the account's data, not to be changed. For a large account Data makes
-// a copy; Read avoids it.
+// Data is the account's data, not to be changed.
 func (a *AccountRef) Data() []byte {
 	a.work.applyDeferred()
-	return a.work.data.bytes()
-}
-
-// Read returns n bytes of the account's data from an offset, not to be changed.
-// A range outside the data panics.
-func (a *AccountRef) Read(offset, n int) []byte {
-	a.work.applyDeferred()
-	return a.work.data.read(offset, n)
+	return a.work.data
 }
 
 func (a *AccountRef) owned() bool { return a.work.owner == a.invocation.ProgramID }
@@ -89,19 +81,17 @@ func (a *AccountRef) SetData(data []byte) error {
 	if len(data) > MaxAccountData {
 		return ErrInvalidRealloc
 	}
-	a.work.data, a.work.deferred = paged(data), nil
+	a.work.data, a.work.deferred = data, nil
 	return nil
 }
 
-// WriteLater defers writes to the data of an account that the running program
-// owns until the data is read or committed. A simulation that does not read the
-// data never calls write. write must return the same patches at every call. A
-// patch outside the data panics.
-func (a *AccountRef) WriteLater(write func() []Patch) error {
+// SetDataLater is SetData with the result of make, of the present length, once the data
+// is read or committed. A simulation that does not read the data never calls make.
+func (a *AccountRef) SetDataLater(make func() []byte) error {
 	if err := a.checkChangeable(); err != nil {
 		return err
 	}
-	a.work.deferred = append(a.work.deferred, write)
+	a.work.deferred = make
 	return nil
 }
 

@@ -25,9 +25,10 @@ import (
 // the block at height h is valid up to block height h + MaxAge.
 const MaxAge = 150
 
-// DefaultMaxBehind is the default of Options.MaxBehind. A node that lags this far knows no
-// valid blockhash.
-const DefaultMaxBehind = MaxAge
+// MaxBehind is the largest lag, in slots, of a node that Behind returns. A node that lags this
+// far knows no valid blockhash. It costs memory, because the bank keeps that many more
+// versions of every account that changes; a short History leaves room for less.
+const MaxBehind = MaxAge
 
 // Options configures a Bank. Fields are required unless they name a default.
 type Options struct {
@@ -40,10 +41,6 @@ type Options struct {
 	// History is the number of blocks that are kept, more than MaxAge and
 	// FinalizeAfter together.
 	History uint64
-	// MaxBehind is the largest lag, in slots, of a node that Behind returns. It
-	// costs memory, because the bank keeps that many more versions of every account
-	// that changes. 0 means DefaultMaxBehind, or less when History leaves less room.
-	MaxBehind uint64
 	// Limits bounds the compute of a block; its zero value is mainnet's.
 	Limits BlockLimits
 	// Rent is the rate of rent at genesis; 0 is DefaultRent.
@@ -68,9 +65,6 @@ func (o *Options) validate() error {
 			o.ConfirmAfter, o.FinalizeAfter)
 	case o.History <= MaxAge+o.FinalizeAfter:
 		return fmt.Errorf("bank options: History is %d blocks, want more than %d", o.History, MaxAge+o.FinalizeAfter)
-	case o.History <= MaxAge+o.FinalizeAfter+o.MaxBehind:
-		return fmt.Errorf("bank options: MaxBehind is %d slots, want at most %d: a History of %d blocks leaves no room for more",
-			o.MaxBehind, o.History-MaxAge-o.FinalizeAfter-1, o.History)
 	case o.Clock == nil:
 		return errors.New("bank options: Clock is missing")
 	case o.FaucetLamports == 0:
@@ -85,8 +79,9 @@ func (o *Options) validate() error {
 // result need mu. Simulations run concurrently with each other, with reads and
 // with the leader's own execution.
 type Bank struct {
-	opts     Options
-	programs map[solana.PublicKey]*loadedProgram
+	opts      Options
+	maxBehind uint64
+	programs  map[solana.PublicKey]*loadedProgram
 
 	// leaderMu is locked by every call that changes the chain, from reading the state
 	// to writing the result. It is locked before mu.
@@ -119,11 +114,9 @@ func New(opts Options) (*Bank, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
 	}
-	if opts.MaxBehind == 0 {
-		opts.MaxBehind = min(DefaultMaxBehind, opts.History-MaxAge-opts.FinalizeAfter-1)
-	}
 	b := &Bank{
 		opts:        opts,
+		maxBehind:   min(MaxBehind, opts.History-MaxAge-opts.FinalizeAfter-1),
 		nextRent:    opts.Rent,
 		used:        newBlockUse(),
 		onSlot:      make(map[*byte]func()),
@@ -204,7 +197,7 @@ func (b *Bank) expire() {
 	if b.migration.paused() {
 		return // its blocks will be deleted
 	}
-	depth := b.opts.FinalizeAfter + b.opts.MaxBehind
+	depth := b.opts.FinalizeAfter + b.maxBehind
 	oldest := b.chain.below(depth)
 	for _, key := range oldest.written {
 		b.accounts.prune(key, oldest.Slot)
@@ -289,11 +282,9 @@ func (b *Bank) land(tx *Transaction) (landed bool, err *TransactionError) {
 	}
 	// Before the transaction runs, its largest possible cost must fit the limits.
 	maxCost := tx.cost(job.budget.Units, job.budget.LoadedData)
-	if full := b.used.checkLimits(b.opts.Limits, tx.Message, maxCost); full != nil {
-		if b.waiting.put(waiting{tx: tx, price: job.budget.Price, cost: maxCost}, b.opts.Limits.Waiting) {
-			return false, nil
-		}
-		return false, full
+	if !b.used.fits(b.opts.Limits, tx.Message, maxCost) {
+		b.waiting.put(waiting{tx: tx, price: job.budget.Price, cost: maxCost})
+		return false, nil
 	}
 	out := job.run()
 	if !out.landed {

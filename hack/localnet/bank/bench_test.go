@@ -77,7 +77,7 @@ func BenchmarkAdvance(b *testing.B) {
 // BenchmarkRead reads an account that every transaction of 200 blocks changed.
 func BenchmarkRead(b *testing.B) {
 	l, faucet := busyLedger(b, 200), address("faucet")
-	for _, behind := range []uint64{0, bank.DefaultMaxBehind} {
+	for _, behind := range []uint64{0, bank.MaxBehind} {
 		for _, c := range []bank.Commitment{bank.Processed, bank.Finalized} {
 			b.Run(fmt.Sprintf("%s, %d slots behind", c, behind), func(b *testing.B) {
 				for b.Loop() {

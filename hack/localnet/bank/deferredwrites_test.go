@@ -19,10 +19,10 @@ func TestDeferredWritesHappenOnTheNextRead(t *testing.T) {
 	l := newLedger(t, program)
 	l.land([]string{"faucet", "owned"}, system.NewCreateAccountInstruction(
 		10_000_000, 4, program.ID, address("faucet"), address("owned")).Build())
-	later := func(a *bank.AccountRef, offset int, text string) error {
-		return a.WriteLater(func() []bank.Patch {
+	later := func(a *bank.AccountRef, text string) error {
+		return a.SetDataLater(func() []byte {
 			written.Add(1)
-			return []bank.Patch{{Offset: offset, Data: []byte(text)}}
+			return []byte(text)
 		})
 	}
 	call := solana.NewInstruction(program.ID, solana.AccountMetaSlice{meta("owned", false, true)}, nil)
@@ -37,28 +37,23 @@ func TestDeferredWritesHappenOnTheNextRead(t *testing.T) {
 		}
 	}
 
-	steps = func(a *bank.AccountRef) error {
-		if err := later(a, 0, "ab"); err != nil {
-			return err
-		}
-		return later(a, 1, "BC")
-	}
+	steps = func(a *bank.AccountRef) error { return later(a, "aBC\x00") }
 	tx := l.sign(l.blockhash(bank.Processed), []solana.PrivateKey{l.wallet}, call)
 	l.Simulate(tx, bank.Processed, false)
 	expect("simulated", 0, "\x00\x00\x00\x00")
 	if _, err := l.Submit(tx); err != nil {
 		t.Fatal(err)
 	}
-	expect("executed", 2, "aBC\x00")
+	expect("executed", 1, "aBC\x00")
 
 	steps = func(a *bank.AccountRef) error {
-		if err := later(a, 3, "D"); err != nil {
+		if err := later(a, "aBCD"); err != nil {
 			return err
 		}
-		if got := string(a.Read(1, 3)); got != "BCD" {
-			t.Errorf("the instruction reads %q after its write, want BCD", got)
+		if got := string(a.Data()); got != "aBCD" {
+			t.Errorf("the instruction reads %q after its write, want aBCD", got)
 		}
-		if err := later(a, 0, "x"); err != nil {
+		if err := later(a, "xxxx"); err != nil {
 			return err
 		}
 		return a.SetData([]byte("1234"))
@@ -68,7 +63,7 @@ func TestDeferredWritesHappenOnTheNextRead(t *testing.T) {
 	expect("read and then replaced", 1, "1234")
 
 	steps = func(a *bank.AccountRef) error {
-		if err := later(a, 0, "x"); err != nil {
+		if err := later(a, "xxxx"); err != nil {
 			return err
 		}
 		return bank.CustomError(1)

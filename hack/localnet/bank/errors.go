@@ -6,77 +6,47 @@ import (
 	"fmt"
 )
 
-// InstructionError is why one instruction failed: a variant of Agave's
-// InstructionError enum, by name. It is marshalled as that name.
-type InstructionError string
+// InstructionError is why one instruction failed: a variant of Agave's InstructionError
+// enum. It is marshalled as its name. Its text is Agave's Display, which appears in logs and
+// in the message of a preflight failure, which clients match on.
+type InstructionError struct{ name, text string }
 
 // The instruction errors that the bank and its programs return.
-const (
-	ErrGenericError                InstructionError = "GenericError"
-	ErrInvalidArgument             InstructionError = "InvalidArgument"
-	ErrInvalidInstructionData      InstructionError = "InvalidInstructionData"
-	ErrInvalidAccountData          InstructionError = "InvalidAccountData"
-	ErrMissingRequiredSignature    InstructionError = "MissingRequiredSignature"
-	ErrAccountAlreadyInitialized   InstructionError = "AccountAlreadyInitialized"
-	ErrUninitializedAccount        InstructionError = "UninitializedAccount"
-	ErrUnbalancedInstruction       InstructionError = "UnbalancedInstruction"
-	ErrModifiedProgramID           InstructionError = "ModifiedProgramId"
-	ErrExternalAccountLamportSpend InstructionError = "ExternalAccountLamportSpend"
-	ErrExternalAccountDataModified InstructionError = "ExternalAccountDataModified"
-	ErrReadonlyLamportChange       InstructionError = "ReadonlyLamportChange"
-	ErrReadonlyDataModified        InstructionError = "ReadonlyDataModified"
-	ErrNotEnoughAccountKeys        InstructionError = "NotEnoughAccountKeys"
-	ErrAccountDataSizeChanged      InstructionError = "AccountDataSizeChanged"
-	ErrUnsupportedProgramID        InstructionError = "UnsupportedProgramId"
-	ErrCallDepth                   InstructionError = "CallDepth"
-	ErrMissingAccount              InstructionError = "MissingAccount"
-	ErrInvalidSeeds                InstructionError = "InvalidSeeds"
-	ErrInvalidRealloc              InstructionError = "InvalidRealloc"
-	ErrComputationalBudgetExceeded InstructionError = "ComputationalBudgetExceeded"
-	ErrPrivilegeEscalation         InstructionError = "PrivilegeEscalation"
-	ErrIncorrectProgramID          InstructionError = "IncorrectProgramId"
-	ErrInvalidAccountOwner         InstructionError = "InvalidAccountOwner"
-	ErrArithmeticOverflow          InstructionError = "ArithmeticOverflow"
-	ErrIllegalOwner                InstructionError = "IllegalOwner"
-	ErrReentrancyNotAllowed        InstructionError = "ReentrancyNotAllowed"
+var (
+	ErrGenericError                = InstructionError{"GenericError", "generic instruction error"}
+	ErrInvalidArgument             = InstructionError{"InvalidArgument", "invalid program argument"}
+	ErrInvalidInstructionData      = InstructionError{"InvalidInstructionData", "invalid instruction data"}
+	ErrInvalidAccountData          = InstructionError{"InvalidAccountData", "invalid account data for instruction"}
+	ErrMissingRequiredSignature    = InstructionError{"MissingRequiredSignature", "missing required signature for instruction"}
+	ErrAccountAlreadyInitialized   = InstructionError{"AccountAlreadyInitialized", "instruction requires an uninitialized account"}
+	ErrUninitializedAccount        = InstructionError{"UninitializedAccount", "instruction requires an initialized account"}
+	ErrUnbalancedInstruction       = InstructionError{"UnbalancedInstruction", "sum of account balances before and after instruction do not match"}
+	ErrModifiedProgramID           = InstructionError{"ModifiedProgramId", "instruction illegally modified the program id of an account"}
+	ErrExternalAccountLamportSpend = InstructionError{"ExternalAccountLamportSpend", "instruction spent from the balance of an account it does not own"}
+	ErrExternalAccountDataModified = InstructionError{"ExternalAccountDataModified", "instruction modified data of an account it does not own"}
+	ErrReadonlyLamportChange       = InstructionError{"ReadonlyLamportChange", "instruction changed the balance of a read-only account"}
+	ErrReadonlyDataModified        = InstructionError{"ReadonlyDataModified", "instruction modified data of a read-only account"}
+	ErrNotEnoughAccountKeys        = InstructionError{"NotEnoughAccountKeys", "insufficient account keys for instruction"}
+	ErrAccountDataSizeChanged      = InstructionError{"AccountDataSizeChanged", "program other than the account's owner changed the size of the account data"}
+	ErrUnsupportedProgramID        = InstructionError{"UnsupportedProgramId", "Unsupported program id"}
+	ErrCallDepth                   = InstructionError{"CallDepth", "Cross-program invocation call depth too deep"}
+	ErrMissingAccount              = InstructionError{"MissingAccount", "An account required by the instruction is missing"}
+	ErrInvalidSeeds                = InstructionError{"InvalidSeeds", "Provided seeds do not result in a valid address"}
+	ErrInvalidRealloc              = InstructionError{"InvalidRealloc", "Failed to reallocate account data"}
+	ErrComputationalBudgetExceeded = InstructionError{"ComputationalBudgetExceeded", "Computational budget exceeded"}
+	ErrPrivilegeEscalation         = InstructionError{"PrivilegeEscalation", "Cross-program invocation with unauthorized signer or writable account"}
+	ErrIncorrectProgramID          = InstructionError{"IncorrectProgramId", "incorrect program id for instruction"}
+	ErrInvalidAccountOwner         = InstructionError{"InvalidAccountOwner", "Invalid account owner"}
+	ErrArithmeticOverflow          = InstructionError{"ArithmeticOverflow", "Program arithmetic overflowed"}
+	ErrIllegalOwner                = InstructionError{"IllegalOwner", "Provided owner is not allowed"}
+	ErrReentrancyNotAllowed        = InstructionError{"ReentrancyNotAllowed", "Cross-program invocation reentrancy not allowed for this instruction"}
 )
 
-// instructionErrorTexts is Agave's Display of each error: it appears in logs
-// and in the message of a preflight failure, which clients match on.
-var instructionErrorTexts = map[InstructionError]string{
-	ErrGenericError:                "generic instruction error",
-	ErrInvalidArgument:             "invalid program argument",
-	ErrInvalidInstructionData:      "invalid instruction data",
-	ErrInvalidAccountData:          "invalid account data for instruction",
-	ErrMissingRequiredSignature:    "missing required signature for instruction",
-	ErrAccountAlreadyInitialized:   "instruction requires an uninitialized account",
-	ErrUninitializedAccount:        "instruction requires an initialized account",
-	ErrUnbalancedInstruction:       "sum of account balances before and after instruction do not match",
-	ErrModifiedProgramID:           "instruction illegally modified the program id of an account",
-	ErrExternalAccountLamportSpend: "instruction spent from the balance of an account it does not own",
-	ErrExternalAccountDataModified: "instruction modified data of an account it does not own",
-	ErrReadonlyLamportChange:       "instruction changed the balance of a read-only account",
-	ErrReadonlyDataModified:        "instruction modified data of a read-only account",
-	ErrNotEnoughAccountKeys:        "insufficient account keys for instruction",
-	ErrAccountDataSizeChanged:      "program other than the account's owner changed the size of the account data",
-	ErrUnsupportedProgramID:        "Unsupported program id",
-	ErrCallDepth:                   "Cross-program invocation call depth too deep",
-	ErrMissingAccount:              "An account required by the instruction is missing",
-	ErrInvalidSeeds:                "Provided seeds do not result in a valid address",
-	ErrInvalidRealloc:              "Failed to reallocate account data",
-	ErrComputationalBudgetExceeded: "Computational budget exceeded",
-	ErrPrivilegeEscalation:         "Cross-program invocation with unauthorized signer or writable account",
-	ErrIncorrectProgramID:          "incorrect program id for instruction",
-	ErrInvalidAccountOwner:         "Invalid account owner",
-	ErrArithmeticOverflow:          "Program arithmetic overflowed",
-	ErrIllegalOwner:                "Provided owner is not allowed",
-	ErrReentrancyNotAllowed:        "Cross-program invocation reentrancy not allowed for this instruction",
-}
-
 // Error returns Agave's text for the error.
-func (e InstructionError) Error() string {
-	return instructionErrorTexts[e]
-}
+func (e InstructionError) Error() string { return e.text }
+
+// MarshalText writes Agave's name for the error.
+func (e InstructionError) MarshalText() ([]byte, error) { return []byte(e.name), nil }
 
 // CustomError is a program's own error code. It is marshalled as
 // {"Custom": code}.
@@ -92,32 +62,31 @@ func (e CustomError) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]uint32{"Custom": uint32(e)})
 }
 
-// TransactionErrorKind names one variant of Agave's TransactionError enum.
-type TransactionErrorKind string
+// TransactionErrorKind is one variant of Agave's TransactionError enum. Its text is Agave's
+// Display, empty for a kind that carries an index.
+type TransactionErrorKind struct{ name, text string }
 
 // The transaction errors of the bank.
-const (
-	AccountLoadedTwice                TransactionErrorKind = "AccountLoadedTwice"
-	MaxLoadedAccountsDataSizeExceeded TransactionErrorKind = "MaxLoadedAccountsDataSizeExceeded"
-	AccountNotFound                   TransactionErrorKind = "AccountNotFound"
-	ProgramAccountNotFound            TransactionErrorKind = "ProgramAccountNotFound"
-	InsufficientFundsForFee           TransactionErrorKind = "InsufficientFundsForFee"
-	InvalidAccountForFee              TransactionErrorKind = "InvalidAccountForFee"
-	AlreadyProcessed                  TransactionErrorKind = "AlreadyProcessed"
-	BlockhashNotFound                 TransactionErrorKind = "BlockhashNotFound"
-	InstructionFailed                 TransactionErrorKind = "InstructionError"
-	SignatureFailure                  TransactionErrorKind = "SignatureFailure"
-	InvalidProgramForExecution        TransactionErrorKind = "InvalidProgramForExecution"
-	SanitizeFailure                   TransactionErrorKind = "SanitizeFailure"
-	AddressLookupTableNotFound        TransactionErrorKind = "AddressLookupTableNotFound"
-	InvalidAddressLookupTableOwner    TransactionErrorKind = "InvalidAddressLookupTableOwner"
-	InvalidAddressLookupTableData     TransactionErrorKind = "InvalidAddressLookupTableData"
-	InvalidAddressLookupTableIndex    TransactionErrorKind = "InvalidAddressLookupTableIndex"
-	TooManyAccountLocks               TransactionErrorKind = "TooManyAccountLocks"
-	DuplicateInstruction              TransactionErrorKind = "DuplicateInstruction"
-	InsufficientFundsForRent          TransactionErrorKind = "InsufficientFundsForRent"
-	WouldExceedMaxBlockCostLimit      TransactionErrorKind = "WouldExceedMaxBlockCostLimit"
-	WouldExceedMaxAccountCostLimit    TransactionErrorKind = "WouldExceedMaxAccountCostLimit"
+var (
+	AccountLoadedTwice                = TransactionErrorKind{"AccountLoadedTwice", "Account loaded twice"}
+	MaxLoadedAccountsDataSizeExceeded = TransactionErrorKind{"MaxLoadedAccountsDataSizeExceeded", "Transaction exceeded max loaded accounts data size cap"}
+	AccountNotFound                   = TransactionErrorKind{"AccountNotFound", "Attempt to debit an account but found no record of a prior credit."}
+	ProgramAccountNotFound            = TransactionErrorKind{"ProgramAccountNotFound", "Attempt to load a program that does not exist"}
+	InsufficientFundsForFee           = TransactionErrorKind{"InsufficientFundsForFee", "Insufficient funds for fee"}
+	InvalidAccountForFee              = TransactionErrorKind{"InvalidAccountForFee", "This account may not be used to pay transaction fees"}
+	AlreadyProcessed                  = TransactionErrorKind{"AlreadyProcessed", "This transaction has already been processed"}
+	BlockhashNotFound                 = TransactionErrorKind{"BlockhashNotFound", "Blockhash not found"}
+	InstructionFailed                 = TransactionErrorKind{"InstructionError", ""}
+	SignatureFailure                  = TransactionErrorKind{"SignatureFailure", "Transaction did not pass signature verification"}
+	InvalidProgramForExecution        = TransactionErrorKind{"InvalidProgramForExecution", "This program may not be used for executing instructions"}
+	SanitizeFailure                   = TransactionErrorKind{"SanitizeFailure", "Transaction failed to sanitize accounts offsets correctly"}
+	AddressLookupTableNotFound        = TransactionErrorKind{"AddressLookupTableNotFound", "Transaction loads an address table account that doesn't exist"}
+	InvalidAddressLookupTableOwner    = TransactionErrorKind{"InvalidAddressLookupTableOwner", "Transaction loads an address table account with an invalid owner"}
+	InvalidAddressLookupTableData     = TransactionErrorKind{"InvalidAddressLookupTableData", "Transaction loads an address table account with invalid data"}
+	InvalidAddressLookupTableIndex    = TransactionErrorKind{"InvalidAddressLookupTableIndex", "Transaction address table lookup uses an invalid index"}
+	TooManyAccountLocks               = TransactionErrorKind{"TooManyAccountLocks", "Transaction locked too many accounts"}
+	DuplicateInstruction              = TransactionErrorKind{"DuplicateInstruction", ""}
+	InsufficientFundsForRent          = TransactionErrorKind{"InsufficientFundsForRent", ""}
 )
 
 // TransactionError is why a transaction failed or was refused.
@@ -131,28 +100,6 @@ type TransactionError struct {
 	Instruction error
 }
 
-// transactionErrorTexts is Agave's Display of each kind that carries no index.
-var transactionErrorTexts = map[TransactionErrorKind]string{
-	MaxLoadedAccountsDataSizeExceeded: "Transaction exceeded max loaded accounts data size cap",
-	AccountLoadedTwice:                "Account loaded twice",
-	AccountNotFound:                   "Attempt to debit an account but found no record of a prior credit.",
-	ProgramAccountNotFound:            "Attempt to load a program that does not exist",
-	InsufficientFundsForFee:           "Insufficient funds for fee",
-	InvalidAccountForFee:              "This account may not be used to pay transaction fees",
-	AlreadyProcessed:                  "This transaction has already been processed",
-	BlockhashNotFound:                 "Blockhash not found",
-	SignatureFailure:                  "Transaction did not pass signature verification",
-	InvalidProgramForExecution:        "This program may not be used for executing instructions",
-	SanitizeFailure:                   "Transaction failed to sanitize accounts offsets correctly",
-	AddressLookupTableNotFound:        "Transaction loads an address table account that doesn't exist",
-	InvalidAddressLookupTableOwner:    "Transaction loads an address table account with an invalid owner",
-	InvalidAddressLookupTableData:     "Transaction loads an address table account with invalid data",
-	InvalidAddressLookupTableIndex:    "Transaction address table lookup uses an invalid index",
-	TooManyAccountLocks:               "Transaction locked too many accounts",
-	WouldExceedMaxBlockCostLimit:      "Transaction would exceed max Block Cost Limit",
-	WouldExceedMaxAccountCostLimit:    "Transaction would exceed max account limit within the block",
-}
-
 // Error returns Agave's text for the error.
 func (e *TransactionError) Error() string {
 	switch e.Kind {
@@ -163,7 +110,7 @@ func (e *TransactionError) Error() string {
 	case InsufficientFundsForRent:
 		return fmt.Sprintf("Transaction results in an account (%d) with insufficient funds for rent", e.Index)
 	default:
-		return transactionErrorTexts[e.Kind]
+		return e.Kind.text
 	}
 }
 
@@ -181,7 +128,7 @@ func (e *TransactionError) MarshalJSON() ([]byte, error) {
 	case InsufficientFundsForRent:
 		return json.Marshal(map[string]any{"InsufficientFundsForRent": map[string]int{"account_index": e.Index}})
 	default:
-		return json.Marshal(string(e.Kind))
+		return json.Marshal(e.Kind.name)
 	}
 }
 

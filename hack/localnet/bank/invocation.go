@@ -53,16 +53,14 @@ func loadProgram(p Program) *loadedProgram {
 type workAccount struct {
 	record
 	key solana.PublicKey
-	// deferred are the postponed writes to the data.
-	deferred []func() []Patch
+	// deferred makes the data; nil unless SetDataLater was called.
+	deferred func() []byte
 }
 
-// applyDeferred applies the deferred writes.
 func (w *workAccount) applyDeferred() {
-	for _, write := range w.deferred {
-		w.data = w.data.with(write())
+	if w.deferred != nil {
+		w.data, w.deferred = w.deferred(), nil
 	}
-	w.deferred = nil
 }
 
 // execution is the state that the instructions of one transaction share.

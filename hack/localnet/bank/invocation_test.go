@@ -29,8 +29,8 @@ func at(v *bank.Invocation, i int) *bank.AccountRef {
 	return account
 }
 
-// writeByte is a function for WriteLater that writes one byte.
-func writeByte() []bank.Patch { return []bank.Patch{{Offset: 0, Data: []byte("!")}} }
+// newData is a function for SetDataLater.
+func newData() []byte { return []byte("!") }
 
 func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 	t.Parallel()
@@ -113,20 +113,20 @@ func TestProgramsChangeOnlyTheirOwnAccounts(t *testing.T) {
 			wantErr: `{"InsufficientFundsForRent":{"account_index":1}}`,
 		},
 		"may defer a write to its own data": {
-			process: func(v *bank.Invocation) error { return at(v, owned).WriteLater(writeByte) },
+			process: func(v *bank.Invocation) error { return at(v, owned).SetDataLater(newData) },
 			wantErr: `null`,
 		},
 		"may not defer a write to another's data": {
-			process: func(v *bank.Invocation) error { return at(v, foreign).WriteLater(writeByte) },
+			process: func(v *bank.Invocation) error { return at(v, foreign).SetDataLater(newData) },
 			wantErr: `{"InstructionError":[0,"ExternalAccountDataModified"]}`,
 		},
 		"may not defer a write to data passed as read-only": {
-			process: func(v *bank.Invocation) error { return at(v, readonlyOwned).WriteLater(writeByte) },
+			process: func(v *bank.Invocation) error { return at(v, readonlyOwned).SetDataLater(newData) },
 			wantErr: `{"InstructionError":[0,"ReadonlyDataModified"]}`,
 		},
 		"may not change the owner of its account after deferring a write to it": {
 			process: func(v *bank.Invocation) error {
-				if err := at(v, owned).WriteLater(writeByte); err != nil {
+				if err := at(v, owned).SetDataLater(newData); err != nil {
 					return err
 				}
 				return at(v, owned).SetOwner(address("other"))

@@ -7,12 +7,11 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Block limits of mainnet at slots of 200 ms in compute units (SIMD-0525, SIMD-0306), the length of the waiting list, and
+// Block limits of mainnet at slots of 200 ms in compute units (SIMD-0525, SIMD-0306) and
 // the costs of a transaction in addition to the units of its instructions.
 const (
 	DefaultBlockUnits   = 50_000_000
 	DefaultAccountUnits = 20_000_000
-	DefaultWaiting      = 10_000
 
 	signatureUnits   = 720
 	writeLockUnits   = 300
@@ -35,23 +34,16 @@ type BlockLimits struct {
 	// Account is the most that all transactions of a block that write the same
 	// account cost together, in units; 0 is DefaultAccountUnits.
 	Account uint64
-	// Waiting is the largest number of transactions that wait. One more replaces the
-	// transaction with the lowest price. 0 is DefaultWaiting.
-	Waiting int
 }
 
 func (l BlockLimits) withDefaults() BlockLimits {
-	return BlockLimits{
-		Block:   cmp.Or(l.Block, DefaultBlockUnits),
-		Account: cmp.Or(l.Account, DefaultAccountUnits),
-		Waiting: cmp.Or(l.Waiting, DefaultWaiting),
-	}
+	return BlockLimits{Block: cmp.Or(l.Block, DefaultBlockUnits), Account: cmp.Or(l.Account, DefaultAccountUnits)}
 }
 
 func (l BlockLimits) validate() error {
-	if l.Block < largestCost || l.Account < largestCost || l.Waiting < 0 {
-		return fmt.Errorf("bank options: Limits are Block %d, Account %d and Waiting %d, want Block and Account of at least %d compute units, so that any transaction fits, and Waiting of 0 or more",
-			l.Block, l.Account, l.Waiting, largestCost)
+	if l.Block < largestCost || l.Account < largestCost {
+		return fmt.Errorf("bank options: Limits are Block %d and Account %d, want at least %d compute units each, so that any transaction fits",
+			l.Block, l.Account, largestCost)
 	}
 	return nil
 }
@@ -82,17 +74,14 @@ type blockUse struct {
 
 func newBlockUse() blockUse { return blockUse{accounts: make(map[solana.PublicKey]uint64)} }
 
-// checkLimits returns the error of the limit that the transaction would exceed, or nil.
-func (u *blockUse) checkLimits(limits BlockLimits, m *Message, cost uint64) *TransactionError {
-	if u.total+cost > limits.Block {
-		return newError(WouldExceedMaxBlockCostLimit)
-	}
+// fits reports whether the transaction exceeds none of the limits.
+func (u *blockUse) fits(limits BlockLimits, m *Message, cost uint64) bool {
 	for i, key := range m.Keys {
 		if m.Writable[i] && u.accounts[key]+cost > limits.Account {
-			return newError(WouldExceedMaxAccountCostLimit)
+			return false
 		}
 	}
-	return nil
+	return u.total+cost <= limits.Block
 }
 
 func (u *blockUse) add(m *Message, cost uint64) {

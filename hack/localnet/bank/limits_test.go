@@ -204,31 +204,6 @@ func TestExpiredWaitingTransactionsAreDropped(t *testing.T) {
 	}
 }
 
-func TestTheWaitingListIsBounded(t *testing.T) {
-	t.Parallel()
-	h := newFillableLedger(t, bank.BlockLimits{Account: 1_500_000, Waiting: 2})
-	send := func(price uint64) (*bank.Transaction, string) {
-		tx := h.call("a", callUnits, callLimit, price)
-		_, err := h.Submit(tx)
-		return tx, wire(t, err)
-	}
-	send(0) // fills the block
-	cheap, _ := send(5)
-	expensive, _ := send(10)
-	if _, got := send(5); got != `"WouldExceedMaxAccountCostLimit"` {
-		t.Errorf("a price not above the lowest waiting price: %s, want WouldExceedMaxAccountCostLimit", got)
-	}
-	mostExpensive, got := send(20)
-	if got != `null` {
-		t.Errorf("a price above the lowest waiting price: %s, want the transaction to wait", got)
-	}
-	h.Advance(3)
-	if h.slotOf(cheap) != 0 || h.slotOf(expensive) == 0 || h.slotOf(mostExpensive) == 0 {
-		t.Errorf("landed in slots %d, %d and %d by ascending price, want the two most expensive to land and the cheapest dropped",
-			h.slotOf(cheap), h.slotOf(expensive), h.slotOf(mostExpensive))
-	}
-}
-
 func TestForkKeepsBlockLimitsOnTheNewBranch(t *testing.T) {
 	t.Parallel()
 	h := newFillableLedger(t, bank.BlockLimits{Account: 1_500_000})
@@ -278,9 +253,8 @@ func TestForkKeepsBlockLimitsOnTheNewBranch(t *testing.T) {
 func TestNewRejectsInvalidLimits(t *testing.T) {
 	t.Parallel()
 	for name, limits := range map[string]bank.BlockLimits{
-		"a block limit below one transaction":       {Block: 1_000_000},
-		"an account limit below one transaction":    {Account: 1_000_000},
-		"a negative number of waiting transactions": {Waiting: -1},
+		"a block limit below one transaction":    {Block: 1_000_000},
+		"an account limit below one transaction": {Account: 1_000_000},
 	} {
 		opts := options()
 		opts.Limits = limits

@@ -83,7 +83,7 @@ func (b *Bank) table(key solana.PublicKey, at *Block) (solana.PublicKeySlice, *T
 	case stored.owner != solana.AddressLookupTableProgramID:
 		return nil, newError(InvalidAddressLookupTableOwner)
 	}
-	table, err := addresslookuptable.DecodeAddressLookupTableState(stored.data.bytes())
+	table, err := addresslookuptable.DecodeAddressLookupTableState(stored.data)
 	if err != nil || table.TypeIndex != tableType {
 		return nil, newError(InvalidAddressLookupTableData)
 	}

@@ -10,9 +10,9 @@ type Node struct {
 
 // Behind returns a node that stays that many slots behind the chain's tip at
 // every commitment level. It does not have newer blockhashes, transactions and
-// accounts. A lag above Options.MaxBehind counts as MaxBehind.
+// accounts. A lag above MaxBehind counts as MaxBehind.
 func (b *Bank) Behind(slots uint64) Node {
-	return Node{bank: b, behind: min(slots, b.opts.MaxBehind)}
+	return Node{bank: b, behind: min(slots, b.maxBehind)}
 }
 
 // Read is Node.Read on a node that does not lag.

@@ -64,7 +64,7 @@ const loadedAccountOverhead = 64
 func (j *job) loadedBytes() (bytes uint64) {
 	for i := range j.accounts {
 		if j.accounts[i].lamports > 0 {
-			bytes += loadedAccountOverhead + uint64(j.accounts[i].data.length) //nolint:gosec // a length is not negative
+			bytes += loadedAccountOverhead + uint64(len(j.accounts[i].data)) //nolint:gosec // a length is not negative
 		}
 	}
 	return bytes
@@ -150,7 +150,7 @@ func chargeFee(payer *record, fee uint64, rent Rent) *TransactionError {
 	switch {
 	case payer.lamports == 0:
 		return newError(AccountNotFound)
-	case payer.owner != solana.SystemProgramID || payer.data.length > 0:
+	case payer.owner != solana.SystemProgramID || len(payer.data) > 0:
 		return newError(InvalidAccountForFee)
 	case payer.lamports < fee:
 		return newError(InsufficientFundsForFee)

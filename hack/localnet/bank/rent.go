@@ -49,8 +49,8 @@ func (r Rent) sysvar() *Account {
 // size were before those of the transaction. An account that does not grow may stay below a
 // minimum that has risen (SIMD-0392).
 func (r Rent) underfunded(now, before *record) bool {
-	least := r.Exemption(uint64(now.data.length)) //nolint:gosec // a length is not negative
-	if before.lamports > 0 && now.data.length <= before.data.length {
+	least := r.Exemption(uint64(len(now.data))) //nolint:gosec // a length is not negative
+	if before.lamports > 0 && len(now.data) <= len(before.data) {
 		least = min(least, before.lamports)
 	}
 	return now.lamports > 0 && now.lamports < least

@@ -38,39 +38,23 @@ func processSystem(v *Invocation) error {
 	if len(v.Data) < 4 {
 		return ErrInvalidInstructionData
 	}
-	args := v.Data[4:]
-	switch binary.LittleEndian.Uint32(v.Data) {
+	tag, args := binary.LittleEndian.Uint32(v.Data), v.Data[4:]
+	if least, known := map[uint32]int{systemCreateAccount: 48, systemAssign: 32, systemTransfer: 8, systemAllocate: 8}[tag]; !known || len(args) < least {
+		return ErrInvalidInstructionData
+	}
+	account, err := v.Account(0)
+	if err != nil {
+		return err
+	}
+	switch tag {
 	case systemCreateAccount:
-		if len(args) < 48 {
-			return ErrInvalidInstructionData
-		}
-		return createAccount(v, binary.LittleEndian.Uint64(args), binary.LittleEndian.Uint64(args[8:]),
-			solana.PublicKeyFromBytes(args[16:48]))
+		return createAccount(v, binary.LittleEndian.Uint64(args), binary.LittleEndian.Uint64(args[8:]), solana.PublicKeyFromBytes(args[16:48]))
 	case systemAssign:
-		if len(args) < 32 {
-			return ErrInvalidInstructionData
-		}
-		account, err := v.Account(0)
-		if err != nil {
-			return err
-		}
 		return assign(v, account, solana.PublicKeyFromBytes(args[:32]))
 	case systemTransfer:
-		if len(args) < 8 {
-			return ErrInvalidInstructionData
-		}
 		return transfer(v, binary.LittleEndian.Uint64(args))
-	case systemAllocate:
-		if len(args) < 8 {
-			return ErrInvalidInstructionData
-		}
-		account, err := v.Account(0)
-		if err != nil {
-			return err
-		}
-		return allocate(v, account, binary.LittleEndian.Uint64(args))
 	default:
-		return ErrInvalidInstructionData
+		return allocate(v, account, binary.LittleEndian.Uint64(args))
 	}
 }
 

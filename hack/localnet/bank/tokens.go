@@ -118,10 +118,10 @@ func tokenAmount(amount uint64, decimals uint8) *rpc.UiTokenAmount {
 // tokenAccount reads an initialised token account. It returns nil for any other
 // account.
 func tokenAccount(r *record) *token.Account {
-	if r.data.length != TokenAccountSize || !isTokenProgram(r.owner) {
+	if len(r.data) != TokenAccountSize || !isTokenProgram(r.owner) {
 		return nil
 	}
-	account := ParseToken(r.data.bytes())
+	account := ParseToken(r.data)
 	if account == nil || account.State == token.Uninitialized {
 		return nil
 	}
@@ -129,10 +129,10 @@ func tokenAccount(r *record) *token.Account {
 }
 
 func decimalsOf(r *record) (decimals uint8, ok bool) {
-	if r == nil || r.data.length != TokenMintSize || !isTokenProgram(r.owner) {
+	if r == nil || len(r.data) != TokenMintSize || !isTokenProgram(r.owner) {
 		return 0, false
 	}
-	mint := ParseMint(r.data.bytes())
+	mint := ParseMint(r.data)
 	if mint == nil || !mint.IsInitialized {
 		return 0, false
 	}

@@ -69,18 +69,6 @@ func (v View) Account(key solana.PublicKey) *Account {
 	return v.bank.accounts.at(key, v.block.Slot).account()
 }
 
-// WrittenAt returns the slot in which an account was last written or closed, or 0
-// when the bank keeps no write after genesis. A fork that undoes the write lowers
-// the slot. Two different results mean that the account may have changed.
-func (v View) WrittenAt(key solana.PublicKey) uint64 {
-	for _, version := range slices.Backward(v.bank.accounts[key]) {
-		if version.slot <= v.block.Slot {
-			return version.slot
-		}
-	}
-	return 0
-}
-
 // LatestBlockhash returns the newest blockhash of the level and the last block
 // height at which a transaction with it can land.
 func (v View) LatestBlockhash() (hash solana.Hash, lastValidHeight uint64) {
@@ -89,9 +77,6 @@ func (v View) LatestBlockhash() (hash solana.Hash, lastValidHeight uint64) {
 	}
 	return v.block.Hash, v.block.Height + MaxAge
 }
-
-// ValidBlockhash reports whether a transaction with the blockhash may still land.
-func (v View) ValidBlockhash(hash solana.Hash) bool { return v.bank.usable(hash, v.block) }
 
 // Block returns the block at a slot, or one of ErrBlockNotAvailable,
 // ErrBlockCleanedUp and ErrSlotSkipped.

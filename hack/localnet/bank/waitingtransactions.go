@@ -25,16 +25,7 @@ func (l *waitingList) has(tx *Transaction) bool {
 	return ok
 }
 
-// put adds a transaction to a list of at most limit entries. In a full list, a higher
-// price replaces the last entry. put reports whether it added the transaction.
-func (l *waitingList) put(w waiting, limit int) bool {
-	if len(l.list) >= limit {
-		if limit == 0 || l.list[limit-1].price >= w.price {
-			return false
-		}
-		delete(l.hashes, l.list[limit-1].tx.hash)
-		l.list = l.list[:limit-1]
-	}
+func (l *waitingList) put(w waiting) {
 	at, _ := slices.BinarySearchFunc(l.list, w.price, func(other waiting, price uint64) int {
 		if other.price >= price {
 			return -1
@@ -46,7 +37,6 @@ func (l *waitingList) put(w waiting, limit int) bool {
 		l.hashes = make(map[[sha256.Size]byte]struct{})
 	}
 	l.hashes[w.tx.hash] = struct{}{}
-	return true
 }
 
 func (l *waitingList) takeAll() []waiting {
@@ -66,7 +56,7 @@ func (b *Bank) Waiting() int {
 // drops the transactions that can no longer land. The caller holds leaderMu.
 func (b *Bank) landWaiting() {
 	for _, w := range b.waiting.takeAll() {
-		if b.used.checkLimits(b.opts.Limits, w.tx.Message, w.cost) == nil {
+		if b.used.fits(b.opts.Limits, w.tx.Message, w.cost) {
 			_, _ = b.land(w.tx) // the sender has already been answered
 			continue
 		}
@@ -74,7 +64,7 @@ func (b *Bank) landWaiting() {
 		expired := b.check(w.tx, b.chain.newest())
 		b.mu.RUnlock()
 		if expired == nil {
-			b.waiting.put(w, b.opts.Limits.Waiting)
+			b.waiting.put(w)
 		}
 	}
 }

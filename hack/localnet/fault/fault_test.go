@@ -179,9 +179,9 @@ func TestEffectsOfSeveralRulesAreCombined(t *testing.T) {
 	}
 	tests := map[string]struct{ want fault.Plan }{
 		"getSlot":            {fault.Plan{}},
-		"sendTransaction":    {fault.Plan{Drop: true, Outcome: fault.OutcomeFails, Err: `"AccountInUse"`}},
-		"getLatestBlockhash": {fault.Plan{FrozenBlockhash: true}},
-		"getHealth":          {fault.Plan{Health: fault.HealthBehind}},
+		"sendTransaction":    {fault.Plan{Rule: fault.Rule{Drop: true, Outcome: fault.OutcomeFails, Err: `"AccountInUse"`}}},
+		"getLatestBlockhash": {fault.Plan{Rule: fault.Rule{FrozenBlockhash: true}}},
+		"getHealth":          {fault.Plan{Rule: fault.Rule{Health: fault.HealthBehind}}},
 	}
 	for method, test := range tests {
 		want := test.want

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"hash/fnv"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -9,22 +10,14 @@ import (
 	"time"
 )
 
-// Plan is the faults of one call: the combined effects of the rules that apply.
+// Plan is the faults of one call.
 type Plan struct {
 	// Before and After delay the call before and after it acts.
 	Before, After time.Duration
 	// Failure is the rule that fails the call; nil when none does.
 	Failure *Rule
-
-	// The other fields are as in Rule, combined over the rules that apply.
-	Drop, Empty, FrozenBlockhash bool
-	Lag, History                 uint64
-	UnknownVersionBytes          uint64
-	Health                       Health
-	Ahead, HeightAhead           uint64
-	SlotAsHeight                 bool
-	Outcome                      Outcome
-	Err                          string
+	// Rule has the effects on the answer, combined over the rules that apply.
+	Rule
 }
 
 // Injector has the rules of one endpoint and draws which rules apply. It is safe
@@ -75,16 +68,7 @@ func (in *Injector) Plan(method string) Plan {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	var p Plan
-	n := in.next(method)
-	for i := range in.rules {
-		rule := &in.rules[i]
-		if !rule.appliesTo(method) {
-			continue
-		}
-		random := Random(in.seed, method, n, i)
-		if !rule.draw(random) {
-			continue
-		}
+	for rule, random := range in.drawn(method, method) {
 		if p.Failure == nil && rule.failures() > 0 {
 			p.Failure = rule
 			in.applied[rule.failureName()]++
@@ -100,13 +84,7 @@ func (in *Injector) Plan(method string) Plan {
 func (in *Injector) Notify(method string) (lag uint64, lost bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	key := method + " notification"
-	n := in.next(key)
-	for i := range in.rules {
-		rule := &in.rules[i]
-		if !rule.appliesTo(method) || !rule.draw(Random(in.seed, key, n, i)) {
-			continue
-		}
+	for rule := range in.drawn(method+" notification", method) {
 		lag = max(lag, rule.Lag)
 		lost = lost || rule.Socket == SocketSilent
 	}
@@ -124,10 +102,8 @@ func (in *Injector) Lost() {
 func (in *Injector) CutSocket() bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	const key = MethodSocket + " slot"
-	n := in.next(key)
-	for i := range in.rules {
-		if in.rules[i].Socket == SocketCut && in.rules[i].draw(Random(in.seed, key, n, i)) {
+	for rule := range in.drawn(MethodSocket+" slot", "") {
+		if rule.Socket == SocketCut {
 			in.applied["socketCut"]++
 			return true
 		}
@@ -135,11 +111,19 @@ func (in *Injector) CutSocket() bool {
 	return false
 }
 
-// next returns the number of the next draw of a key, from 0.
-func (in *Injector) next(key string) uint64 {
+// drawn yields the rules for a method that the next draw of a key selects, with the rest of their
+// random numbers.
+func (in *Injector) drawn(key, method string) iter.Seq2[*Rule, *rand.Rand] {
 	n := in.draws[key]
-	in.draws[key] = n + 1
-	return n
+	in.draws[key]++
+	return func(yield func(*Rule, *rand.Rand) bool) {
+		for i := range in.rules {
+			rule, random := &in.rules[i], Random(in.seed, key, n, i)
+			if rule.appliesTo(method) && rule.draw(random) && !yield(rule, random) {
+				return
+			}
+		}
+	}
 }
 
 // Random is the random source for rule i and the n-th draw of a key.

@@ -9,7 +9,6 @@ package poolprogram
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -55,6 +54,9 @@ const (
 	swapUnits    = 17_000
 )
 
+// field is the size of a field element in bytes.
+const field = 32
+
 // program is the pool program under one profile. All of the chain's state is in
 // accounts, none in program.
 type program struct {
@@ -78,8 +80,8 @@ func New(profile *shieldpool.Profile, key *groth16.Key) (bank.Program, error) {
 		return bank.Program{}, fmt.Errorf("pool program: the verifying key has %d public signals, want %d",
 			key.NPublic(), shieldpool.SignalCount)
 	}
-	if err := checkProfile(profile); err != nil {
-		return bank.Program{}, err
+	if err := shieldpool.ValidateProfile(profile); err != nil {
+		return bank.Program{}, fmt.Errorf("pool program: %w", err)
 	}
 	p := &program{profile: profile, verifier: newVerifier(verifyWith(key))}
 	for _, mint := range profile.Mints {
@@ -94,40 +96,6 @@ func New(profile *shieldpool.Profile, key *groth16.Key) (bank.Program, error) {
 		Account: bank.ProgramAccount(),
 		Process: p.process,
 	}, nil
-}
-
-// checkProfile checks that the profile has a mint, and that its account list of each
-// instruction has every role that the program needs.
-func checkProfile(profile *shieldpool.Profile) error {
-	if len(profile.Mints) == 0 {
-		return fmt.Errorf("pool program: profile %q has no mints, want at least one", profile.Name)
-	}
-	shared := []shieldpool.Role{
-		shieldpool.RolePayer, shieldpool.RolePool, shieldpool.RoleMerkleTree, shieldpool.RoleTreasury,
-		shieldpool.RoleSystemProgram,
-	}
-	spending := slices.Concat(shared, nullifierRoles[:])
-	orders := profile.Accounts
-	for _, list := range []struct {
-		name  string
-		roles []shieldpool.AccountRole
-		want  []shieldpool.Role
-	}{
-		{"Initialize", orders.Initialize, shared},
-		{"Transact", orders.Transact, append(spending[:len(spending):len(spending)], shieldpool.RoleRecipient)},
-		{"TransactSwap", orders.TransactSwap, append(spending[:len(spending):len(spending)], shieldpool.RoleSwapState)},
-		{"PrepareSwapSol", orders.PrepareSwapSol, prepareRoles},
-		{"ExecuteSwap", orders.ExecuteSwap, executeRoles},
-		{"CloseSwapState", orders.CloseSwapState, closeRoles},
-		{"CloseSwapState of wrapped SOL", orders.CloseWrapped, closeWrappedRoles},
-	} {
-		for _, role := range list.want {
-			if !slices.ContainsFunc(list.roles, func(r shieldpool.AccountRole) bool { return r.Role == role }) {
-				return fmt.Errorf("pool program: profile %q names no account of %s for role %q", profile.Name, list.name, role)
-			}
-		}
-	}
-	return nil
 }
 
 func (p *program) process(v *bank.Invocation) error {
@@ -149,28 +117,23 @@ func (p *program) dispatch(v *bank.Invocation) error {
 	if len(v.Data) == 0 {
 		return errInvalidInstructionData
 	}
-	switch v.Data[0] {
-	case p.profile.Tags.Transact:
-		v.Log("Program log: Instruction: Transact")
-		return p.transact(v, p.profile.Accounts.Transact)
-	case p.profile.Tags.TransactSwap:
-		v.Log("Program log: Instruction: TransactSwap")
-		return p.transact(v, p.profile.Accounts.TransactSwap)
-	case p.profile.Tags.PrepareSwapSol:
-		v.Log("Program log: Instruction: PrepareSwapSol")
-		return p.prepareSwapSol(v)
-	case p.profile.Tags.ExecuteSwap:
-		v.Log("Program log: Instruction: ExecuteSwap")
-		return p.executeSwap(v)
-	case p.profile.Tags.CloseSwapState:
-		v.Log("Program log: Instruction: CloseSwapState")
-		return p.closeSwapState(v)
-	case p.profile.Tags.Initialize:
-		v.Log("Program log: Instruction: Initialize")
-		return p.initialize(v)
-	default:
-		return errInvalidInstructionData
+	tags, accounts := &p.profile.Tags, &p.profile.Accounts
+	for _, instruction := range []struct {
+		tag  uint8
+		name string
+		run  func(*bank.Invocation) error
+	}{
+		{tags.Transact, "Transact", func(v *bank.Invocation) error { return p.transact(v, accounts.Transact) }},
+		{tags.TransactSwap, "TransactSwap", func(v *bank.Invocation) error { return p.transact(v, accounts.TransactSwap) }},
+		{tags.PrepareSwapSol, "PrepareSwapSol", p.prepareSwapSol}, {tags.ExecuteSwap, "ExecuteSwap", p.executeSwap},
+		{tags.CloseSwapState, "CloseSwapState", p.closeSwapState}, {tags.Initialize, "Initialize", p.initialize},
+	} {
+		if instruction.tag == v.Data[0] {
+			v.Log("Program log: Instruction: " + instruction.name)
+			return instruction.run(v)
+		}
 	}
+	return errInvalidInstructionData
 }
 
 // roles returns the instruction's accounts by role. order is the profile's account

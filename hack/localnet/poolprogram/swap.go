@@ -8,19 +8,6 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// The account roles that the instructions of a swap's second leg need.
-var (
-	prepareRoles = []shieldpool.Role{
-		shieldpool.RolePayer, shieldpool.RoleSwapState, shieldpool.RoleSwapWSOL, shieldpool.RoleTokenProgram,
-	}
-	executeRoles = []shieldpool.Role{
-		shieldpool.RolePayer, shieldpool.RolePool, shieldpool.RoleSwapState, shieldpool.RoleSwapWSOL, shieldpool.RoleSwapOutput,
-		shieldpool.RoleRecipientATA, shieldpool.RoleTokenProgram, shieldpool.RoleRouterProgram,
-	}
-	closeRoles        = []shieldpool.Role{shieldpool.RolePool, shieldpool.RoleSwapState, shieldpool.RoleRecipient}
-	closeWrappedRoles = []shieldpool.Role{shieldpool.RoleSwapWSOL, shieldpool.RoleTokenProgram}
-)
-
 // prepareSwapSol wraps a swap's lamports once. It takes no parameters, because anybody
 // may send it, alone and repeatedly.
 func (p *program) prepareSwapSol(v *bank.Invocation) error {

@@ -1,7 +1,8 @@
 package poolprogram
 
 import (
-	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
+	"slices"
+
 	"github.com/gagliardetto/solana-go/programs/system"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
@@ -20,7 +21,7 @@ type transaction struct {
 	nullifiers [2]programAddress
 	// swapState is set for a TransactSwap only.
 	swapState programAddress
-	tree      *tree
+	tree      *shieldpool.TreeAccount
 }
 
 var nullifierRoles = [2]shieldpool.Role{shieldpool.RoleNullifier0, shieldpool.RoleNullifier1}
@@ -126,10 +127,10 @@ func (t *transaction) checkRoot() error {
 		return bank.ErrUninitializedAccount
 	}
 	var err error
-	if t.tree, err = t.program.openTree(account); err != nil {
-		return err
+	if t.tree, err = t.program.profile.ParseTree(account.Data()); err != nil {
+		return bank.ErrInvalidAccountData
 	}
-	if !t.tree.hasRoot(t.Inputs.Root) {
+	if t.Inputs.Root == ([field]byte{}) || !slices.Contains(t.tree.History, t.Inputs.Root) {
 		return errRootNotFound
 	}
 	return nil
@@ -246,23 +247,31 @@ func (t *transaction) spend() error {
 	return nil
 }
 
+// appendLeaves appends the commitments. Their hashing waits until the tree is read or
+// committed, so that a simulation does not pay for it.
 func (t *transaction) appendLeaves() error {
-	var leaves []fr.Element
+	var leaves [][field]byte
 	for _, leaf := range t.Inputs.Commitments {
-		if leaf == ([32]byte{}) {
+		if leaf == ([field]byte{}) {
 			continue
 		}
 		if err := t.v.Consume(appendUnits); err != nil {
 			return err
 		}
-		e, err := merkle.FromBytes(leaf)
-		if err != nil {
-			return errInvalidInstructionData
-		}
-		leaves = append(leaves, e)
+		leaves = append(leaves, leaf)
 	}
-	if len(leaves) == 0 {
+	switch {
+	case len(leaves) == 0:
 		return nil
+	case t.tree.NextIndex+uint64(len(leaves)) > 1<<merkle.Height:
+		return errMerkleTreeFull
 	}
-	return t.tree.append(leaves)
+	return t.accounts[shieldpool.RoleMerkleTree].SetDataLater(func() []byte {
+		for _, leaf := range leaves {
+			if err := t.tree.Append(leaf); err != nil {
+				panic("pool program: append a leaf to a valid tree with room: " + err.Error())
+			}
+		}
+		return t.tree.Bytes()
+	})
 }

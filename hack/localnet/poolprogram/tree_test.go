@@ -3,7 +3,6 @@ package poolprogram_test
 import (
 	"bytes"
 	"fmt"
-	"runtime"
 	"testing"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
@@ -104,10 +103,6 @@ func TestInvalidTreeDataIsRefused(t *testing.T) {
 			a.NextIndex = 1<<32 + 1
 			return a.Bytes()
 		},
-		"a frontier that is no field element": func(a *shieldpool.TreeAccount) []byte {
-			a.Frontier[31] = [32]byte{0: 0xff}
-			return a.Bytes()
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,30 +125,6 @@ func TestInvalidTreeDataIsRefused(t *testing.T) {
 				t.Errorf("got %s, want InvalidAccountData", wire(t, failure))
 			}
 		})
-	}
-}
-
-// TestALongHistoryIsNotCopied checks that an append to a long root history allocates little. It is
-// not parallel, because it reads the allocations of the whole process.
-func TestALongHistoryIsNotCopied(t *testing.T) {
-	const length, rounds, most = 100_000, 20, 200 << 10
-	w := emptyWorld(t, withRootHistory(length), nil)
-	w.initialize()
-	var total uint64
-	for range rounds {
-		tx := w.sign(w.payer, w.instruction(w.call(nil)))
-		w.simulate(tx)
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		landed, err := w.Submit(tx)
-		runtime.ReadMemStats(&after)
-		if !landed || err != nil {
-			t.Fatalf("landed %v with error %v, want success", landed, err)
-		}
-		total += after.TotalAlloc - before.TotalAlloc
-	}
-	if got := total / rounds; got > most {
-		t.Errorf("a transaction allocates %d bytes with a root history of %d, want at most %d", got, 32*length, most)
 	}
 }
 

@@ -8,21 +8,17 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// verdictsKept is the number of cached verdicts, about 2 MB. At 300 transactions a
-// second they last half a minute, which is longer than a fork can reach back.
+// verdictsKept is the number of cached verdicts, about 2 MB, after which the cache begins anew. At 300
+// transactions a second it lasts half a minute, which is longer than a fork can reach back.
 const verdictsKept = 8192
 
-// verifier verifies proofs and caches the newest verdicts. A transaction needs the same verdict
+// verifier verifies proofs and caches the verdicts. A transaction needs the same verdict
 // several times: it is simulated, sent to several nodes, and sent again until it lands.
 type verifier struct {
 	verify func(proof []byte, in *shieldpool.PublicInputs) bool
 
 	mu       sync.Mutex
 	verdicts map[[sha256.Size]byte]*verdict
-	// order is a ring buffer of the verdicts' keys. oldest is the index of the key
-	// that is evicted next.
-	order  [][sha256.Size]byte
-	oldest int
 }
 
 // verdict is the result of one verification. The first caller verifies; concurrent
@@ -68,14 +64,10 @@ func (v *verifier) verdict(id [sha256.Size]byte) *verdict {
 	if known, ok := v.verdicts[id]; ok {
 		return known
 	}
+	if len(v.verdicts) >= verdictsKept {
+		clear(v.verdicts)
+	}
 	added := new(verdict)
 	v.verdicts[id] = added
-	if len(v.order) < verdictsKept {
-		v.order = append(v.order, id)
-		return added
-	}
-	delete(v.verdicts, v.order[v.oldest])
-	v.order[v.oldest] = id
-	v.oldest = (v.oldest + 1) % verdictsKept
 	return added
 }

@@ -2,7 +2,6 @@ package router
 
 import (
 	"bytes"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -52,10 +51,6 @@ func (r *Router) handle(call string, answer func(*http.Request, *draft) (any, er
 			// A gateway answers in plain text and the API in JSON. A client must handle both.
 			status := plan.Failure.Status
 			plan.Failure.FailHTTP(w, req, nil, func() { http.Error(w, http.StatusText(status), status) })
-			return
-		}
-		if key := r.opts.APIKey; key != "" && subtle.ConstantTimeCompare([]byte(key), []byte(req.Header.Get("x-api-key"))) != 1 {
-			r.write(w, http.StatusUnauthorized, map[string]any{"code": http.StatusUnauthorized, "message": "Unauthorized"}, d)
 			return
 		}
 		out, err := answer(req, d)

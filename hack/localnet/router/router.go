@@ -36,8 +36,6 @@ type Options struct {
 	// Table is the lookup table that every answer names, or zero for none. It exists
 	// on the chain and holds TableAddresses.
 	Table solana.PublicKey
-	// APIKey, if set, is the value that the header x-api-key must have.
-	APIKey string
 	// Seed is the seed of random faults and lies.
 	Seed uint64
 }

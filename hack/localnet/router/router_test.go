@@ -620,27 +620,6 @@ func TestSameSeedDrawsTheSameLies(t *testing.T) {
 	}
 }
 
-func TestAPIKeyIsRequired(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, func(o *router.Options) { o.APIKey = "secret" })
-	if status, _ := w.call(http.MethodGet, "/quote?"+quoteParams().Encode(), nil); status != http.StatusUnauthorized {
-		t.Errorf("without the key: got status %d, want 401", status)
-	}
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.url+"/quote?"+quoteParams().Encode(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("x-api-key", "secret")
-	allowed, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = allowed.Body.Close()
-	if allowed.StatusCode != http.StatusOK {
-		t.Errorf("with the key: got status %d, want 200", allowed.StatusCode)
-	}
-}
-
 func TestSettingsAreChecked(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{

@@ -114,30 +114,6 @@ func (c *call) getRecentPerformanceSamples(p params) (any, error) {
 	})
 }
 
-// getFeeForMessage answers with the fee in lamports, or null for a blockhash that is not
-// valid.
-func (c *call) getFeeForMessage(p params) (any, error) {
-	var message []byte
-	var cfg contextConfig
-	if err := p.read(1, &message, &cfg); err != nil {
-		return nil, err
-	}
-	tx, err := c.decode(bank.WithoutSignatures(message), cfg)
-	if err != nil {
-		return nil, err
-	}
-	budget, refusal := tx.Budget()
-	if refusal != nil {
-		return nil, invalidParams("invalid message: %v", refusal)
-	}
-	return c.read(cfg, func(v view) (any, error) {
-		if !v.ValidBlockhash(tx.RecentBlockhash) {
-			return answerAt(v.Slot(), nil), nil
-		}
-		return answerAt(v.Slot(), budget.Fee(len(tx.Signatures))), nil
-	})
-}
-
 // The sizes in bytes of a certificate's parts.
 const (
 	certSignatureSize = 192

@@ -104,7 +104,6 @@ func methods() map[string]method {
 		"getMinimumBalanceForRentExemption": (*call).getMinimumBalanceForRentExemption,
 		"getRecentPrioritizationFees":       (*call).getRecentPrioritizationFees,
 		"getRecentPerformanceSamples":       (*call).getRecentPerformanceSamples,
-		"getFeeForMessage":                  (*call).getFeeForMessage,
 		"getAgGenesisCert":                  (*call).getAgGenesisCert,
 		"getBalance":                        (*call).getBalance,
 		"getAccountInfo":                    (*call).getAccountInfo,
@@ -141,8 +140,8 @@ func (e *Endpoint) CheckFaults(rules []fault.Rule) error {
 		if name := rules[i].Method; !e.accepts(name) {
 			return fmt.Errorf("fault rule %d: method is %q, expected a method of this endpoint, %s, or none for all", i, name, fault.MethodSocket)
 		}
-		if lag := rules[i].Lag; lag > bank.DefaultMaxBehind {
-			return fmt.Errorf("fault rule %d: lag is %d, expected at most %d slots, for which the chain keeps the state", i, lag, bank.DefaultMaxBehind)
+		if lag := rules[i].Lag; lag > bank.MaxBehind {
+			return fmt.Errorf("fault rule %d: lag is %d, expected at most %d slots, for which the chain keeps the state", i, lag, bank.MaxBehind)
 		}
 	}
 	return nil

@@ -30,9 +30,7 @@ type subscription struct {
 	id         uint64
 	key        solana.PublicKey
 	commitment bank.Commitment
-	// slot is the slot in which the account was last written; 0 without an account.
-	slot uint64
-	last *bank.Account
+	last       *bank.Account
 }
 
 func (s *socket) accountSubscribe(c *call, p params) (any, error) {
@@ -51,22 +49,13 @@ func (s *socket) accountSubscribe(c *call, p params) (any, error) {
 }
 
 // changed reads the account and reports whether it differs from the last state: a
-// transaction has written it, or a fork has restored an older state.
+// transaction has changed it, or a fork has restored an older state.
 func (sub *subscription) changed(v view) bool {
-	slot := v.WrittenAt(sub.key)
-	// The data may be large: skip the comparison when the account cannot have
-	// changed. In the newest slot, the account may be written again.
-	if slot == sub.slot && slot < v.Slot() {
-		return false
-	}
 	now := v.Account(sub.key)
-	if now == nil {
-		slot = 0
-	}
-	if slot == sub.slot && reflect.DeepEqual(now, sub.last) {
+	if reflect.DeepEqual(now, sub.last) {
 		return false
 	}
-	sub.slot, sub.last = slot, now
+	sub.last = now
 	return true
 }
 
@@ -74,7 +63,7 @@ func (sub *subscription) changed(v view) bool {
 // sent as an account of the system program without lamports and data. The caller holds s.mu.
 func (s *socket) checkSubscription(sub *subscription) *notification {
 	lag, lost := s.faults.Notify(methodSubscribe)
-	c := &call{Endpoint: s.Endpoint, plan: fault.Plan{Lag: lag}}
+	c := &call{Endpoint: s.Endpoint, plan: fault.Plan{Rule: fault.Rule{Lag: lag}}}
 	out := &notification{Version: "2.0", Method: "accountNotification", Params: notificationParams{Subscription: sub.id}}
 	changed, _ := c.readAt(sub.commitment, func(v view) (any, error) { // the callback cannot fail
 		out.Params.Result.Context.Slot = v.Slot()

@@ -24,20 +24,8 @@ type Router struct {
 	HTTP *http.Client
 }
 
-// NoQuote is a router's refusal to quote.
-type NoQuote struct {
-	// Status is the HTTP status. Code is the router's errorCode, which may be empty.
-	Status int
-	Code   string
-}
-
-// Error describes the router's answer.
-func (e *NoQuote) Error() string {
-	return fmt.Sprintf("router answered %d %s, expected a quote", e.Status, e.Code)
-}
-
 // Quote returns the current output for an amount of wrapped SOL, in the output mint's
-// smallest unit. If the router refuses, the error is a *NoQuote.
+// smallest unit.
 func (r *Router) Quote(ctx context.Context, mint solana.PublicKey, lamports uint64) (out uint64, err error) {
 	query := url.Values{
 		"inputMint": {solana.WrappedSol.String()}, "outputMint": {mint.String()},
@@ -71,7 +59,7 @@ func readQuote(status int, content []byte, mint solana.PublicKey, lamports uint6
 	err = json.Unmarshal(content, &quote)
 	switch {
 	case status != http.StatusOK:
-		return 0, &NoQuote{Status: status, Code: quote.ErrorCode}
+		return 0, fmt.Errorf("router answered %d %s, expected a quote", status, quote.ErrorCode)
 	case err != nil:
 		return 0, fmt.Errorf("read the router's quote: received %d bytes that are not valid JSON", len(content))
 	case quote.InputMint != solana.WrappedSol.String() || quote.OutputMint != mint.String() || quote.InAmount != strconv.FormatUint(lamports, 10) || quote.SwapMode != "ExactIn":

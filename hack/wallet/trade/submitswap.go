@@ -13,33 +13,21 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
-// DefaultPoll is the interval at which SDKs poll a status.
-const DefaultPoll = 2 * time.Second
-
 // Relay is a client of a relay with swaps.
 type Relay struct {
 	Client openapi.ClientWithResponsesInterface
-	// Poll is the interval between two polls; 0 means DefaultPoll.
+	// Poll is the interval between two polls.
 	Poll time.Duration
 }
 
-// Unexpected is an answer without an execution or a refund, after which Follow and Submit
-// give up: a refusal, an unknown swap or a failed first leg.
-type Unexpected struct {
-	// Call is the request, such as POST /transact_swap. Status and Body are the answer's.
-	Call   string
-	Status int
-	Body   []byte
-}
-
-// Error returns the call with the answer's status and body.
-func (e *Unexpected) Error() string {
-	return fmt.Sprintf("%s answered %d: %s", e.Call, e.Status, e.Body)
+// unexpected is the error of an answer without an execution or a refund, after which Follow
+// and Submit give up: a refusal, an unknown swap or a failed first leg.
+func unexpected(call string, status int, body []byte) error {
+	return fmt.Errorf("%s answered %d: %s", call, status, body)
 }
 
 // Submit posts a swap and waits for the relay's answer. The answer is about the first
-// leg, which may be unfinished; Follow waits for the end of the swap. When the relay
-// refuses the swap, the error is an *Unexpected.
+// leg, which may be unfinished; Follow waits for the end of the swap.
 func (r *Relay) Submit(ctx context.Context, request openapi.TransactSwapRequest) (*openapi.SwapAnswer, error) {
 	const call = "POST " + contract.TransactSwapPath
 	answer, err := r.Client.TransactSwapWithResponse(ctx, nil, request)
@@ -52,20 +40,15 @@ func (r *Relay) Submit(ctx context.Context, request openapi.TransactSwapRequest)
 	case answer.JSON202 != nil:
 		return answer.JSON202, nil
 	}
-	return nil, &Unexpected{call, answer.StatusCode(), answer.Body}
+	return nil, unexpected(call, answer.StatusCode(), answer.Body)
 }
 
 // Follow polls a swap until it is executed or refunded, finalized or not, and returns the
-// last status. It calls changed, unless changed is nil, with the first status and with
-// each later status that differs in status, phase or reason to wait. It polls again after
-// a missing answer, a 429 and a 5xx. The error is an *Unexpected if the first leg failed
-// or the swap is unknown, and the cause of ctx if ctx ends.
+// last status. It calls changed with the first status and with each later status that
+// differs in status, phase or reason to wait. It polls again after a missing answer, a 429
+// and a 5xx. It fails if the first leg failed, the swap is unknown, or ctx ends.
 func (r *Relay) Follow(ctx context.Context, id uuid.UUID, changed func(*openapi.SubmissionStatus)) (*openapi.SubmissionStatus, error) {
-	pause := r.Poll
-	if pause == 0 {
-		pause = DefaultPoll
-	}
-	tick := time.NewTicker(pause)
+	tick := time.NewTicker(r.Poll)
 	defer tick.Stop()
 	var last reported
 	for {
@@ -74,11 +57,11 @@ func (r *Relay) Follow(ctx context.Context, id uuid.UUID, changed func(*openapi.
 			return nil, err
 		}
 		if status != nil {
-			if current := reportedOf(status); changed != nil && current != last {
+			if current := reportedOf(status); current != last {
 				last = current
 				changed(status)
 			}
-			if Settled(status) {
+			if Executed(status) || Refunded(status) {
 				return status, nil
 			}
 		}
@@ -89,9 +72,6 @@ func (r *Relay) Follow(ctx context.Context, id uuid.UUID, changed func(*openapi.
 		}
 	}
 }
-
-// Settled reports whether a swap is executed or refunded.
-func Settled(s *openapi.SubmissionStatus) bool { return Executed(s) || Refunded(s) }
 
 // Executed reports whether a swap has paid the recipient's token account.
 func Executed(s *openapi.SubmissionStatus) bool {
@@ -116,14 +96,14 @@ func (r *Relay) poll(ctx context.Context, id uuid.UUID) (*openapi.SubmissionStat
 	case answer.StatusCode() == http.StatusTooManyRequests || answer.StatusCode() >= http.StatusInternalServerError:
 		return nil, nil //nolint:nilnil // no status, as above
 	case answer.JSON200 == nil:
-		return nil, &Unexpected{call, answer.StatusCode(), answer.Body}
+		return nil, unexpected(call, answer.StatusCode(), answer.Body)
 	}
 	status := &answer.JSON200.Data
 	if status.Status == openapi.JobStatusFailed && !Refunded(status) {
-		return nil, &Unexpected{call, answer.StatusCode(), answer.Body}
+		return nil, unexpected(call, answer.StatusCode(), answer.Body)
 	}
 	if status.Status == openapi.JobStatusCompleted && !Executed(status) {
-		return nil, errors.Join(errors.New("the swap's status is completed, but its phase is not executed"), &Unexpected{call, answer.StatusCode(), answer.Body})
+		return nil, errors.Join(errors.New("the swap's status is completed, but its phase is not executed"), unexpected(call, answer.StatusCode(), answer.Body))
 	}
 	return status, nil
 }

@@ -115,9 +115,8 @@ func TestFollowReportsChangesUntilTheSwapEnds(t *testing.T) {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
 			if tc.wantError != "" {
-				var unexpected *trade.Unexpected
-				if err == nil || !strings.Contains(err.Error(), tc.wantError) || !errors.As(err, &unexpected) {
-					t.Errorf("error %v, want an unexpected answer with %q", err, tc.wantError)
+				if err == nil || !strings.Contains(err.Error(), tc.wantError) {
+					t.Errorf("error %v, want one with %q", err, tc.wantError)
 				}
 				return
 			}

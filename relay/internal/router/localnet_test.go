@@ -23,7 +23,7 @@ func localRouter(t *testing.T, key string) (*local.Router, *market.Market, strin
 		t.Fatal(err)
 	}
 	chain, err := bank.New(bank.Options{
-		Genesis: solana.Hash{1}, ConfirmAfter: 1, FinalizeAfter: 2, History: 300, MaxBehind: 1, Clock: time.Now,
+		Genesis: solana.Hash{1}, ConfirmAfter: 1, FinalizeAfter: 2, History: 300, Clock: time.Now,
 		Faucet: solana.PublicKey{1}, FaucetLamports: 1,
 		Accounts: usdcMarket.Genesis(solana.PublicKey{2}, market.Reserves{Lamports: 1e12, Tokens: 1e12}, 30, 1e12),
 	})

@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/hack/localnet"
-	"github.com/relaypool/relaypool/hack/localnet/bank"
-	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -42,7 +40,6 @@ type settings struct {
 	admin     string
 	router    string
 	endpoints []address
-	faults    map[string][]fault.Rule
 }
 
 type address struct{ name, addr string }
@@ -59,16 +56,13 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	flags.Uint64Var(&o.ConfirmAfter, "confirm", localnet.DefaultConfirmAfter, "`blocks` on top of a block that make it confirmed")
 	flags.Uint64Var(&o.FinalizeAfter, "finalize", localnet.DefaultFinalizeAfter, "`blocks` on top of a block that make it finalized")
 	flags.BoolVar(&o.Initialised, "initialise", false, "initialise the shielded pool at the start")
-	flags.IntVar(&o.RootHistory, "ring", shieldpool.Development().RootHistory,
+	flags.IntVar(&o.RootHistory, "root-history", shieldpool.Development().RootHistory,
 		"number of `roots` in the pool's root history; a relay needs a profile with the same number")
-	flags.Uint64Var(&o.Limits.Block, "block-units", bank.DefaultBlockUnits, "most compute `units` of a block")
-	flags.Uint64Var(&o.Limits.Account, "account-units", bank.DefaultAccountUnits, "most compute `units` of a block's transactions that write one account")
 	flags.Func("endpoint", "further endpoint with its own faults and statistics, as `name=address`; may be repeated. The name of an existing endpoint\n"+
 		"adds an address to it, such as default=127.0.0.1:8900 for clients that expect WebSocket at the next port", s.addEndpoint)
 	flags.StringVar(&s.admin, "admin", "", "loopback `address` of the admin port (README.md), which is closed by default")
 	flags.StringVar(&s.router, "router", "", "`address` of the swap router, which sells development dollars for SOL and speaks Jupiter's swap API v1;\n"+
 		"closed by default")
-	faultFile := flags.String("faults", "", "JSON `file` with the initial faults: an object with an array of rules for each endpoint")
 	flags.Uint64Var(&o.Seed, "seed", 0, "`number` that seeds the random faults; the same seed gives the same faults")
 	verbose := flags.Bool("v", false, "log every transaction")
 	if err := flags.Parse(args); err != nil {
@@ -81,15 +75,16 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 		return nil, errors.New("-vk is missing: name the file with the pool's verifying key")
 	}
 	if o.RootHistory < 1 {
-		return nil, fmt.Errorf("-ring is %d, want 1 root or more", o.RootHistory)
+		return nil, fmt.Errorf("-root-history is %d, want 1 root or more", o.RootHistory)
 	}
 	logLevel := slog.LevelInfo
 	if *verbose {
 		logLevel = slog.LevelDebug
 	}
 	o.Log = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: logLevel}))
-	if err := s.readFiles(*keyFile, *faultFile); err != nil {
-		return nil, err
+	var err error
+	if o.VerifyingKey, err = os.ReadFile(*keyFile); err != nil {
+		return nil, fmt.Errorf("read verifying key: %w", err)
 	}
 	return s, nil
 }
@@ -100,23 +95,6 @@ func (s *settings) addEndpoint(value string) error {
 		return errors.New("want name=address, such as fast=127.0.0.1:8901")
 	}
 	s.endpoints = append(s.endpoints, address{name, addr})
-	return nil
-}
-
-func (s *settings) readFiles(keyFile, faultFile string) (err error) {
-	if s.options.VerifyingKey, err = os.ReadFile(keyFile); err != nil {
-		return fmt.Errorf("read verifying key: %w", err)
-	}
-	if faultFile == "" {
-		return nil
-	}
-	raw, err := os.ReadFile(faultFile)
-	if err != nil {
-		return fmt.Errorf("read faults: %w", err)
-	}
-	if s.faults, err = localnet.ParseFaults(raw); err != nil {
-		return fmt.Errorf("read %s: %w", faultFile, err)
-	}
 	return nil
 }
 
@@ -153,15 +131,8 @@ Everything is in memory and ends with this process. Press Ctrl-C to stop.
 	return nil
 }
 
-// open sets the faults, opens the ports and returns the text that lists their
-// addresses.
+// open opens the ports and returns the text that lists their addresses.
 func (s *settings) open(chain *localnet.Chain) (where string, err error) {
-	for _, e := range s.endpoints {
-		chain.Endpoint(e.name) // SetFaults accepts only endpoints that exist
-	}
-	if err := chain.SetFaults(s.faults); err != nil {
-		return "", err
-	}
 	url, err := chain.Listen(s.listen)
 	if err != nil {
 		return "", err

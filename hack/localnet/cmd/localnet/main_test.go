@@ -53,11 +53,10 @@ func TestTheChainServesUntilItIsStopped(t *testing.T) {
 	reader, writer := io.Pipe()
 	done := make(chan error, 1)
 	var stderr bytes.Buffer
-	faults := file(t, `{"slow":[{"method":"getHealth","status":503}]}`)
 	go func() {
 		done <- run(ctx, []string{
-			"-listen", "127.0.0.1:0", "-vk", vk, "-slot", "1ms", "-initialise", "-ring", "256",
-			"-endpoint", "slow=127.0.0.1:0", "-endpoint", "default=127.0.0.1:0", "-faults", faults, "-admin", "127.0.0.1:0", "-router", "127.0.0.1:0",
+			"-listen", "127.0.0.1:0", "-vk", vk, "-slot", "1ms", "-initialise", "-root-history", "256",
+			"-endpoint", "slow=127.0.0.1:0", "-endpoint", "default=127.0.0.1:0", "-admin", "127.0.0.1:0", "-router", "127.0.0.1:0",
 		}, writer, &stderr)
 		_ = writer.Close()
 	}()
@@ -85,6 +84,15 @@ func TestTheChainServesUntilItIsStopped(t *testing.T) {
 			t.Errorf("health at %s is %q with error %v, want ok", url, health, err)
 		}
 	}
+	put, err := http.NewRequestWithContext(ctx, http.MethodPut, admin+"/endpoints/slow/faults", strings.NewReader(`[{"method":"getHealth","status":503}]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := http.DefaultClient.Do(put)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = set.Body.Close()
 	if _, err := rpc.New(urls[1]).GetHealth(ctx); err == nil || !strings.Contains(err.Error(), "Service Unavailable") {
 		t.Errorf("health of the faulty endpoint gives %v, want status 503", err)
 	}
@@ -130,12 +138,7 @@ func TestInvalidFlagsAreReported(t *testing.T) {
 		"an endpoint that cannot listen": {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-endpoint", "fast=nowhere"}, "listen for RPC"},
 		"a router that cannot listen":    {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-router", "nowhere"}, "listen for swap router"},
 		"an admin port on all addresses": {[]string{"-vk", vk, "-listen", "127.0.0.1:0", "-admin", "0.0.0.0:0"}, "0.0.0.0:0 is no loopback address"},
-		"an empty root history":          {[]string{"-vk", vk, "-ring", "0"}, "-ring is 0, want 1 root or more"},
-		"blocks below one transaction":   {[]string{"-vk", vk, "-block-units", "1"}, "Limits are Block 1,"},
-		"a missing file of faults":       {[]string{"-vk", vk, "-faults", "/does/not/exist"}, "read faults"},
-		"faults of an unknown endpoint":  {[]string{"-vk", vk, "-faults", file(t, `{"fast":[]}`)}, `endpoint "fast" does not exist, expected one of default`},
-		"an invalid fault":               {[]string{"-vk", vk, "-faults", file(t, `{"default":[{"status":1}]}`)}, "endpoint default: fault rule 0: status is 1"},
-		"faults that are a list":         {[]string{"-vk", vk, "-faults", file(t, `[]`)}, "expected a JSON object with an array of rules for each endpoint"},
+		"an empty root history":          {[]string{"-vk", vk, "-root-history", "0"}, "-root-history is 0, want 1 root or more"},
 		"finalized before confirmed":     {[]string{"-vk", vk, "-confirm", "9", "-finalize", "3"}, "ConfirmAfter 9 and FinalizeAfter 3"},
 	}
 	for name, test := range tests {
