@@ -124,6 +124,9 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 	if earlier, err := a.Store.FindRepeated(ctx, s, key); err != nil || earlier != nil {
 		return nil, earlier, err
 	}
+	if err := a.checkNewNotes(call); err != nil {
+		return nil, nil, err
+	}
 	if err := a.Submissions.RefuseFailedNotes(call.Inputs); err != nil {
 		return nil, nil, err
 	}
