@@ -22,8 +22,10 @@ func failedCall(kind string, retryAfter time.Duration) error {
 	return unavailable(&onchain.Unavailable{Method: "getMultipleAccounts", Kind: kind, RetryAfter: retryAfter})
 }
 
+const callTimeout = 4 * time.Second
+
 func newWaits(random float64) *chainWaits {
-	return &chainWaits{now: time.Now, random: func() float64 { return random }, closing: make(chan struct{})}
+	return &chainWaits{now: time.Now, random: func() float64 { return random }, callTimeout: callTimeout, closing: make(chan struct{})}
 }
 
 // The times are those of the tries, after the first one.
@@ -61,7 +63,7 @@ func TestWhenARequestIsTriedAgain(t *testing.T) {
 				w, began := newWaits(tt.random), time.Now()
 				tries := 0
 				var got []time.Duration
-				err := w.retry(t.Context(), tt.wait, func() error {
+				err := w.retry(t.Context(), tt.wait, func(context.Context) error {
 					if tries++; tries > 1 {
 						got = append(got, time.Since(began))
 					}
@@ -81,6 +83,51 @@ func TestWhenARequestIsTriedAgain(t *testing.T) {
 	}
 }
 
+// hangingRead ends with its context, as the client of the chain does.
+func hangingRead(ctx context.Context) error {
+	<-ctx.Done()
+	return unavailable(&onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindCancelled, Err: ctx.Err()})
+}
+
+// A try that hangs takes a part of the client's wait, and no more than the client has.
+func TestATryThatHangsIsRepeated(t *testing.T) {
+	t.Parallel()
+	spent := refusal.New(refusal.NullifierSpent, "spent")
+	database := func(ctx context.Context) error {
+		<-ctx.Done()
+		return refusal.New(refusal.DatabaseUnavailable, "no answer").Because(ctx.Err())
+	}
+	for name, tt := range map[string]struct {
+		wait, client time.Duration // client is how long the client stays
+		first        func(context.Context) error
+		wantTries    int
+		wantTook     time.Duration
+	}{
+		"within the wait":                 {15 * time.Second, time.Hour, hangingRead, 2, callTimeout + retryDelay},
+		"longer than the wait":            {time.Second, time.Hour, hangingRead, 1, callTimeout},
+		"without a wait":                  {0, time.Hour, hangingRead, 1, callTimeout},
+		"the client's time ends the try":  {15 * time.Second, time.Second, hangingRead, 1, time.Second},
+		"the database hangs, not a chain": {15 * time.Second, time.Hour, database, 1, callTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tt.client)
+				defer cancel()
+				began, tries := time.Now(), 0
+				err := newWaits(0).retry(ctx, tt.wait, func(ctx context.Context) error {
+					if tries++; tries == 1 {
+						return tt.first(ctx)
+					}
+					return spent
+				})
+				if took := time.Since(began); err == nil || tries != tt.wantTries || took != tt.wantTook {
+					t.Errorf("%d tries took %s and end with %v, want %d in %s", tries, took, err, tt.wantTries, tt.wantTook)
+				}
+			})
+		})
+	}
+}
+
 func TestWhatEndsAWaitForTheChain(t *testing.T) {
 	t.Parallel()
 	limited := failedCall(onchain.KindRateLimited, 0)
@@ -93,11 +140,11 @@ func TestWhatEndsAWaitForTheChain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := &Admission{waits: chainWaits{now: time.Now, random: newWaits(0).random, closing: make(chan struct{})}}
+				a := &Admission{waits: chainWaits{now: time.Now, random: newWaits(0).random, callTimeout: callTimeout, closing: make(chan struct{})}}
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()
 				ended := make(chan error, 1)
-				go func() { ended <- a.waits.retry(ctx, time.Hour, func() error { return limited }) }()
+				go func() { ended <- a.waits.retry(ctx, time.Hour, func(context.Context) error { return limited }) }()
 				synctest.Wait()
 				if n := a.Waiting(); n != 1 {
 					t.Fatalf("%d requests wait, want 1", n)
@@ -123,10 +170,10 @@ func TestRequestsThatWaitAreBounded(t *testing.T) {
 		limited := failedCall(onchain.KindRateLimited, 0)
 		ended := make(chan error, maxWaiting)
 		for range maxWaiting {
-			go func() { ended <- w.retry(t.Context(), time.Minute, func() error { return limited }) }()
+			go func() { ended <- w.retry(t.Context(), time.Minute, func(context.Context) error { return limited }) }()
 		}
 		synctest.Wait()
-		if err := w.retry(t.Context(), time.Minute, func() error { return limited }); !errors.Is(err, limited) || time.Since(began) != 0 {
+		if err := w.retry(t.Context(), time.Minute, func(context.Context) error { return limited }); !errors.Is(err, limited) || time.Since(began) != 0 {
 			t.Errorf("one request more is answered %v after %s, want the refusal at once", err, time.Since(began))
 		}
 		for range maxWaiting {
@@ -135,7 +182,7 @@ func TestRequestsThatWaitAreBounded(t *testing.T) {
 			}
 		}
 		tries := 0
-		if err := w.retry(t.Context(), time.Minute, func() error {
+		if err := w.retry(t.Context(), time.Minute, func(context.Context) error {
 			if tries++; tries == 1 {
 				return limited
 			}

@@ -311,7 +311,7 @@ func (w *world) assemble(p parts) *relay {
 	r.Manager = r.handler.Manager
 	r.Admission, err = admission.New(admission.Options{
 		Store: db, Pool: w.pool, State: p.state, Payers: payers, Spending: p.spending, Key: w.key, ProofA: proofA, Observer: r.counts,
-		Submissions: r.handler, Ready: always, Now: w.clock.now, NewID: uuid.New,
+		Submissions: r.handler, Ready: always, Now: w.clock.now, NewID: uuid.New, CallTimeout: time.Minute,
 	})
 	must(w.t, err)
 	r.Reader, err = submission.NewReader(db, log)
