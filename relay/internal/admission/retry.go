@@ -77,22 +77,19 @@ func (w *chainWaits) once(ctx context.Context, try func(context.Context) error) 
 }
 
 // retryAfter reports whether the same request may be accepted in a moment, because the chain did
-// not answer. The duration is the pause that its endpoints need; 0 when they name none.
+// not answer. The duration is the pause that its endpoints need; 0 when they name none. Errors
+// behind the refusal that are not the chain's do not pass in a moment: those of the relay itself,
+// of a transaction, and of an endpoint that refuses the call.
 func retryAfter(err error) (time.Duration, bool) {
 	refused, ok := refusal.As(err)
 	if !ok || refused.Code != refusal.ChainUnavailable {
 		return 0, false
 	}
-	var wrongCall *onchain.RPCError
 	var unavailable *onchain.Unavailable
-	switch {
-	case errors.As(err, &wrongCall), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return 0, false
-	case errors.As(err, &unavailable):
+	if errors.As(refused.Cause, &unavailable) {
 		return unavailable.RetryAfter, onchain.Transient(unavailable)
-	default:
-		return 0, true
 	}
+	return 0, refused.Cause == nil || errors.Is(refused.Cause, onchain.ErrUnavailable)
 }
 
 // pause returns false when the client left or the relay stops before the pause is over.

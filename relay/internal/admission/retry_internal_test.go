@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // unavailable is the refusal of a request because of a call that failed.
@@ -49,11 +51,16 @@ func TestWhenARequestIsTriedAgain(t *testing.T) {
 		"the endpoint asks for a pause within wait":   {wait: 15 * time.Second, errs: []error{failedCall(onchain.KindRateLimited, 10*time.Second), nil}, want: []time.Duration{10 * time.Second}},
 		"the endpoint asks for a pause beyond wait":   {wait: 15 * time.Second, errs: []error{failedCall(onchain.KindRateLimited, 15*time.Second)}},
 		"the chain has not been reached yet":          {wait: 15 * time.Second, errs: []error{unavailable(nil), nil}, want: []time.Duration{250 * ms}},
+		"the endpoints contradict each other":         {wait: 15 * time.Second, errs: []error{unavailable(fmt.Errorf("%w: two trees", onchain.ErrUnavailable)), nil}, want: []time.Duration{250 * ms}},
 		"without a wait":                              {errs: []error{limited}},
 		"the request is refused for good after a try": {wait: 15 * time.Second, errs: []error{limited, invalid}, want: []time.Duration{250 * ms}},
 		"the request is refused for good":             {wait: 15 * time.Second, errs: []error{invalid}},
 		"the pool is busy":                            {wait: 15 * time.Second, errs: []error{refusal.New(refusal.PoolBusy, "busy")}},
 		"an error of the relay's own":                 {wait: 15 * time.Second, errs: []error{errors.New("a bug")}},
+		"the database does not answer":                {wait: 15 * time.Second, errs: []error{refusal.New(refusal.DatabaseUnavailable, "no answer")}},
+		"the database, met on the way to the chain":   {wait: 15 * time.Second, errs: []error{unavailable(refusal.New(refusal.DatabaseUnavailable, "no answer"))}},
+		"an error of the relay's own, as a refusal":   {wait: 15 * time.Second, errs: []error{unavailable(errors.New("a bug"))}},
+		"a simulation that fails":                     {wait: 15 * time.Second, errs: []error{unavailable(&shieldpool.TransactionError{Kind: "AccountInUse"})}},
 		"the endpoint's URL is wrong":                 {wait: 15 * time.Second, errs: []error{failedCall(onchain.KindRejected, 0)}},
 		"the endpoint lacks the method":               {wait: 15 * time.Second, errs: []error{unavailable(&onchain.RPCError{Code: -32601})}},
 		"the request's own time is over":              {wait: 15 * time.Second, errs: []error{unavailable(context.DeadlineExceeded)}},
