@@ -9,12 +9,14 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 )
@@ -209,8 +211,23 @@ func TestFullBlock(t *testing.T) {
 	t.Parallel()
 	raw := fullBlock(t)
 	b, err := readFrom(t, fromMemory{body: raw})
-	if err != nil || len(b.Transactions) != 2 || b.UnknownVersions != 0 {
-		t.Fatalf("block %+v, error %v: want two transactions", b, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Slot != 8 || b.Parent != 6 || b.Hash != hashA || b.UnknownVersions != 0 {
+		t.Errorf("the block is %d after %d with the hash %s and %d unknown versions, want 8 after 6 with %s and none", b.Slot, b.Parent, b.Hash, b.UnknownVersions, hashA)
+	}
+	// Each of the pool's transactions has a call that names the tree, and six inner ones.
+	var got [][2]int
+	for _, tx := range b.Transactions {
+		accounts := tx.Instructions[0].Accounts
+		got = append(got, [2]int{len(tx.Instructions), len(accounts)})
+		if !slices.Contains(accounts, treeKey) || tx.Failed || tx.Signature.IsZero() || tx.FeePayer.IsZero() {
+			t.Errorf("the transaction is %+v, want one that names the tree, succeeded, and has payer and signature", tx)
+		}
+	}
+	if diff := cmp.Diff([][2]int{{7, 14}, {7, 16}}, got); diff != "" {
+		t.Errorf("instructions and accounts of the pool's transactions in v0 and v1 (-want +got)\n%s", diff)
 	}
 	for _, cut := range []int{1, 2, 5, 100, len(raw) / 3, len(raw) / 2, len(raw) - 100} {
 		b, err := readFrom(t, fromMemory{body: raw[:len(raw)-cut]})

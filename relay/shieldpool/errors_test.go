@@ -57,7 +57,7 @@ func TestClasses(t *testing.T) {
 		ClassStaleProof:   {custom(0x1000), custom(0x1001)},
 		ClassSpent:        {custom(0x1020), custom(0x1023)},
 		ClassBadInput:     {custom(0x1010), custom(0x1013), custom(0x1022), custom(0x1024), custom(0x1030), custom(0x1035), custom(0x1038), custom(0x1041), custom(0x1060), custom(0x1063), custom(0x1070), custom(0x1076), custom(0x1090), custom(0x9999)},
-		ClassOperator:     {custom(0x1002), custom(0x1021), custom(0x1036), custom(0x1050), custom(0x105D), custom(0x1080), custom(0x1082), {Kind: "ProgramAccountNotFound"}},
+		ClassOperator:     {custom(0x1002), custom(0x1021), custom(0x1036), custom(0x1050), custom(0x105D), custom(0x1080), custom(0x1082), {Kind: "ProgramAccountNotFound"}, {Kind: "UnsupportedVersion"}},
 		ClassPolicy:       {custom(0x10A0), custom(0x10B3)},
 		ClassSwapNotReady: {custom(0x1037)},
 		ClassTransient:    {custom(6001), {Kind: "AccountInUse"}, {Kind: "WouldExceedMaxAccountCostLimit"}},

@@ -124,6 +124,7 @@ var outerClasses = map[string]Class{
 	"InvalidAddressLookupTableData":         ClassOperator,
 	"InvalidAddressLookupTableIndex":        ClassOperator,
 	"InvalidProgramForExecution":            ClassOperator,
+	"UnsupportedVersion":                    ClassOperator, // the network does not take the format yet
 	MaxLoadedDataExceeded:                   ClassRaiseCompute,
 	"InvalidLoadedAccountsDataSizeLimit":    ClassBug,
 	"SignatureFailure":                      ClassBug,

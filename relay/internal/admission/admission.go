@@ -33,6 +33,9 @@ type Options struct {
 	Now   func() time.Time
 	// NewID generates request ids. They give access to /status, so they must not be guessable.
 	NewID func() uuid.UUID
+	// CallTimeout bounds each try to accept a request. A request that waits for the chain makes
+	// several.
+	CallTimeout time.Duration
 }
 
 // Admission checks requests and accepts them.
@@ -46,10 +49,10 @@ type Admission struct {
 // New checks the options and computes the note bounds.
 func New(o Options) (*Admission, error) {
 	if o.Store == nil || o.Pool == nil || o.State == nil || o.Payers == nil || o.Spending == nil ||
-		o.Key == nil || o.ProofA == nil || o.Observer == nil || o.Submissions == nil || o.Ready == nil || o.Now == nil || o.NewID == nil {
+		o.Key == nil || o.ProofA == nil || o.Observer == nil || o.Submissions == nil || o.Ready == nil || o.Now == nil || o.NewID == nil || o.CallTimeout <= 0 {
 		return nil, errors.New("admission needs all of its options")
 	}
-	a := &Admission{Options: o, waits: chainWaits{now: o.Now, random: rand.Float64, closing: make(chan struct{})}}
+	a := &Admission{Options: o, waits: chainWaits{now: o.Now, random: rand.Float64, callTimeout: o.CallTimeout, closing: make(chan struct{})}}
 	var err error
 	if a.bounds, err = o.Pool.NoteBounds(o.Submissions.Table); err != nil {
 		return nil, err
@@ -86,7 +89,7 @@ func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submissi
 	}
 	key, took := KeyHash(r.IdempotencyKey, r.Client, call), a.Now().Sub(began)
 	var admitted *submission.Submission
-	err = a.waits.retry(ctx, r.Wait, func() (err error) {
+	err = a.waits.retry(ctx, r.Wait, func(ctx context.Context) (err error) {
 		tried := *call // a try completes the call with what it read
 		admitted, err = a.admit(ctx, &tried, encoding, key, took)
 		return err
@@ -123,6 +126,9 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 	s = &submission.Submission{ID: a.NewID(), Pool: a.Pool.Address, Kind: call.Kind(), State: submission.Pending, Call: call, ProofAEncoding: encoding.String()}
 	if earlier, err := a.Store.FindRepeated(ctx, s, key); err != nil || earlier != nil {
 		return nil, earlier, err
+	}
+	if err := a.checkNewNotes(call); err != nil {
+		return nil, nil, err
 	}
 	if err := a.Submissions.RefuseFailedNotes(call.Inputs); err != nil {
 		return nil, nil, err

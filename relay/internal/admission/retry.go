@@ -26,6 +26,8 @@ const (
 type chainWaits struct {
 	now    func() time.Time
 	random func() float64 // from 0 to below 1
+	// callTimeout bounds each try, so that a chain that hangs leaves time for further tries.
+	callTimeout time.Duration
 
 	mu      sync.Mutex
 	waiting int
@@ -37,14 +39,10 @@ type chainWaits struct {
 // retry calls try until the chain answers, or until wait has passed. It returns try's last error,
 // or the context's when the client left during a pause. Other errors than a chain that is
 // unavailable for a moment are returned at once.
-func (w *chainWaits) retry(ctx context.Context, wait time.Duration, try func() error) error {
-	if wait <= 0 {
-		return try()
-	}
+func (w *chainWaits) retry(ctx context.Context, wait time.Duration, try func(context.Context) error) error {
 	deadline := w.now().Add(wait)
-	err := try()
-	after, momentary := retryAfter(err)
-	if !momentary || !w.enter() {
+	after, momentary, err := w.once(ctx, try)
+	if wait <= 0 || !momentary || !w.enter() {
 		return err
 	}
 	defer w.leave()
@@ -60,29 +58,38 @@ func (w *chainWaits) retry(ctx context.Context, wait time.Duration, try func() e
 			}
 			return err
 		}
-		err = try()
-		after, momentary = retryAfter(err)
+		after, momentary, err = w.once(ctx, try)
 	}
 	return err
 }
 
+// once calls try with a time limit of its own. momentary and after are retryAfter's; a try whose
+// limit ended a call to the chain may be repeated as well.
+func (w *chainWaits) once(ctx context.Context, try func(context.Context) error) (after time.Duration, momentary bool, err error) {
+	limited, cancel := context.WithTimeout(ctx, w.callTimeout)
+	defer cancel()
+	err = try(limited)
+	if after, momentary = retryAfter(err); momentary || ctx.Err() != nil || limited.Err() == nil {
+		return after, momentary, err
+	}
+	refused, ok := refusal.As(err)
+	return 0, ok && refused.Code == refusal.ChainUnavailable && errors.Is(err, context.DeadlineExceeded), err
+}
+
 // retryAfter reports whether the same request may be accepted in a moment, because the chain did
-// not answer. The duration is the pause that its endpoints need; 0 when they name none.
+// not answer. The duration is the pause that its endpoints need; 0 when they name none. Errors
+// behind the refusal that are not the chain's do not pass in a moment: those of the relay itself,
+// of a transaction, and of an endpoint that refuses the call.
 func retryAfter(err error) (time.Duration, bool) {
 	refused, ok := refusal.As(err)
 	if !ok || refused.Code != refusal.ChainUnavailable {
 		return 0, false
 	}
-	var wrongCall *onchain.RPCError
 	var unavailable *onchain.Unavailable
-	switch {
-	case errors.As(err, &wrongCall), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return 0, false
-	case errors.As(err, &unavailable):
+	if errors.As(refused.Cause, &unavailable) {
 		return unavailable.RetryAfter, onchain.Transient(unavailable)
-	default:
-		return 0, true
 	}
+	return 0, refused.Cause == nil || errors.Is(refused.Cause, onchain.ErrUnavailable)
 }
 
 // pause returns false when the client left or the relay stops before the pause is over.

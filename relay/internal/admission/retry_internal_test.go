@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // unavailable is the refusal of a request because of a call that failed.
@@ -22,8 +24,10 @@ func failedCall(kind string, retryAfter time.Duration) error {
 	return unavailable(&onchain.Unavailable{Method: "getMultipleAccounts", Kind: kind, RetryAfter: retryAfter})
 }
 
+const callTimeout = 4 * time.Second
+
 func newWaits(random float64) *chainWaits {
-	return &chainWaits{now: time.Now, random: func() float64 { return random }, closing: make(chan struct{})}
+	return &chainWaits{now: time.Now, random: func() float64 { return random }, callTimeout: callTimeout, closing: make(chan struct{})}
 }
 
 // The times are those of the tries, after the first one.
@@ -47,11 +51,16 @@ func TestWhenARequestIsTriedAgain(t *testing.T) {
 		"the endpoint asks for a pause within wait":   {wait: 15 * time.Second, errs: []error{failedCall(onchain.KindRateLimited, 10*time.Second), nil}, want: []time.Duration{10 * time.Second}},
 		"the endpoint asks for a pause beyond wait":   {wait: 15 * time.Second, errs: []error{failedCall(onchain.KindRateLimited, 15*time.Second)}},
 		"the chain has not been reached yet":          {wait: 15 * time.Second, errs: []error{unavailable(nil), nil}, want: []time.Duration{250 * ms}},
+		"the endpoints contradict each other":         {wait: 15 * time.Second, errs: []error{unavailable(fmt.Errorf("%w: two trees", onchain.ErrUnavailable)), nil}, want: []time.Duration{250 * ms}},
 		"without a wait":                              {errs: []error{limited}},
 		"the request is refused for good after a try": {wait: 15 * time.Second, errs: []error{limited, invalid}, want: []time.Duration{250 * ms}},
 		"the request is refused for good":             {wait: 15 * time.Second, errs: []error{invalid}},
 		"the pool is busy":                            {wait: 15 * time.Second, errs: []error{refusal.New(refusal.PoolBusy, "busy")}},
 		"an error of the relay's own":                 {wait: 15 * time.Second, errs: []error{errors.New("a bug")}},
+		"the database does not answer":                {wait: 15 * time.Second, errs: []error{refusal.New(refusal.DatabaseUnavailable, "no answer")}},
+		"the database, met on the way to the chain":   {wait: 15 * time.Second, errs: []error{unavailable(refusal.New(refusal.DatabaseUnavailable, "no answer"))}},
+		"an error of the relay's own, as a refusal":   {wait: 15 * time.Second, errs: []error{unavailable(errors.New("a bug"))}},
+		"a simulation that fails":                     {wait: 15 * time.Second, errs: []error{unavailable(&shieldpool.TransactionError{Kind: "AccountInUse"})}},
 		"the endpoint's URL is wrong":                 {wait: 15 * time.Second, errs: []error{failedCall(onchain.KindRejected, 0)}},
 		"the endpoint lacks the method":               {wait: 15 * time.Second, errs: []error{unavailable(&onchain.RPCError{Code: -32601})}},
 		"the request's own time is over":              {wait: 15 * time.Second, errs: []error{unavailable(context.DeadlineExceeded)}},
@@ -61,7 +70,7 @@ func TestWhenARequestIsTriedAgain(t *testing.T) {
 				w, began := newWaits(tt.random), time.Now()
 				tries := 0
 				var got []time.Duration
-				err := w.retry(t.Context(), tt.wait, func() error {
+				err := w.retry(t.Context(), tt.wait, func(context.Context) error {
 					if tries++; tries > 1 {
 						got = append(got, time.Since(began))
 					}
@@ -81,6 +90,51 @@ func TestWhenARequestIsTriedAgain(t *testing.T) {
 	}
 }
 
+// hangingRead ends with its context, as the client of the chain does.
+func hangingRead(ctx context.Context) error {
+	<-ctx.Done()
+	return unavailable(&onchain.Unavailable{Method: "getMultipleAccounts", Kind: onchain.KindCancelled, Err: ctx.Err()})
+}
+
+// A try that hangs takes a part of the client's wait, and no more than the client has.
+func TestATryThatHangsIsRepeated(t *testing.T) {
+	t.Parallel()
+	spent := refusal.New(refusal.NullifierSpent, "spent")
+	database := func(ctx context.Context) error {
+		<-ctx.Done()
+		return refusal.New(refusal.DatabaseUnavailable, "no answer").Because(ctx.Err())
+	}
+	for name, tt := range map[string]struct {
+		wait, client time.Duration // client is how long the client stays
+		first        func(context.Context) error
+		wantTries    int
+		wantTook     time.Duration
+	}{
+		"within the wait":                 {15 * time.Second, time.Hour, hangingRead, 2, callTimeout + retryDelay},
+		"longer than the wait":            {time.Second, time.Hour, hangingRead, 1, callTimeout},
+		"without a wait":                  {0, time.Hour, hangingRead, 1, callTimeout},
+		"the client's time ends the try":  {15 * time.Second, time.Second, hangingRead, 1, time.Second},
+		"the database hangs, not a chain": {15 * time.Second, time.Hour, database, 1, callTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), tt.client)
+				defer cancel()
+				began, tries := time.Now(), 0
+				err := newWaits(0).retry(ctx, tt.wait, func(ctx context.Context) error {
+					if tries++; tries == 1 {
+						return tt.first(ctx)
+					}
+					return spent
+				})
+				if took := time.Since(began); err == nil || tries != tt.wantTries || took != tt.wantTook {
+					t.Errorf("%d tries took %s and end with %v, want %d in %s", tries, took, err, tt.wantTries, tt.wantTook)
+				}
+			})
+		})
+	}
+}
+
 func TestWhatEndsAWaitForTheChain(t *testing.T) {
 	t.Parallel()
 	limited := failedCall(onchain.KindRateLimited, 0)
@@ -93,11 +147,11 @@ func TestWhatEndsAWaitForTheChain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				a := &Admission{waits: chainWaits{now: time.Now, random: newWaits(0).random, closing: make(chan struct{})}}
+				a := &Admission{waits: chainWaits{now: time.Now, random: newWaits(0).random, callTimeout: callTimeout, closing: make(chan struct{})}}
 				ctx, leave := context.WithCancel(t.Context())
 				defer leave()
 				ended := make(chan error, 1)
-				go func() { ended <- a.waits.retry(ctx, time.Hour, func() error { return limited }) }()
+				go func() { ended <- a.waits.retry(ctx, time.Hour, func(context.Context) error { return limited }) }()
 				synctest.Wait()
 				if n := a.Waiting(); n != 1 {
 					t.Fatalf("%d requests wait, want 1", n)
@@ -123,10 +177,10 @@ func TestRequestsThatWaitAreBounded(t *testing.T) {
 		limited := failedCall(onchain.KindRateLimited, 0)
 		ended := make(chan error, maxWaiting)
 		for range maxWaiting {
-			go func() { ended <- w.retry(t.Context(), time.Minute, func() error { return limited }) }()
+			go func() { ended <- w.retry(t.Context(), time.Minute, func(context.Context) error { return limited }) }()
 		}
 		synctest.Wait()
-		if err := w.retry(t.Context(), time.Minute, func() error { return limited }); !errors.Is(err, limited) || time.Since(began) != 0 {
+		if err := w.retry(t.Context(), time.Minute, func(context.Context) error { return limited }); !errors.Is(err, limited) || time.Since(began) != 0 {
 			t.Errorf("one request more is answered %v after %s, want the refusal at once", err, time.Since(began))
 		}
 		for range maxWaiting {
@@ -135,7 +189,7 @@ func TestRequestsThatWaitAreBounded(t *testing.T) {
 			}
 		}
 		tries := 0
-		if err := w.retry(t.Context(), time.Minute, func() error {
+		if err := w.retry(t.Context(), time.Minute, func(context.Context) error {
 			if tries++; tries == 1 {
 				return limited
 			}

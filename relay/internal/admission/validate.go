@@ -6,7 +6,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// decode makes all checks that need only the request's bytes, and returns the call.
+// decode makes all checks that need only the request's bytes, and returns the call. Its bound of
+// the notes is that of the largest format: a request that another relay of the fleet has accepted
+// has to be recognised, even if this relay does not send that format. checkNewNotes makes the
+// check for what is new.
 func (a *Admission) decode(r submission.Request) (*shieldpool.Call, error) {
 	if err := shieldpool.CheckProofLength(r.Proof); err != nil {
 		return nil, err
@@ -37,5 +40,10 @@ func (a *Admission) decode(r submission.Request) (*shieldpool.Call, error) {
 	if !a.Pool.Profile.BindsDestination(in, call.Destination) {
 		return nil, extDataMismatch(call.Kind())
 	}
-	return call, shieldpool.CheckNotes(call.Notes, a.NoteBoundsByFormat().Largest(call.Kind()))
+	return call, shieldpool.CheckNotes(call.Notes, a.bounds.Largest(call.Kind()))
+}
+
+// checkNewNotes refuses notes that fit no format that this relay sends now.
+func (a *Admission) checkNewNotes(call *shieldpool.Call) error {
+	return shieldpool.CheckNotes(call.Notes, a.NoteBoundsByFormat().Largest(call.Kind()))
 }

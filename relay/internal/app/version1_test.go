@@ -23,6 +23,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/hack/localnet/router"
 	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -128,9 +129,9 @@ func TestLongNotesLandAsVersion1(t *testing.T) {
 	}
 }
 
-// TestAcceptedLongNotesAreSentByARelayWithoutVersion1 takes version 1 away after a submission
-// was accepted that fits no other format.
-func TestAcceptedLongNotesAreSentByARelayWithoutVersion1(t *testing.T) {
+// TestAcceptedLongNotesWaitForVersion1 takes version 1 away after a submission was accepted that
+// fits no other format, and gives it back.
+func TestAcceptedLongNotesWaitForVersion1(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
 	s := newFixture(t, fixtureOptions{vk: vk, changeConfig: withFormat(config.FormatAuto)})
@@ -151,6 +152,11 @@ func TestAcceptedLongNotesAreSentByARelayWithoutVersion1(t *testing.T) {
 	s.stop()
 	s.startRelay(withFormat(config.FormatLegacy))
 	stopSends(false)
+	eventually(t, "the withdrawal is held by the format", func() bool {
+		return s.call(http.MethodGet, "/backlog", nil).at("held", submission.HoldFormat) == 1.0
+	})
+	s.stop()
+	s.startRelay(withFormat(config.FormatAuto))
 	eventually(t, "the withdrawal has landed", func() bool {
 		return s.call(http.MethodGet, a.header.Get("Location"), nil).at("data", "status") == "completed"
 	})

@@ -90,7 +90,7 @@ func (a *App) openSubmissions(context.Context) error {
 	}
 	a.admission, err = admission.New(admission.Options{
 		Store: a.store, Pool: a.pool, State: a.poolReader, Payers: a.payers, Spending: a.caps, Key: c.Key, ProofA: proofAPolicy,
-		Observer: a.metrics, Submissions: a.submissions, Ready: a.chainGate.ready, Now: time.Now, NewID: uuid.New,
+		Observer: a.metrics, Submissions: a.submissions, Ready: a.chainGate.ready, Now: time.Now, NewID: uuid.New, CallTimeout: callTimeout,
 	})
 	if err != nil {
 		return err

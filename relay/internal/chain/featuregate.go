@@ -16,6 +16,8 @@ const (
 	// gateInterval is how often a feature gate is read until it is active. Features become
 	// active with an epoch, once a day at most.
 	gateInterval = time.Minute
+	// gateRetry, doubled up to gateInterval, is the pause after a read that failed.
+	gateRetry = 2 * time.Second
 	// gateLength is the length of a feature gate's account: a byte that is 1 once the feature
 	// is active, and the slot of its activation.
 	gateLength = 9
@@ -44,18 +46,23 @@ func NewFeatureGate(key solana.PublicKey, e *Endpoints, log *slog.Logger) *Featu
 // Active reports whether the feature was active when the gate was last read.
 func (g *FeatureGate) Active() bool { return g.active.Load() }
 
-// Run reads the gate until it is active or the context ends.
+// Run reads the gate until it is active or the context ends. It warns once of reads that fail,
+// however many follow: the relay sends the older formats meanwhile.
 func (g *FeatureGate) Run(ctx context.Context) {
-	for ctx.Err() == nil && !g.Active() {
-		if err := g.Read(ctx); err != nil && ctx.Err() == nil {
-			g.log.DebugContext(ctx, "feature gate not read", "gate", g.key, "error", err)
+	for retry := gateRetry; !g.Active(); {
+		pause := gateInterval
+		if err := g.Read(ctx); err == nil {
+			retry = gateRetry
+		} else if ctx.Err() == nil {
+			level := slog.LevelDebug
+			if retry == gateRetry {
+				level = slog.LevelWarn
+			}
+			g.log.Log(ctx, level, "feature gate not read", "gate", g.key, "error", err)
+			pause, retry = retry, min(2*retry, gateInterval)
 		}
-		if g.Active() {
+		if g.Active() || !sleep(ctx, pause) {
 			return
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(gateInterval):
 		}
 	}
 }

@@ -3,7 +3,7 @@ package chain
 import (
 	"bytes"
 	"context"
-	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -68,7 +68,7 @@ func (e *Endpoints) AccountAtAll(ctx context.Context, key solana.PublicKey) (all
 }
 
 // errNoAnswer reports that no endpoint returned the tree account when all were asked.
-var errNoAnswer = errors.New("no endpoint returned the tree account when all were asked")
+var errNoAnswer = fmt.Errorf("%w: no endpoint returned the tree account when all were asked", onchain.ErrUnavailable)
 
 // readAll reads the tree at every endpoint after the call. Waiting callers share one read.
 func (p *PoolReader) readAll(ctx context.Context) (reading, error) {

@@ -2,12 +2,13 @@ package chain
 
 import (
 	"context"
-	"errors"
 	"fmt"
+
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // errOneAnswer reports that only one endpoint answered when all were asked about a nullifier.
-var errOneAnswer = errors.New("one endpoint reports that a note is spent, and no other endpoint answered")
+var errOneAnswer = fmt.Errorf("%w: one endpoint reports that a note is spent, and no other endpoint answered", onchain.ErrUnavailable)
 
 // Spent asks all endpoints after one has reported that a nullifier is spent: that its account
 // exists and the program owns it. It returns true when all that answer report the same. An

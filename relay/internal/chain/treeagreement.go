@@ -3,7 +3,7 @@ package chain
 import (
 	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -23,7 +23,7 @@ const (
 )
 
 // errTreesDiffer reports that no two endpoints return the same tree.
-var errTreesDiffer = errors.New("the endpoints show different trees: GET /health names those that contradict each other")
+var errTreesDiffer = fmt.Errorf("%w: the endpoints show different trees: GET /health names those that contradict each other", onchain.ErrUnavailable)
 
 // AgreedTree returns the newest tree that two endpoints show, read after the call: the root
 // of one is in the root history of the other. A tree that only one endpoint shows counts if it

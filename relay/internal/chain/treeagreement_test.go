@@ -193,6 +193,16 @@ func TestAgreedTreeWithoutAnswers(t *testing.T) {
 	})
 }
 
+// A request waits for what is wrong with the endpoints, and for nothing else.
+func TestEndpointsThatDoNotAgreeAreAnOutage(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{errNoAnswer, errOneAnswer, errTreesDiffer} {
+		if !errors.Is(unavailable(err), onchain.ErrUnavailable) {
+			t.Errorf("%q is no outage of the chain", err)
+		}
+	}
+}
+
 func TestRootWithoutAgreement(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p, all, setTree := newPoolAt(t, 2)

@@ -261,7 +261,7 @@ func TestLoad(t *testing.T) {
 			want: program,
 			got:  func(c *config.Config) any { return c.LookupTable },
 		},
-		"transactions are legacy by default": {
+		"transactions are legacy by default, which the operator leaves out": {
 			want: config.FormatLegacy,
 			got:  func(c *config.Config) any { return c.TransactionFormat },
 		},

@@ -96,7 +96,7 @@ func newRealAPI(t *testing.T) http.Handler {
 	}
 	admission, err := admission.New(admission.Options{
 		Store: store, Pool: pool, State: struct{ submission.PoolState }{}, Payers: noPayers{}, Spending: struct{ txmgr.Spending }{},
-		Key: new(groth16.Key), ProofA: proofAPolicy, Observer: struct{ submission.Observer }{}, Submissions: new(submission.Handler), Ready: func() error { return nil }, Now: time.Now, NewID: uuid.New,
+		Key: new(groth16.Key), ProofA: proofAPolicy, Observer: struct{ submission.Observer }{}, Submissions: new(submission.Handler), Ready: func() error { return nil }, Now: time.Now, NewID: uuid.New, CallTimeout: time.Minute,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -124,6 +124,8 @@ func TestCountAheadCountsQueuedSubmissionsOfEqualOrOlderRoots(t *testing.T) {
 	add(4, 4, submission.Failed)
 	add(7, 5, submission.Processing)
 	exec(t, s, `UPDATE submissions SET hold_reason = $2 WHERE root_seq = $1`, 5, txmgr.HoldExpiry)
+	add(9, 5, submission.Processing)
+	exec(t, s, `UPDATE submissions SET hold_reason = $2 WHERE root_seq = $1 AND hold_reason IS NULL`, 5, submission.HoldFormat)
 	other := withdrawal(5, 0)
 	other.Pool, other.RootSeq = solana.PublicKey{10}, 4
 	accept(t, s, other, nil)
@@ -133,14 +135,14 @@ func TestCountAheadCountsQueuedSubmissionsOfEqualOrOlderRoots(t *testing.T) {
 		limit       int
 		want        int
 	}{
-		"no submission has a root so old":                             {0, 3, 10, 0},
-		"the same root counts":                                        {0, 4, 10, 1},
-		"a submission that waits for an attempt's end does not count": {0, 5, 10, 1},
-		"a held submission counts":                                    {0, 6, 10, 2},
-		"a pending submission counts":                                 {0, 8, 10, 3},
-		"counting stops at the limit":                                 {0, 8, 2, 2},
-		"the oldest root in the root history counts":                  {4, 8, 10, 3},
-		"a root that left the root history does not count":            {5, 8, 10, 2},
+		"no submission has a root so old": {0, 3, 10, 0},
+		"the same root counts":            {0, 4, 10, 1},
+		"submissions that wait for an attempt's end, or for another format, do not count": {0, 5, 10, 1},
+		"a held submission counts":                         {0, 6, 10, 2},
+		"a pending submission counts":                      {0, 8, 10, 3},
+		"counting stops at the limit":                      {0, 8, 2, 2},
+		"the oldest root in the root history counts":       {4, 8, 10, 3},
+		"a root that left the root history does not count": {5, 8, 10, 2},
 	}
 	for name, test := range tests {
 		if got, err := s.CountAhead(ctx, testPool, test.oldest, test.seq, test.limit); err != nil || got != test.want {

@@ -13,7 +13,7 @@ import (
 
 const (
 	// individualHolds are the reasons for which some submissions wait while others proceed.
-	individualHolds = `('` + txmgr.HoldHistory + `', '` + txmgr.HoldExpiry + `', '` + txmgr.HoldSecondEndpoint + `', '` + submission.HoldFailing + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
+	individualHolds = `('` + txmgr.HoldHistory + `', '` + txmgr.HoldExpiry + `', '` + txmgr.HoldSecondEndpoint + `', '` + submission.HoldFailing + `', '` + submission.HoldFormat + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
 	// aheadSQL is ordered so that it reads the index from its beginning and stops at the
 	// limit. It omits submissions with an individual hold: they may wait for days, evict no
 	// root from the root history meanwhile, and would make the pool look busy. It also omits

@@ -179,7 +179,11 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 
 // launch signs and sends the client's call, or records why it would fail.
 func (h *Handler) launch(ctx context.Context, j *txmgr.Job, p *progress) error {
-	failure, err := h.Manager.Launch(ctx, j, h.draft(FromJob(j)), p.minContextSlot)
+	draft, err := h.draft(FromJob(j))
+	if err != nil {
+		return err
+	}
+	failure, err := h.Manager.Launch(ctx, j, draft, p.minContextSlot)
 	if err != nil || failure == nil {
 		return err
 	}
@@ -194,37 +198,6 @@ func (p *progress) fail(f *txmgr.Failure) {
 	if f.Class == shieldpool.ClassSpent || f.Class == shieldpool.ClassStaleProof {
 		p.notes, p.root = notesUnread, rootUnread
 	}
-}
-
-// draft is the transaction of the client's call.
-func (h *Handler) draft(s *Submission) *txmgr.Draft {
-	d := &txmgr.Draft{Purpose: txmgr.PurposeTransact, Format: h.format(s.Call), Creates: s.Call.NewAccounts(), Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
-		return h.Pool.Transaction(payer, s.Call, compute, hash, h.Table)
-	}}
-	if s.Kind == shieldpool.KindSwap {
-		d.SecondLeg = &shieldpool.NewAccounts{TokenAccounts: 1} // an execution that makes the recipient's token account
-	}
-	return d
-}
-
-// SendFormats returns the formats that transactions may have now, the usual one first.
-func (h *Handler) SendFormats() []shieldpool.Format {
-	if h.Formats == nil {
-		return []shieldpool.Format{shieldpool.OlderFormat(h.Table)}
-	}
-	return h.Formats()
-}
-
-// format returns the first format that the call's notes fit. An accepted call whose notes fit
-// none has V1: the relay that accepted it knew that the network takes V1, or had a lookup table.
-func (h *Handler) format(c *shieldpool.Call) shieldpool.Format {
-	size := shieldpool.NoteEnvelopeSize(c.Notes)
-	for _, f := range h.SendFormats() {
-		if size <= h.bounds[f][c.Kind()] {
-			return f
-		}
-	}
-	return shieldpool.V1
 }
 
 // finishStep acts on a step that ends this pass: a failure, a hold or a retry.

@@ -84,8 +84,8 @@ type Store interface {
 	// CountAhead counts the pool's submissions that have not landed and whose root leaves the
 	// root history no later than the root with rootSeq. Submissions with a root before oldest,
 	// which has left the root history, do not count. Neither do submissions that are held for
-	// a reason that does not hold others: a history, an attempt's end, a spend cap, or failures
-	// on the chain. The count stops at limit.
+	// a reason that does not hold others: a history, an attempt's end, a spend cap, notes
+	// that fit no format, or failures on the chain. The count stops at limit.
 	CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error)
 
 	// RecordTreeSlot records for all relays that the pool's tree changed at slot.

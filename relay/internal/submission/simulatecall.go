@@ -13,7 +13,11 @@ import (
 // means that nothing is decided, because the chain does not answer or the failure is
 // temporary.
 func (h *Handler) TryCall(ctx context.Context, s *Submission) (why *refusal.Refusal, badProof bool, err error) {
-	failure, err := h.Manager.SimulateDraft(ctx, h.draft(s), 0)
+	draft, err := h.draft(s)
+	if err != nil {
+		return nil, false, err
+	}
+	failure, err := h.Manager.SimulateDraft(ctx, draft, 0)
 	if err != nil || failure == nil {
 		return nil, false, err
 	}

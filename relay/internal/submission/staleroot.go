@@ -67,9 +67,14 @@ func evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
 
 // tryRoot simulates a transaction whose root is missing from the tree account, because a
 // single endpoint returned that account and it may be fabricated. It returns nil when the
-// simulation fails permanently too.
+// simulation fails permanently too. The simulated call has no notes: one that is held because its
+// notes fit no format has to end too when its root is gone.
 func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
-	failure, err := h.Manager.SimulateDraft(ctx, h.draft(FromJob(j)), p.minContextSlot)
+	draft, err := h.draft(FromJob(j).withoutNotes())
+	if err != nil {
+		return err
+	}
+	failure, err := h.Manager.SimulateDraft(ctx, draft, p.minContextSlot)
 	switch {
 	case err != nil:
 		return txmgr.Unreachable(j, err)

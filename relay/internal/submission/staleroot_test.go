@@ -204,7 +204,11 @@ func TestSimulationSkipsEmptyPayers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, j, _ := newTransferJob(t, simulationByPayer{fails: test.fails}, payerKeys{keys: []solana.PublicKey{one, other}})
-			got, err := h.Manager.SimulateDraft(t.Context(), h.draft(FromJob(j)), 0)
+			draft, err := h.draft(FromJob(j))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := h.Manager.SimulateDraft(t.Context(), draft, 0)
 			if err != nil || (got == nil) != (test.want == nil) || got != nil && got.Err != test.want {
 				t.Errorf("SimulateDraft returned %v, error %v; want %v", got, err, test.want)
 			}

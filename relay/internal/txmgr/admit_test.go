@@ -108,3 +108,25 @@ func (w *world) gross(net uint64) int64 {
 	w.t.Fatalf("no withdrawal pays %d lamports", net)
 	return 0
 }
+
+// TestARepeatWithLongNotesIsRecognisedByARelayWithoutVersion1 sends one withdrawal to two relays
+// of a fleet, of which only the first sends version 1.
+func TestARepeatWithLongNotesIsRecognisedByARelayWithoutVersion1(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v1 := w.assemble(parts{formats: func() []shieldpool.Format { return []shieldpool.Format{shieldpool.Legacy, shieldpool.V1} }})
+	legacy := w.assemble(parts{})
+	long, _ := w.withdrawal(sol)
+	long.Notes = [][]byte{make([]byte, 2000)}
+	first := w.submit(v1, long)
+	if again := w.submit(legacy, long); again.ID != first.ID {
+		t.Errorf("the repeat is submission %s, want %s", again.ID, first.ID)
+	}
+	fresh, _ := w.withdrawal(sol)
+	fresh.Notes = long.Notes
+	_, err := legacy.Submit(t.Context(), fresh)
+	_ = wantCode(t, err, refusal.NotesTooLarge)
+	long.Notes = [][]byte{make([]byte, 4000)}
+	_, err = v1.Submit(t.Context(), long)
+	_ = wantCode(t, err, refusal.NotesTooLarge)
+}

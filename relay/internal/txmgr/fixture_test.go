@@ -266,6 +266,7 @@ type parts struct {
 	payers      []*feepayer.Key // in addition to the world's own
 	timing      txmgr.Timing
 	concurrency int
+	formats     shieldpool.Formats
 }
 
 // relay makes a relay; wrap may wrap its chain, unless it is nil.
@@ -304,13 +305,13 @@ func (w *world) assemble(p parts) *relay {
 	r.handler, err = submission.New(submission.Options{
 		Store: db, Chain: p.chain(w.rpc), State: p.state, Pool: w.pool, Payers: payers, Spending: p.spending, Leaves: w.leaves, ProofA: proofA,
 		Observer: r.counts, Log: log, Now: w.clock.now, Worker: uuid.New(), Concurrency: p.concurrency, Rent: chainRent, SlotDuration: nominalSlot,
-		Price: txmgr.PriceRule{Cap: 1000, Percentile: 50}, Timing: p.timing,
+		Price: txmgr.PriceRule{Cap: 1000, Percentile: 50}, Timing: p.timing, Formats: p.formats,
 	})
 	must(w.t, err)
 	r.Manager = r.handler.Manager
 	r.Admission, err = admission.New(admission.Options{
 		Store: db, Pool: w.pool, State: p.state, Payers: payers, Spending: p.spending, Key: w.key, ProofA: proofA, Observer: r.counts,
-		Submissions: r.handler, Ready: always, Now: w.clock.now, NewID: uuid.New,
+		Submissions: r.handler, Ready: always, Now: w.clock.now, NewID: uuid.New, CallTimeout: time.Minute,
 	})
 	must(w.t, err)
 	r.Reader, err = submission.NewReader(db, log)

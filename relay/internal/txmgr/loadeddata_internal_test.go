@@ -97,6 +97,28 @@ func TestATransactionOfVersion1GetsBothLimits(t *testing.T) {
 	}
 }
 
+// TestALimitLearnedFromOneRouteIsEnoughForAnother executes swaps over a narrow, a wide and a narrow
+// route.
+func TestALimitLearnedFromOneRouteIsEnoughForAnother(t *testing.T) {
+	t.Parallel()
+	chain := &recordingChain{}
+	payer := &fakePayer{key: solana.NewWallet().PrivateKey}
+	m := &Manager{
+		Options: Options{Chain: chain, Payers: payer, Class: transient, Observer: noObserver{}, Now: time.Now}, compute: newComputeLimits(),
+	}
+	for _, loaded := range []uint64{100_000, 12_000_000, 300_000} {
+		chain.loaded = loaded
+		d := &Draft{Purpose: PurposeExecute, Format: shieldpool.V1, Build: memo}
+		tx := &transaction{j: &Job{Kind: shieldpool.KindSwap}, draft: d, payer: payer, compute: shieldpool.Compute{Format: d.Format}}
+		if failure, err := m.simulate(t.Context(), tx, 0); failure != nil || err != nil {
+			t.Fatal(failure, err)
+		}
+		if least := uint32(loaded + loadedDataRule().margin); tx.compute.LoadedData < least {
+			t.Errorf("an execution that loads %d bytes may load %d, want at least %d", loaded, tx.compute.LoadedData, least)
+		}
+	}
+}
+
 // TestFailuresAreClassifiedByTheFormatOfTheAttempt gives the classifier the format of a
 // transaction that failed in a simulation, of one that failed on the chain, and of one that
 // preflight refused.

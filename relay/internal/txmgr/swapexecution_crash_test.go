@@ -424,7 +424,7 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 	}
 	p.Admission, err = admission.New(admission.Options{
 		Store: w.store, Pool: r.pool, State: r.state, Payers: payers, Spending: w.spending, Key: r.key, ProofA: proofA, Observer: observer,
-		Submissions: p.handler, Ready: always, Now: r.clock.now, NewID: uuid.New,
+		Submissions: p.handler, Ready: always, Now: r.clock.now, NewID: uuid.New, CallTimeout: time.Minute,
 	})
 	if err != nil {
 		return nil, err

@@ -1,0 +1,57 @@
+package submission
+
+import (
+	"errors"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// HoldFormat is the reason while a submission waits because its notes fit no format of
+// transactions that this relay sends: it was accepted by a relay that sends longer ones.
+const HoldFormat = "transaction_format"
+
+// draft is the transaction of the client's call, or a deferral when the call fits no format that
+// this relay sends now.
+func (h *Handler) draft(s *Submission) (*txmgr.Draft, error) {
+	format, ok := h.format(s.Call)
+	if !ok {
+		return nil, &txmgr.Deferral{Reason: HoldFormat, Fault: true, Cause: errors.New("its notes fit no transaction that this relay sends now: set the transaction format to auto again, or the lookup table; the submission ends when its root is too old")}
+	}
+	d := &txmgr.Draft{Purpose: txmgr.PurposeTransact, Format: format, Creates: s.Call.NewAccounts(), Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
+		return h.Pool.Transaction(payer, s.Call, compute, hash, h.Table)
+	}}
+	if s.Kind == shieldpool.KindSwap {
+		d.SecondLeg = &shieldpool.NewAccounts{TokenAccounts: 1} // an execution that makes the recipient's token account
+	}
+	return d, nil
+}
+
+// SendFormats returns the formats that transactions may have now, the usual one first.
+func (h *Handler) SendFormats() []shieldpool.Format {
+	if h.Formats == nil {
+		return []shieldpool.Format{shieldpool.OlderFormat(h.Table)}
+	}
+	return h.Formats()
+}
+
+// format returns the first format that the call's notes fit; false when they fit none.
+func (h *Handler) format(c *shieldpool.Call) (shieldpool.Format, bool) {
+	size := shieldpool.NoteEnvelopeSize(c.Notes)
+	for _, f := range h.SendFormats() {
+		if size <= h.bounds[f][c.Kind()] {
+			return f, true
+		}
+	}
+	return "", false
+}
+
+// withoutNotes returns the submission with a call that fits every format, for simulations of what
+// does not depend on notes.
+func (s *Submission) withoutNotes() *Submission {
+	short, call := *s, *s.Call
+	call.Notes, short.Call = nil, &call
+	return &short
+}
