@@ -48,8 +48,8 @@ func (h *Handler) format(c *shieldpool.Call) (shieldpool.Format, bool) {
 	return "", false
 }
 
-// withoutNotes returns the submission with a call that fits every format, for simulations of what
-// does not depend on notes.
+// withoutNotes returns the submission with a call that fits every format, for a simulation that
+// asks only for the root: notes are bound by nothing.
 func (s *Submission) withoutNotes() *Submission {
 	short, call := *s, *s.Call
 	call.Notes, short.Call = nil, &call

@@ -67,10 +67,13 @@ func evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
 
 // tryRoot simulates a transaction whose root is missing from the tree account, because a
 // single endpoint returned that account and it may be fabricated. It returns nil when the
-// simulation fails permanently too. The simulated call has no notes: one that is held because its
-// notes fit no format has to end too when its root is gone.
+// simulation fails permanently too. A call whose notes fit no format is simulated without them:
+// it is held for that, and has to end too when its root is gone.
 func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
-	draft, err := h.draft(FromJob(j).withoutNotes())
+	draft, err := h.draft(FromJob(j))
+	if err != nil {
+		draft, err = h.draft(FromJob(j).withoutNotes())
+	}
 	if err != nil {
 		return err
 	}
