@@ -83,10 +83,10 @@ func TestRunway(t *testing.T) {
 		want   time.Duration
 		wantOK bool
 	}{
-		"the balance lasts 2 hours": {Payer{Lamports: 100, Spending: 50, Known: true}, 2 * time.Hour, true},
-		"nothing is spent":          {Payer{Lamports: 100, Known: true}, 0, false},
+		"the balance lasts 2 hours": {Payer{Lamports: 100, Spending: 50, SpendingKnown: true}, 2 * time.Hour, true},
+		"nothing is spent":          {Payer{Lamports: 100, SpendingKnown: true}, 0, false},
 		"the rate is unknown":       {Payer{Lamports: 100}, 0, false},
-		"limited to a century":      {Payer{Lamports: 1 << 63, Spending: 1, Known: true}, 876_000 * time.Hour, true},
+		"limited to a century":      {Payer{Lamports: 1 << 63, Spending: 1, SpendingKnown: true}, 876_000 * time.Hour, true},
 	} {
 		if got, ok := test.payer.Runway(); got != test.want || ok != test.wantOK {
 			t.Errorf("%s: got %s, %v, want %s, %v", name, got, ok, test.want, test.wantOK)

@@ -86,7 +86,7 @@ func knownReadings() readings {
 				solana.MustPublicKeyFromBase58(second): {Lamports: 0, At: now().Add(time.Minute)},
 			},
 		},
-		{Namespace: "b", Name: "lost"}: {Since: now().Add(-5 * time.Minute), Cause: "no endpoint answers"},
+		{Namespace: "b", Name: "lost"}: {UnavailableSince: now().Add(-5 * time.Minute), Cause: "no endpoint answers"},
 	}
 }
 

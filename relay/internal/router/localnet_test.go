@@ -2,6 +2,7 @@ package router
 
 import (
 	"log/slog"
+	"net/http"
 	"testing"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// localRouter makes the local chain's router, with a market for usdc, and serves it at a URL.
+// localRouter makes the local chain's router, with a market for usdc, and serves it at a
+// URL to requests with this API key.
 func localRouter(t *testing.T, key string) (*local.Router, *market.Market, string) {
 	t.Helper()
 	usdcMarket, err := market.For(usdc)
@@ -30,11 +32,17 @@ func localRouter(t *testing.T, key string) (*local.Router, *market.Market, strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := local.New(local.Options{Ledger: chain, Log: slog.New(slog.DiscardHandler), Table: table, APIKey: key})
+	r, err := local.New(local.Options{Ledger: chain, Log: slog.New(slog.DiscardHandler), Table: table})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r, usdcMarket, serve(t, r.ServeHTTP).URL
+	return r, usdcMarket, serve(t, func(w http.ResponseWriter, request *http.Request) {
+		if request.Header.Get("X-Api-Key") != key {
+			http.Error(w, "unknown API key", http.StatusUnauthorized)
+			return
+		}
+		r.ServeHTTP(w, request)
+	}).URL
 }
 
 func TestClientWithLocalRouter(t *testing.T) {
