@@ -1,6 +1,7 @@
 package load
 
 import (
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -217,10 +218,10 @@ func (j *Journal) answer(r *Record, request int, a *Answer) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r.Requests[request].Answers = append(r.Requests[request].Answers, *a)
-	switch {
-	case a.Status == 0:
+	switch a.Status {
+	case 0:
 		j.progress.Silent++
-	case a.Status == 503 || a.Status == 429:
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		j.progress.Busy++
 	}
 	if a.RequestID == uuid.Nil {

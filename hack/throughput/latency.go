@@ -30,7 +30,8 @@ func (s *benchRun) steady(ctx context.Context, what string, rate float64, window
 	s.crowd.Steady(ctx, rate, bodies[warm:])
 	to = time.Now()
 	answered = s.tally(s.crowd.Calls(), from, to)
-	return from, to, answered, s.checkCompleted(what, &answered)
+	err = s.checkCompleted(what, &answered)
+	return from, to, answered, err
 }
 
 // latency measures the time from acceptance to the first send at a steady rate.

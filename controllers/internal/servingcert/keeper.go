@@ -177,29 +177,30 @@ func (k *Keeper) RenewOnce(ctx context.Context) error {
 	if !k.isLeader() {
 		return k.serve(found)
 	}
-	next, step := found, stepNone
+	var next state
+	var change step
 	var publishErr error
 	switch served := k.servedState(); {
 	case found.isValid(found.current, k.name(), k.Now()):
 		var trusted bool
 		trusted, publishErr = k.publish(ctx, &found)
-		next, step, err = k.policy().decide(k.Now(), found, trusted, k.issue)
+		next, change, err = k.policy().decide(k.Now(), found, trusted, k.issue)
 	case served.isValid(served.current, k.name(), k.Now()):
 		// Somebody broke the Secret: write the served pair back, before a client notices.
-		next, step = served, stepRestore
+		next, change = served, stepRestore
 	default:
-		next, step, err = k.policy().decide(k.Now(), found, false, k.issue)
+		next, change, err = k.policy().decide(k.Now(), found, false, k.issue)
 	}
 	if err != nil {
 		return err
 	}
-	if step == stepNone {
+	if change == stepNone {
 		return errors.Join(k.serve(found), publishErr)
 	}
 	if err := k.write(ctx, secret, &next); err != nil {
 		return err
 	}
-	k.Log.InfoContext(ctx, "serving certificate changed", "change", string(step), "secret", secret.Name, "expires", next.current.leaf.NotAfter)
+	k.Log.InfoContext(ctx, "serving certificate changed", "change", string(change), "secret", secret.Name, "expires", next.current.leaf.NotAfter)
 	if err := k.serve(next); err != nil {
 		return err
 	}

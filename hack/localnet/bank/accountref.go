@@ -85,13 +85,13 @@ func (a *AccountRef) SetData(data []byte) error {
 	return nil
 }
 
-// SetDataLater is SetData with the result of make, of the present length, once the data
-// is read or committed. A simulation that does not read the data never calls make.
-func (a *AccountRef) SetDataLater(make func() []byte) error {
+// SetDataLater is SetData with the result of compute, of the present length, once the data
+// is read or committed. A simulation that does not read the data never calls compute.
+func (a *AccountRef) SetDataLater(compute func() []byte) error {
 	if err := a.checkChangeable(); err != nil {
 		return err
 	}
-	a.work.deferred = make
+	a.work.deferred = compute
 	return nil
 }
 

@@ -64,7 +64,7 @@ const loadedAccountOverhead = 64
 func (j *job) loadedBytes() (bytes uint64) {
 	for i := range j.accounts {
 		if j.accounts[i].lamports > 0 {
-			bytes += loadedAccountOverhead + uint64(len(j.accounts[i].data)) //nolint:gosec // a length is not negative
+			bytes += loadedAccountOverhead + uint64(len(j.accounts[i].data))
 		}
 	}
 	return bytes

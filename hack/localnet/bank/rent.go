@@ -49,7 +49,7 @@ func (r Rent) sysvar() *Account {
 // size were before those of the transaction. An account that does not grow may stay below a
 // minimum that has risen (SIMD-0392).
 func (r Rent) underfunded(now, before *record) bool {
-	least := r.Exemption(uint64(len(now.data))) //nolint:gosec // a length is not negative
+	least := r.Exemption(uint64(len(now.data)))
 	if before.lamports > 0 && len(now.data) <= len(before.data) {
 		least = min(least, before.lamports)
 	}

@@ -35,16 +35,6 @@ func keyFile(t *testing.T) string {
 	return name
 }
 
-// file writes a text to a new file and returns its path.
-func file(t *testing.T, text string) string {
-	t.Helper()
-	name := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return name
-}
-
 func TestTheChainServesUntilItIsStopped(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
