@@ -87,7 +87,7 @@ type App struct {
 	commitmentIndex *commitments.Follower
 	reader          *submission.Reader
 	submissions     *submission.Handler
-	chainGate       *chainGate
+	genesisGate     *genesisGate
 	admission       *admission.Admission
 	checks          *poolChecks
 	backlog         *backlogCache

@@ -26,9 +26,9 @@ type chainReader interface {
 	Status() []chain.EndpointStatus
 }
 
-// chainGate admits submissions once the endpoints are known to serve the configured chain.
+// genesisGate admits submissions once the endpoints are known to serve the configured chain.
 // On another chain, the same proofs would spend other notes.
-type chainGate struct {
+type genesisGate struct {
 	chain   chainReader
 	want    solana.Hash
 	keyHash [32]byte
@@ -37,8 +37,8 @@ type chainGate struct {
 	open    atomic.Bool
 }
 
-func newChainGate(chain chainReader, want solana.Hash, keyHash [32]byte, prepare func(context.Context) error) *chainGate {
-	return &chainGate{chain: chain, want: want, keyHash: keyHash, prepare: prepare}
+func newGenesisGate(chain chainReader, want solana.Hash, keyHash [32]byte, prepare func(context.Context) error) *genesisGate {
+	return &genesisGate{chain: chain, want: want, keyHash: keyHash, prepare: prepare}
 }
 
 // errWrongChain means that the relay must not run against this chain.
@@ -47,7 +47,7 @@ var errWrongChain = errors.New("the RPC endpoints serve another chain than this 
 // check reads the chain's genesis and opens the gate once the chain answers. errWrongChain
 // and errInvalidLookupTable are permanent, other errors may pass. If one of several endpoints
 // serves another chain, the relay does not use that endpoint, and /health names it.
-func (g *chainGate) check(ctx context.Context) (solana.Hash, error) {
+func (g *genesisGate) check(ctx context.Context) (solana.Hash, error) {
 	got, err := g.chain.GenesisHash(ctx)
 	var foreign *chain.GenesisError
 	switch {
@@ -77,7 +77,7 @@ func (g *chainGate) check(ctx context.Context) (solana.Hash, error) {
 }
 
 // ready refuses submissions until the gate is open.
-func (g *chainGate) ready() error {
+func (g *genesisGate) ready() error {
 	if !g.open.Load() {
 		return refusal.New(refusal.ChainUnavailable,
 			"the relay has not reached its chain since it started, so it accepts no submissions: send the same request again").Retry(2 * time.Second)
@@ -93,7 +93,7 @@ const genesisRetry = time.Second
 func (a *App) openGate(ctx context.Context) error {
 	logged := false
 	for ctx.Err() == nil {
-		genesis, err := a.chainGate.check(ctx)
+		genesis, err := a.genesisGate.check(ctx)
 		if err == nil {
 			a.log.InfoContext(ctx, "chain reached", "genesis_hash", genesis)
 			if a.options.Config.Profile.ExtData == shieldpool.ExtDataOpaque {

@@ -76,7 +76,7 @@ func (a *App) checkDatabase(ctx context.Context) error {
 }
 
 func (a *App) checkChain(ctx context.Context) error {
-	if !a.chainGate.open.Load() {
+	if !a.genesisGate.open.Load() {
 		return errors.New("the chain's genesis has not been read since the relay started")
 	}
 	if _, err := a.endpoints.Slot(ctx, onchain.Confirmed); err != nil {

@@ -164,7 +164,7 @@ func TestTheDevelopmentKeyIsRefusedOnOtherChains(t *testing.T) {
 		"another key on the configured chain":       {solana.Hash{1}, solana.Hash{1}, [32]byte{1}, false},
 		"another chain than configured":             {solana.Hash{2}, solana.Hash{1}, [32]byte{1}, true},
 	} {
-		g := newChainGate(stubGenesis(tt.served), tt.configured, tt.key, noPreparation)
+		g := newGenesisGate(stubGenesis(tt.served), tt.configured, tt.key, noPreparation)
 		if _, err := g.check(t.Context()); errors.Is(err, errWrongChain) != tt.refused || g.open.Load() == tt.refused {
 			t.Errorf("%s: error %v, gate open: %v; want the chain refused: %v", name, err, g.open.Load(), tt.refused)
 		}
@@ -212,7 +212,7 @@ func TestTheGateOpensForAnEndpointOfTheRightChain(t *testing.T) {
 		"none answers, without one":             {stubEndpoints{err: onchain.ErrUnavailable, status: []chain.EndpointStatus{{Name: "a"}}}, false, false},
 		"all answer and are of the right chain": {stubEndpoints{stubGenesis: stubGenesis(want), status: []chain.EndpointStatus{{Name: "a"}}}, false, true},
 	} {
-		g := newChainGate(tt.endpoints, want, [32]byte{1}, noPreparation)
+		g := newGenesisGate(tt.endpoints, want, [32]byte{1}, noPreparation)
 		if _, err := g.check(t.Context()); errors.Is(err, errWrongChain) != tt.stops || g.open.Load() != tt.opens {
 			t.Errorf("%s: error %v, gate open: %v; want errWrongChain: %v, open: %v", name, err, g.open.Load(), tt.stops, tt.opens)
 		}

@@ -24,7 +24,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// noPreparation is a chainGate.prepare that does nothing.
+// noPreparation is a genesisGate.prepare that does nothing.
 func noPreparation(context.Context) error { return nil }
 
 // stubAccount returns the same account for every key; nil means that it does not exist.

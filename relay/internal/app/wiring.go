@@ -62,7 +62,7 @@ func (a *App) openChain(context.Context) error {
 	}
 	a.lookupTable = newLookupTable(c.LookupTable, a.pool)
 	a.formats = newTransactionFormats(c, a.lookupTable, chain.NewFeatureGate(chain.TransactionV1Gate, a.endpoints, a.log))
-	a.chainGate = newChainGate(a.endpoints, c.Genesis, c.Key.Hash(), func(ctx context.Context) error {
+	a.genesisGate = newGenesisGate(a.endpoints, c.Genesis, c.Key.Hash(), func(ctx context.Context) error {
 		a.formats.read(ctx)
 		return readLookupTable(ctx, a.endpoints, a.lookupTable, a.pool)
 	})
@@ -90,7 +90,7 @@ func (a *App) openSubmissions(context.Context) error {
 	}
 	a.admission, err = admission.New(admission.Options{
 		Store: a.store, Pool: a.pool, State: a.poolReader, Payers: a.payers, Spending: a.caps, Key: c.Key, ProofA: proofAPolicy,
-		Observer: a.metrics, Submissions: a.submissions, Ready: a.chainGate.ready, Now: time.Now, NewID: uuid.New, CallTimeout: callTimeout,
+		Observer: a.metrics, Submissions: a.submissions, Ready: a.genesisGate.ready, Now: time.Now, NewID: uuid.New, CallTimeout: callTimeout,
 	})
 	if err != nil {
 		return err

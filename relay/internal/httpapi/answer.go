@@ -47,13 +47,13 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.WriteHeader(statusClientClosed)
 		return
 	}
-	a.Log.ErrorContext(r.Context(), "answering a request failed", "request_id", exchangeOf(r.Context()).id, "error", err)
+	a.Log.ErrorContext(r.Context(), "answering a request failed", "request_id", requestContextOf(r.Context()).id, "error", err)
 	a.internal(w, r)
 }
 
 // refuse sends a refusal's envelope. The refusal's cause is logged, but not sent.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, ref *refusal.Refusal) {
-	status, x := ref.Code.HTTPStatus(), exchangeOf(r.Context())
+	status, x := ref.Code.HTTPStatus(), requestContextOf(r.Context())
 	x.code = ref.Code
 	if ref.Cause != nil {
 		level := slog.LevelDebug
@@ -79,7 +79,7 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, ref *refusal.Refusa
 
 // internal answers with the request id and without details of the error.
 func (a *api) internal(w http.ResponseWriter, r *http.Request) {
-	x := exchangeOf(r.Context())
+	x := requestContextOf(r.Context())
 	x.code = refusal.Internal
 	a.answer(w, r, http.StatusInternalServerError, openapi.Error{
 		Error: true, Code: openapi.ErrorCodeInternal, RequestID: &x.id,

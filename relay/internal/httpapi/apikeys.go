@@ -16,7 +16,7 @@ func (a *api) requireKey(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		keyHash, known := a.knownKey(r.Header.Get("Authorization"))
 		if known || r.URL.Path == contract.HealthPath {
-			exchangeOf(r.Context()).client = keyHash
+			requestContextOf(r.Context()).client = keyHash
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -31,7 +31,7 @@ func (a *api) awaitOutcome(r *http.Request, s *submission.Submission, wait time.
 	later, err := a.Submissions.Wait(ctx, s.ID)
 	if err != nil {
 		if r.Context().Err() == nil {
-			a.Log.WarnContext(r.Context(), "waiting for an outcome failed", "request_id", exchangeOf(r.Context()).id, "error", err)
+			a.Log.WarnContext(r.Context(), "waiting for an outcome failed", "request_id", requestContextOf(r.Context()).id, "error", err)
 		}
 		return s
 	}

@@ -82,7 +82,7 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 	if err := a.writeList(w, r, l, began); err != nil {
 		// The client sees that the answer is shorter than its Content-Length. A
 		// client that has left is not an error of the relay.
-		a.Log.DebugContext(r.Context(), "sending a list response failed", "request_id", exchangeOf(r.Context()).id, "error", disconnectReason(err))
+		a.Log.DebugContext(r.Context(), "sending a list response failed", "request_id", requestContextOf(r.Context()).id, "error", disconnectReason(err))
 	}
 }
 

@@ -83,7 +83,7 @@ type HealthReport struct {
 	Checks map[string]openapi.HealthCheck
 }
 
-// Observer counts exchanges. Method and route are from fixed sets: the route is a path
+// Observer counts requests. Method and route are from fixed sets: the route is a path
 // of the OpenAPI document, such as /status/{id}, or "unmatched".
 type Observer interface {
 	Request(method, route string, status int, took time.Duration)
@@ -126,7 +126,7 @@ type Options struct {
 	Log      *slog.Logger
 	Observer Observer
 	Now      func() time.Time
-	// NewID makes the ids of exchanges: 1 to 64 letters, digits, '.', '_' or '-'.
+	// NewID makes the ids of requests: 1 to 64 letters, digits, '.', '_' or '-'.
 	NewID func() string
 
 	// CallTimeout bounds each call to a domain, without the waits of a submission.
@@ -253,7 +253,7 @@ func New(o Options) (*API, error) {
 	}, nil
 }
 
-// router makes a router without routes, with the middleware of every exchange.
+// router makes a router without routes, with the middleware of every request.
 func (a *api) router() *chi.Mux {
 	r := chi.NewRouter()
 	r.Use(a.identify, a.observe, a.recoverPanic)

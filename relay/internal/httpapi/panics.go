@@ -26,7 +26,7 @@ func (a *api) panicked(w http.ResponseWriter, r *http.Request, v any) {
 		panic(v)
 	}
 	a.Log.ErrorContext(r.Context(), "request panicked",
-		"request_id", exchangeOf(r.Context()).id, "panic", describePanic(v), "at", callers())
+		"request_id", requestContextOf(r.Context()).id, "panic", describePanic(v), "at", callers())
 	a.internal(w, r)
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// exchange is what the handlers of one request share.
-type exchange struct {
+// requestContext is what the handlers of one request share.
+type requestContext struct {
 	id string
 	// code is the refusal that was sent, if any.
 	code refusal.Code
@@ -16,11 +16,11 @@ type exchange struct {
 	client [sha256.Size]byte
 }
 
-type exchangeKey struct{}
+type requestContextKey struct{}
 
-func exchangeOf(ctx context.Context) *exchange {
-	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+func requestContextOf(ctx context.Context) *requestContext {
+	if x, ok := ctx.Value(requestContextKey{}).(*requestContext); ok {
 		return x
 	}
-	return &exchange{}
+	return &requestContext{}
 }

@@ -7,11 +7,11 @@ import (
 
 const requestIDHeader = "X-Request-Id"
 
-// identify gives the exchange an id and sets the headers that every answer has. A
+// identify gives the request an id and sets the headers that every answer has. A
 // client's own id is kept only when it is short and safe to log.
 func (a *api) identify(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{id: r.Header.Get(requestIDHeader)}
+		x := &requestContext{id: r.Header.Get(requestIDHeader)}
 		if !isValidID(x.id) {
 			x.id = a.NewID()
 		}
@@ -19,7 +19,7 @@ func (a *api) identify(next http.Handler) http.Handler {
 		h.Set(requestIDHeader, x.id)
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Content-Type-Options", "nosniff")
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestContextKey{}, x)))
 	})
 }
 

@@ -17,7 +17,7 @@ const (
 	statusClientClosed = 499
 )
 
-// observe counts the exchange and logs it: POST requests and server errors at Info,
+// observe counts the request and logs it: POST requests and server errors at Info,
 // others at Debug. It logs neither the path nor the address.
 func (a *api) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -35,7 +35,7 @@ func (a *api) observe(next http.Handler) http.Handler {
 		if r.Method == http.MethodPost || status >= http.StatusInternalServerError {
 			level = slog.LevelInfo
 		}
-		x := exchangeOf(r.Context())
+		x := requestContextOf(r.Context())
 		attrs := []slog.Attr{
 			slog.String("request_id", x.id), slog.String("method", method), slog.String("route", route),
 			slog.Int("status", status), slog.Duration("duration", took),
