@@ -29,7 +29,9 @@ type Swap struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef, or the key in apiKeySecretRef"
 type Router struct {
 	// URL is the router's base URL, when it holds no credentials. Default: none;
-	// either url or urlSecretRef is set. Example: https://api.jup.ag/swap/v1
+	// either url or urlSecretRef is set. A path that ends with /v2 means v2 of Jupiter's
+	// swap API, which takes one call for a swap; any other v1, which takes two.
+	// Example: https://api.jup.ag/swap/v2
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`

@@ -111,7 +111,7 @@ func (s *stack) startChain(ctx context.Context, at addresses) (err error) {
 
 func (s *stack) startRelay(ctx context.Context, at addresses) (err error) {
 	s.relay, err = s.NewRelay(ctx, sandbox.RelayOptions{
-		Name: "relay", Listen: at.relay, Operations: at.operations, Endpoints: []sandbox.Endpoint{{Name: "rpc", URL: s.URL}}, Router: s.Router,
+		Name: "relay", Listen: at.relay, Operations: at.operations, Endpoints: []sandbox.Endpoint{{Name: "rpc", URL: s.URL}}, Router: s.Router + "/v2",
 	})
 	if err != nil {
 		return err

@@ -71,6 +71,45 @@ func (r *Router) instructions(req *http.Request, d *draft) (any, error) {
 	case request.Wrap == nil || *request.Wrap:
 		return nil, invalidRequest("the local router does not wrap SOL: wrapAndUnwrapSol must be false")
 	}
+	return r.instructionsFor(&request, d)
+}
+
+// built is the body of an answer to GET /v2/build: a quote and its instructions.
+type built struct {
+	*quote
+	*instructions
+	// TableList hides the field of v1.
+	TableList *struct{}                               `json:"addressLookupTableAddresses,omitempty"`
+	Tables    map[solana.PublicKey][]solana.PublicKey `json:"addressesByLookupTableAddress"`
+}
+
+// build answers GET /v2/build. Its tables' contents are left out: a client that trusted them
+// would find no address.
+func (r *Router) build(req *http.Request, d *draft) (any, error) {
+	user, err := solana.PublicKeyFromBase58(req.URL.Query().Get("taker"))
+	if err != nil {
+		return nil, invalidRequest(fmt.Sprintf("Query parameter taker cannot be parsed: %v", err))
+	}
+	out := &built{Tables: make(map[solana.PublicKey][]solana.PublicKey)}
+	if out.quote, err = r.quoteFor(req, d); err != nil {
+		return nil, err
+	}
+	// A quote that lies about the mint still comes with instructions.
+	honest := *out.quote
+	if honest.OutputMint, err = solana.PublicKeyFromBase58(req.URL.Query().Get("outputMint")); err != nil {
+		return nil, err
+	}
+	if out.instructions, err = r.instructionsFor(&swapRequest{Quote: &honest, User: user}, d); err != nil {
+		return nil, err
+	}
+	for _, table := range out.instructions.Tables {
+		out.Tables[table] = []solana.PublicKey{}
+	}
+	return out, nil
+}
+
+// instructionsFor makes the instructions that carry out the request's quote.
+func (r *Router) instructionsFor(request *swapRequest, d *draft) (*instructions, error) {
 	m, _, _ := r.market(request.Quote.OutputMint)
 	if m == nil || request.Quote.InputMint != solana.WrappedSol || request.Quote.SwapMode != exactIn {
 		return nil, noRoute()

@@ -48,7 +48,8 @@ const (
 
 // lies returns the calls to which each lie can apply.
 func lies() map[Lie][]string {
-	quote, instructions, both := []string{CallQuote}, []string{CallInstructions}, []string{CallQuote, CallInstructions}
+	quote, instructions := []string{CallQuote, CallBuild}, []string{CallInstructions, CallBuild}
+	both := []string{CallQuote, CallInstructions, CallBuild}
 	return map[Lie][]string{
 		WrongMint: quote, WrongAmount: quote, LowThreshold: both,
 		WrongProgram: instructions, PayerAccount: instructions, PayerWritable: instructions, ExtraSigner: instructions,
@@ -60,7 +61,7 @@ func lies() map[Lie][]string {
 // LieRule puts a lie into the answers of some calls.
 type LieRule struct {
 	Lie Lie `json:"lie"`
-	// Call is CallQuote or CallInstructions; "" means every call to which the lie can apply.
+	// Call is CallBuild, CallQuote or CallInstructions; "" means every call to which the lie can apply.
 	Call string `json:"call,omitempty"`
 	// Probability is the probability that a call has the lie, up to 1; 0 means 1.
 	Probability float64 `json:"probability,omitempty"`

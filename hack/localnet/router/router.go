@@ -1,5 +1,5 @@
 // Package router is the swap router of the local chain: an HTTP server with the part of Jupiter's
-// swap API v1 that a relay calls, over the markets of package market. By default its answers are
+// swap API v1 and v2 that a relay calls, over the markets of package market. By default its answers are
 // true. Settings make it fail and lie, as a real router might.
 package router
 
@@ -19,6 +19,7 @@ import (
 
 // The names of the calls in fault rules, lies and statistics.
 const (
+	CallBuild        = "build"
 	CallQuote        = "quote"
 	CallInstructions = "swap-instructions"
 )
@@ -75,6 +76,7 @@ func New(opts Options) (*Router, error) {
 		opts: opts, mux: http.NewServeMux(), faults: fault.NewInjector(opts.Seed),
 		stats: Stats{Calls: make(map[string]uint64), Refused: make(map[string]uint64), Lies: make(map[Lie]uint64)},
 	}
+	r.mux.HandleFunc("GET /v2/build", r.handle(CallBuild, r.build))
 	r.mux.HandleFunc("GET /quote", r.handle(CallQuote, r.quote))
 	r.mux.HandleFunc("POST /swap-instructions", r.handle(CallInstructions, r.instructions))
 	return r, nil
@@ -92,7 +94,7 @@ func TableAddresses(m *market.Market) []solana.PublicKey {
 	return out
 }
 
-// ServeHTTP answers GET /quote and POST /swap-instructions.
+// ServeHTTP answers GET /v2/build, and in v1 of the API GET /quote and POST /swap-instructions.
 func (r *Router) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.ServeHTTP(w, req) }
 
 // Stats returns a copy of the counts.

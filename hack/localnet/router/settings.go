@@ -18,7 +18,7 @@ type Settings struct {
 	// then takes 32 bytes of the transaction.
 	Outside bool `json:"outside,omitempty"`
 	// Faults are rules with latency, jitter, status, retryAfter, cut and hang only.
-	// Their method is CallQuote, CallInstructions or empty.
+	// Their method is CallBuild, CallQuote, CallInstructions or empty.
 	Faults []fault.Rule `json:"faults,omitempty"`
 	// Lies are drawn one by one. A call has every lie that is drawn for it.
 	Lies []LieRule `json:"lies,omitempty"`
@@ -57,8 +57,8 @@ func validFault(rule *fault.Rule) error {
 	if *rule != allowed {
 		return errors.New("expected latency, jitter, status, retryAfter, cut or hang: a router has no other fault")
 	}
-	if rule.Method != "" && rule.Method != CallQuote && rule.Method != CallInstructions {
-		return fmt.Errorf("method is %q, expected %q, %q, or none for both", rule.Method, CallQuote, CallInstructions)
+	if calls := []string{"", CallBuild, CallQuote, CallInstructions}; !slices.Contains(calls, rule.Method) {
+		return fmt.Errorf("method is %q, expected %q, %q, %q, or none for all", rule.Method, CallBuild, CallQuote, CallInstructions)
 	}
 	return nil
 }

@@ -24,12 +24,12 @@ const (
 // Router is the location of the swap router.
 type Router struct {
 	// URL is a Secret, because some providers put the API key into its path.
-	URL               Secret        `env:"RELAYPOOL_ROUTER_URL" placeholder:"URL" group:"Swaps" help:"Swap router, Jupiter's swap API v1, when its URL holds no credentials: such as https://api.jup.ag/swap/v1. No proxy is used. Empty, here and in a file, disables swaps: POST /transact_swap then answers 501, and open swaps are refunded after their timeout."`
+	URL               Secret        `env:"RELAYPOOL_ROUTER_URL" placeholder:"URL" group:"Swaps" help:"Swap router, Jupiter's swap API, when its URL holds no credentials: such as https://api.jup.ag/swap/v2. A path that ends with /v2 means v2 of the API (one call for a swap), any other v1 (two). No proxy is used. Empty, here and in a file, disables swaps: POST /transact_swap then answers 501, and open swaps are refunded after their timeout."`
 	URLFile           string        `env:"RELAYPOOL_ROUTER_URL_FILE" placeholder:"FILE" group:"Swaps" help:"File of the router's URL, when that holds credentials."`
 	APIKeyFile        string        `env:"RELAYPOOL_ROUTER_API_KEY_FILE" placeholder:"FILE" group:"Swaps" help:"File of the router's API key, sent as the header x-api-key. Empty for none."`
 	Program           string        `default:"JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4" env:"RELAYPOOL_ROUTER_PROGRAM" placeholder:"BASE58" group:"Swaps" help:"Address of the router's program, the only one whose instructions are executed."`
 	Timeout           time.Duration `default:"3s" env:"RELAYPOOL_ROUTER_TIMEOUT" placeholder:"DURATION" group:"Swaps" help:"Longest time for one answer of the router, 100ms to 30s."`
-	RequestsPerSecond int           `default:"0" env:"RELAYPOOL_ROUTER_REQUESTS_PER_SECOND" placeholder:"NUMBER" group:"Swaps" help:"Most requests a second of this process to the router; 0 for no limit. Set it to the limit of the API key's plan, divided by the number of processes: a swap needs two requests, and one more for each new quote."`
+	RequestsPerSecond int           `default:"0" env:"RELAYPOOL_ROUTER_REQUESTS_PER_SECOND" placeholder:"NUMBER" group:"Swaps" help:"Most requests a second of this process to the router; 0 for no limit. Set it to the limit of the API key's plan, divided by the number of processes: a swap needs one request (with v1 two), and one more for each new quote."`
 }
 
 // Swaps holds the settings of swaps, read and checked.

@@ -2,6 +2,7 @@ package router
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/gagliardetto/solana-go"
@@ -59,7 +60,7 @@ func decodeQuote(body []byte, q swap.QuoteRequest) (*swap.Quote, error) {
 	return quote, nil
 }
 
-// decodeInstructions decodes a swap's instructions. An instruction that fits no transaction
+// decodeInstructions decodes a swap's instructions, of either version of the API. An instruction that fits no transaction
 // gives a *swap.NoRoute, not a bad response: a quote for fewer accounts may fit.
 func decodeInstructions(body []byte, user solana.PublicKey) (*swap.Instructions, error) {
 	o, err := parseObject(body)
@@ -74,30 +75,58 @@ func decodeInstructions(body []byte, user solana.PublicKey) (*swap.Instructions,
 	if err != nil {
 		return nil, err
 	}
-	tables := r.list("addressLookupTableAddresses", true)
 	out.Others = len(r.list("setupInstructions", false)) + len(r.list("otherInstructions", false))
-	for _, key := range []string{"tokenLedgerInstruction", "cleanupInstruction"} {
+	for _, key := range []string{"tokenLedgerInstruction", "cleanupInstruction", "tipInstruction"} {
 		if r.has(key) {
 			out.Others++
 		}
 	}
-	if r.fault == nil && len(tables) > maxTables {
+	out.LookupTables = r.lookupTables()
+	switch {
+	case r.fault != nil:
+		return nil, r.fault
+	case len(out.LookupTables) > maxTables:
 		return nil, &swap.NoRoute{Code: swap.CodeTooLarge}
 	}
-	for _, raw := range tables {
-		entry := reader{object: object{"addressLookupTableAddresses": raw}}
-		table := entry.address("addressLookupTableAddresses")
+	return out, nil
+}
+
+// lookupTables reads the addresses of lookup tables: v2 gives an object from each address
+// to the table's content, v1 a list of addresses. The content is not read: the relay reads
+// tables from the chain.
+func (r *reader) lookupTables() []solana.PublicKey {
+	const version2, version1 = "addressesByLookupTableAddress", "addressLookupTableAddresses"
+	var tables []solana.PublicKey
+	add := func(table solana.PublicKey) {
+		if !slices.Contains(tables, table) {
+			tables = append(tables, table)
+		}
+	}
+	if _, there := r.object[version2]; there {
+		if !r.has(version2) {
+			return nil
+		}
+		byAddress, err := parseObject(r.object[version2])
+		if err != nil {
+			r.fail(version2, "an object")
+		}
+		for _, text := range slices.Sorted(maps.Keys(byAddress)) {
+			table, ok := parseAddress(text)
+			if !ok {
+				r.fail(version2, "keys of 32 bytes in base58")
+			}
+			add(table)
+		}
+		return tables
+	}
+	for _, raw := range r.list(version1, true) {
+		entry := reader{object: object{version1: raw}}
+		add(entry.address(version1))
 		if r.fault == nil {
 			r.fault = entry.fault
 		}
-		if !slices.Contains(out.LookupTables, table) {
-			out.LookupTables = append(out.LookupTables, table)
-		}
 	}
-	if r.fault != nil {
-		return nil, r.fault
-	}
-	return out, nil
+	return tables
 }
 
 // decodeInstruction decodes the instruction of the swap itself.

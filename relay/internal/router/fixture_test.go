@@ -28,7 +28,7 @@ var (
 )
 
 // quoteRequest is the request that goodQuote answers.
-var quoteRequest = swap.QuoteRequest{InputMint: wsol, OutputMint: usdc, Amount: 100_000_000, SlippageBps: 100}
+var quoteRequest = swap.QuoteRequest{InputMint: wsol, OutputMint: usdc, User: user, Amount: 100_000_000, SlippageBps: 100}
 
 // goodQuote is an answer in the API's own form, with fields that the relay does not read.
 const goodQuote = `{"inputMint":"So11111111111111111111111111111111111111112","inAmount":"100000000",

@@ -47,7 +47,18 @@ func localRouter(t *testing.T, key string) (*local.Router, *market.Market, strin
 
 func TestClientWithLocalRouter(t *testing.T) {
 	t.Parallel()
+	for name, path := range map[string]string{"v1 of the API": "", "v2 of the API": "/v2"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testClientWithLocalRouter(t, path)
+		})
+	}
+}
+
+func testClientWithLocalRouter(t *testing.T, path string) {
+	t.Helper()
 	_, usdcMarket, url := localRouter(t, "k-123")
+	url += path
 	c := newClient(t, Options{BaseURL: url, APIKey: "k-123"})
 	q, err := c.Quote(t.Context(), quoteRequest)
 	if err != nil {

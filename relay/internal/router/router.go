@@ -1,6 +1,6 @@
-// Package router is a client of a swap router that speaks Jupiter's swap API v1. It asks
-// for quotes, and for the instructions that carry them out, and checks the answers against
-// the request. Before signing, the caller still has to check which accounts the
+// Package router is a client of a swap router that speaks Jupiter's swap API, v2 (GET
+// /build) or v1 (GET /quote, then POST /swap-instructions). It asks for quotes and for the
+// instructions that carry them out, and checks the answers against the request. Before signing, the caller still has to check which accounts the
 // instructions touch.
 //
 // A router's URL and key are credentials, and a request to it contains part of a client's
@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"path"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -35,6 +36,7 @@ const (
 
 // The names of the calls, as the Observer receives them.
 const (
+	CallBuild        = "build"
 	CallQuote        = "quote"
 	CallInstructions = "instructions"
 )
@@ -42,7 +44,8 @@ const (
 // Options configure a Client. BaseURL, HTTP, Now, Rand and Log are required.
 type Options struct {
 	// BaseURL is the URL to which each call appends its path, http or https, such as
-	// https://api.jup.ag/swap/v1. Its user, path and query may hold credentials.
+	// https://api.jup.ag/swap/v2. If its path ends with /v2, the client speaks the API's v2,
+	// else v1. Its user, path and query may hold credentials.
 	BaseURL string `json:"-"`
 	// APIKey is sent as the header x-api-key; empty for none.
 	APIKey string `json:"-"`
@@ -76,7 +79,7 @@ func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
 // Observer receives events. Its methods must not block.
 type Observer interface {
-	// RouterCalled records every call that was made: CallQuote or
+	// RouterCalled records every call that was made: CallBuild, CallQuote or
 	// CallInstructions, its outcome ("ok", "no_route", "route_rejected" or a kind of
 	// swap.RouterUnavailable), and its duration.
 	RouterCalled(call, outcome string, took time.Duration)
@@ -98,6 +101,7 @@ type Client struct {
 	// their contents.
 	base     func() *url.URL
 	key      func() string
+	version2 bool // the API's version is 2, not 1
 	http     *http.Client
 	now      func() time.Time
 	log      *slog.Logger
@@ -134,7 +138,8 @@ func New(o Options) (*Client, error) {
 	key := o.APIKey
 	c := &Client{
 		base: func() *url.URL { return u }, key: func() string { return key },
-		http: &client, now: o.Now, log: o.Log, observer: o.Observer,
+		version2: path.Base(u.Path) == "v2",
+		http:     &client, now: o.Now, log: o.Log, observer: o.Observer,
 		timeout: cmp.Or(o.Timeout, defaultTimeout), inFlight: make(chan struct{}, cmp.Or(o.Parallel, defaultParallel)),
 		last: new(lastFault), calledAt: new(atomic.Int64),
 	}
@@ -178,7 +183,7 @@ func fitsHeader(key string) bool {
 // Close closes idle connections. Calls under way continue.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Quote asks for the price of a swap.
+// Quote asks for the price of a swap, and with the API's v2 also for its instructions.
 func (c *Client) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, error) {
 	switch {
 	case q.Amount == 0:
@@ -189,33 +194,49 @@ func (c *Client) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, e
 		return nil, fmt.Errorf("quote with a slippage of %d: expected 0 to %d hundredths of a percent", q.SlippageBps, maxSlippageBps)
 	case q.MaxAccounts < 0:
 		return nil, fmt.Errorf("quote for %d accounts: expected a positive number, or 0 to leave it to the router", q.MaxAccounts)
+	case q.User.IsZero():
+		return nil, errors.New("quote for no user: expected the account whose tokens are swapped")
 	}
 	query := url.Values{
-		"inputMint":                  {q.InputMint.String()},
-		"outputMint":                 {q.OutputMint.String()},
-		"amount":                     {strconv.FormatUint(q.Amount, 10)},
-		"slippageBps":                {strconv.Itoa(q.SlippageBps)},
-		"restrictIntermediateTokens": {"true"},
+		"inputMint":   {q.InputMint.String()},
+		"outputMint":  {q.OutputMint.String()},
+		"amount":      {strconv.FormatUint(q.Amount, 10)},
+		"slippageBps": {strconv.Itoa(q.SlippageBps)},
 	}
 	if q.MaxAccounts > 0 {
 		query.Set("maxAccounts", strconv.Itoa(q.MaxAccounts))
 	}
-	if q.DirectOnly {
-		query.Set("onlyDirectRoutes", "true")
-	}
-	return ask(ctx, c, call[*swap.Quote]{name: CallQuote, method: http.MethodGet, path: "quote", query: query, decode: func(body []byte) (*swap.Quote, error) {
-		quote, err := decodeQuote(body, q)
-		if err == nil {
-			quote.Received = c.now()
+	get := call[*swap.Quote]{name: CallQuote, method: http.MethodGet, path: "quote", query: query}
+	if c.version2 {
+		get.name, get.path = CallBuild, "build"
+		query.Set("taker", q.User.String())
+	} else {
+		query.Set("restrictIntermediateTokens", "true")
+		if q.DirectOnly {
+			query.Set("onlyDirectRoutes", "true")
 		}
-		return quote, err
-	}})
+	}
+	get.decode = func(body []byte) (*swap.Quote, error) {
+		quote, err := decodeQuote(body, q)
+		if err == nil && c.version2 {
+			quote.Instructions, err = decodeInstructions(body, q.User)
+		}
+		if err != nil {
+			return nil, err
+		}
+		quote.Received = c.now()
+		return quote, nil
+	}
+	return ask(ctx, c, get)
 }
 
-// Instructions asks for the instructions that carry out a quote for the user. They pay from
-// and into the user's own associated token accounts, SOL as wrapped SOL. The quote is sent
-// back unchanged.
+// Instructions returns the instructions that carry out a quote for the user. They pay from
+// and into the user's own associated token accounts, SOL as wrapped SOL. With the API's v1
+// it asks for them: the quote is sent back unchanged.
 func (c *Client) Instructions(ctx context.Context, q *swap.Quote, user solana.PublicKey) (*swap.Instructions, error) {
+	if q != nil && q.Instructions != nil {
+		return q.Instructions, nil
+	}
 	if q == nil || !isObject(q.Raw) {
 		return nil, errors.New("instructions for a quote without the router's answer: expected one that Quote gave")
 	}

@@ -77,6 +77,62 @@ func TestQuoteCallSendsTheRequest(t *testing.T) {
 	}
 }
 
+// goodBuild is an answer of the API's v2 in its own form, for user.
+func goodBuild(t *testing.T) string {
+	t.Helper()
+	v2 := replaceIn(t, goodInstructions, `"addressLookupTableAddresses":["GxS6FiQ9RbErBB48mE34U4Jv13MdEJov4R1e5KgFzRFY"]`,
+		`"addressesByLookupTableAddress":{"GxS6FiQ9RbErBB48mE34U4Jv13MdEJov4R1e5KgFzRFY":["HXpGFJGCEEFdV31tDmjDBaJMEB1fKLiAoKoWr3Fnonid"]}`)
+	return strings.TrimSuffix(goodQuote, "}") + "," + strings.TrimPrefix(v2, "{")
+}
+
+func TestBuildIsOneCallForQuoteAndInstructions(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, reply{body: goodBuild(t)})
+	c := newClient(t, Options{BaseURL: s.URL + "/swap/v2"})
+	request := quoteRequest
+	request.MaxAccounts, request.DirectOnly = 20, true
+	q, err := c.Quote(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Instructions(t.Context(), q, user)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q.OutAmount != 17_057_460 || q.Threshold != 16_886_885 || got.Program != jup || len(got.Accounts) != 2 || got.Others != 0 {
+		t.Errorf("quote is %+v, instructions are %+v", q, got)
+	}
+	if diff := cmp.Diff([]solana.PublicKey{table}, got.LookupTables); diff != "" {
+		t.Errorf("lookup tables differ (-want +got):\n%s", diff)
+	}
+	want := "amount=100000000&inputMint=" + wsol.String() + "&maxAccounts=20&outputMint=" + usdc.String() + "&slippageBps=100&taker=" + user.String()
+	if r := s.requests[0]; len(s.requests) != 1 || r.Method != http.MethodGet || r.URL.Path != "/swap/v2/build" || r.URL.RawQuery != want {
+		t.Errorf("%d requests, the first is %s %s with\n%s\nwant one GET /swap/v2/build with\n%s", len(s.requests), r.Method, r.URL.Path, r.URL.RawQuery, want)
+	}
+}
+
+func TestUnusableAnswersToBuild(t *testing.T) {
+	t.Parallel()
+	tables := `{"GxS6FiQ9RbErBB48mE34U4Jv13MdEJov4R1e5KgFzRFY":["HXpGFJGCEEFdV31tDmjDBaJMEB1fKLiAoKoWr3Fnonid"]}`
+	signer := `"pubkey":"BQ72nSv9f3PRyRKCBnHLVrerrv37CYTHm5h3s9VSGQDV","isSigner":true`
+	for name, test := range map[string]struct{ old, new, want string }{
+		"a quote for another amount":        {`"inAmount":"100000000"`, `"inAmount":"100000001"`, "route_rejected amount"},
+		"another signer":                    {signer, `"pubkey":"HXpGFJGCEEFdV31tDmjDBaJMEB1fKLiAoKoWr3Fnonid","isSigner":true`, "route_rejected signer"},
+		"no instruction":                    {`"swapInstruction":{`, `"another":{`, swap.FaultBadResponse},
+		"tables that are no object":         {tables, `"none"`, swap.FaultBadResponse},
+		"a table that is no address":        {tables, `{"x":[]}`, swap.FaultBadResponse},
+		"the field of lookup tables is not": {`"addressesByLookupTableAddress":` + tables, `"other":{}`, swap.FaultBadResponse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newServer(t, reply{body: replaceIn(t, goodBuild(t), test.old, test.new)})
+			if _, err := newClient(t, Options{BaseURL: s.URL + "/v2"}).Quote(t.Context(), quoteRequest); describe(err) != test.want {
+				t.Errorf("error %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
 func TestQuote(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, reply{body: goodQuote})

@@ -47,7 +47,7 @@ func (s *Planner) ask(ctx context.Context, r *snapshot, slippage int) (*Quote, e
 	for {
 		w := routeWidths()[r.level]
 		q, err := s.router.Quote(ctx, QuoteRequest{
-			InputMint: solana.WrappedSol, OutputMint: r.terms.OutputMint, Amount: r.lamports,
+			InputMint: solana.WrappedSol, OutputMint: r.terms.OutputMint, User: r.swap.State, Amount: r.lamports,
 			SlippageBps: slippage, MaxAccounts: w.accounts, DirectOnly: w.direct,
 		})
 		if err == nil {

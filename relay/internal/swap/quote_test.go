@@ -45,7 +45,7 @@ func TestSlippage(t *testing.T) {
 			for _, r := range w.router.requests {
 				requested = append(requested, r.SlippageBps)
 				r.SlippageBps = 0
-				want := QuoteRequest{InputMint: solana.WrappedSol, OutputMint: w.swap.Terms.OutputMint, Amount: testLamports}
+				want := QuoteRequest{InputMint: solana.WrappedSol, OutputMint: w.swap.Terms.OutputMint, User: w.swap.State, Amount: testLamports}
 				if diff := cmp.Diff(want, r); diff != "" {
 					t.Errorf("requests (-want +got)\n%s", diff)
 				}

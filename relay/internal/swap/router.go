@@ -10,6 +10,9 @@ import (
 // QuoteRequest asks for the price of a swap of exactly Amount.
 type QuoteRequest struct {
 	InputMint, OutputMint solana.PublicKey
+	// User owns the token accounts that the swap pays from and into, and signs its
+	// instruction.
+	User solana.PublicKey
 	// Amount is what goes in, in the input mint's smallest unit; not 0.
 	Amount uint64
 	// SlippageBps is by how many hundredths of a percent, 0 to 10000, the price may
@@ -20,7 +23,7 @@ type QuoteRequest struct {
 	// few more.
 	MaxAccounts int
 	// DirectOnly asks for a route through a single market, which makes the smallest
-	// transaction.
+	// transaction. The API's v2 has no such parameter: there MaxAccounts alone limits the size.
 	DirectOnly bool
 }
 
@@ -36,6 +39,9 @@ type Quote struct {
 	Received time.Time
 	// Raw is the whole answer, which is sent back unchanged to ask for its instructions.
 	Raw json.RawMessage
+	// Instructions carry the quote out for the request's User. It is nil for a router that
+	// gives them only in an answer to another call.
+	Instructions *Instructions
 }
 
 // Instructions are the router's answer for how to carry out a Quote. They are not yet safe

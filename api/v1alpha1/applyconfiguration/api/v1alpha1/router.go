@@ -8,7 +8,9 @@ package v1alpha1
 // Router is the swap router.
 type RouterApplyConfiguration struct {
 	// URL is the router's base URL, when it holds no credentials. Default: none;
-	// either url or urlSecretRef is set. Example: https://api.jup.ag/swap/v1
+	// either url or urlSecretRef is set. A path that ends with /v2 means v2 of Jupiter's
+	// swap API, which takes one call for a swap; any other v1, which takes two.
+	// Example: https://api.jup.ag/swap/v2
 	URL *string `json:"url,omitempty"`
 	// URLSecretRef is the Secret of a base URL that holds credentials. Default: none;
 	// either url or urlSecretRef is set.
