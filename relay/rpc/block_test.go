@@ -126,7 +126,7 @@ func TestBlockResolvesLookupTables(t *testing.T) {
 	if diff := cmp.Diff(want, got.Transactions[0].Instructions); diff != "" {
 		t.Errorf("instructions differ (-want +got):\n%s", diff)
 	}
-	if _, _, err := readBlock(t, withMeta(tx, `{"err":null}`)); err == nil {
+	if _, _, err := readBlock(t, withMeta(tx, `{"err":null,"innerInstructions":[]}`)); err == nil {
 		t.Error("a block without the loaded addresses is accepted although its instructions are unknown")
 	}
 }
@@ -144,8 +144,9 @@ func TestInvalidBlockIsRefused(t *testing.T) {
 		"a transaction without meta":            withMeta(tx, `null`),
 		"a later transaction without meta":      withMeta(tx, noMeta) + `,{"transaction":` + encoded(tx) + `}`,
 		"a later transaction without bytes":     withMeta(tx, noMeta) + `,{"meta":` + noMeta + `}`,
-		"a truncated transaction that loads it": withMeta(make([]byte, 40), `{"err":null,"loadedAddresses":{"writable":["`+treeKey.String()+`"],"readonly":[]}}`),
+		"a truncated transaction that loads it": withMeta(make([]byte, 40), `{"err":null,"innerInstructions":[],"loadedAddresses":{"writable":["`+treeKey.String()+`"],"readonly":[]}}`),
 		"a truncated transaction":               withMeta(tx[:len(tx)-1], `{"err":null}`),
+		"no record of inner instructions":       withMeta(tx, `{"err":null,"innerInstructions":null}`),
 		"a transaction in another encoding":     `{"transaction":["2","base58"],"meta":{"err":null}}`,
 		"a transaction that is not base64":      `{"transaction":["?","base64"],"meta":{"err":null}}`,
 		"an inner program out of range":         withMeta(tx, inner(`{"programIdIndex":99,"accounts":[],"data":""}`)),
@@ -231,7 +232,7 @@ func TestBlockIsReadDespiteForeignTransactions(t *testing.T) {
 		"version 2":                            {withMeta(setVersion(v1Transaction(t, poolKey), 2), noMeta), 1},
 		"version 9 in the format of version 0": {withMeta(version9, noMeta), 1},
 		"truncated":                            {withMeta(v1Transaction(t, poolKey)[:60], noMeta), 0},
-		"logs the tree's address":              {withMeta(v1Transaction(t, poolKey), `{"err":null,"logMessages":["`+treeKey.String()+`"]}`), 0},
+		"logs the tree's address":              {withMeta(v1Transaction(t, poolKey), `{"err":null,"innerInstructions":[],"logMessages":["`+treeKey.String()+`"]}`), 0},
 		"invalid UTF-8 in a log":               {withMeta(v1Transaction(t, poolKey), "{\"err\":null,\"logMessages\":[\"\xff\"]}"), 0},
 		"fields in another order":              {`{"version":1,"meta":` + noMeta + `,"transaction":` + encoded(v1Transaction(t, poolKey)) + `}`, 0},
 		"an unknown field":                     {`{"later":{"a":[1]},` + withMeta(v1Transaction(t, poolKey), noMeta)[1:], 0},
@@ -267,7 +268,7 @@ func TestBlockFindsLoadedAddressInMetaBeforeTransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, _, err := readBlock(t, fmt.Sprintf(`{"meta":{"err":null,"loadedAddresses":{"writable":[%q],"readonly":[%q]}},"transaction":%s}`, treeKey, poolKey, encoded(tx)))
+	b, _, err := readBlock(t, fmt.Sprintf(`{"meta":{"err":null,"innerInstructions":[],"loadedAddresses":{"writable":[%q],"readonly":[%q]}},"transaction":%s}`, treeKey, poolKey, encoded(tx)))
 	if err != nil || len(b.Transactions) != 1 {
 		t.Fatalf("block %+v, error %v: want one transaction", b, err)
 	}
@@ -347,7 +348,7 @@ func TestVersion1Vectors(t *testing.T) {
 		if tx.Signatures[0].String() != v.ID || len(tx.Signatures) != len(v.Signatures) {
 			t.Errorf("%s: signatures are %s, want %d and the first %s", v.Name, tx.Signatures, len(v.Signatures), v.ID)
 		}
-		if _, err := tx.resolve(&wireMeta{}); err != nil {
+		if _, err := tx.resolve(&wireMeta{Err: json.RawMessage(`"AccountInUse"`)}); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
 	}

@@ -88,10 +88,11 @@ func (c *Client) Payment(ctx context.Context, signature solana.Signature, accoun
 	if i < 0 {
 		return nil, errNotNamed
 	}
+	created, sizes := tx.paidForAccounts(account)
 	return &onchain.Payment{
 		Signature: signature, Slot: tx.slot, At: tx.at, FeePayer: tx.FeePayer, Failed: tx.Failed,
 		Fee: tx.fee, SignatureFees: min(tx.fee, shieldpool.SignatureFee*tx.signatures),
-		Created: tx.paidForAccounts(account), Before: tx.pre[i], After: tx.post[i],
+		Created: created, CreatedSizes: sizes, Before: tx.pre[i], After: tx.post[i],
 	}, nil
 }
 

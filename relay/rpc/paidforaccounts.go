@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -19,49 +20,64 @@ const (
 )
 
 // paidForAccounts is what an account paid for accounts that the transaction created, in
-// lamports. Only the system program takes lamports from a wallet, so the sum is exact. An
-// address that had lamports is topped up, allocated and assigned instead of created.
-func (t *transaction) paidForAccounts(payer solana.PublicKey) (lamports uint64) {
+// lamports, and the size of these accounts' data. Only the system program takes lamports from
+// a wallet, so the sum is exact. An address that had lamports is topped up, allocated and
+// assigned instead of created.
+func (t *transaction) paidForAccounts(payer solana.PublicKey) (lamports uint64, sizes []uint64) {
 	if t.Failed {
-		return 0
+		return 0, nil
 	}
-	paid, created := map[solana.PublicKey]uint64{}, map[solana.PublicKey]bool{}
+	paid, created := map[solana.PublicKey]uint64{}, map[solana.PublicKey]uint64{}
 	for _, ix := range t.Instructions {
 		if !ix.ProgramID.Equals(solana.SystemProgramID) || len(ix.Data) < 4 {
 			continue
 		}
-		from, to, amount, creates := systemCall(ix)
-		created[to] = created[to] || creates
-		if from.Equals(payer) {
-			paid[to] += amount
+		c := systemCall(ix)
+		if c.creates {
+			created[c.to] = c.size
+		}
+		if c.from.Equals(payer) {
+			paid[c.to] += c.lamports
 		}
 	}
 	for to, amount := range paid {
-		if created[to] {
+		if size, is := created[to]; is {
 			lamports += amount
+			sizes = append(sizes, size)
 		}
 	}
-	return lamports
+	slices.Sort(sizes)
+	return lamports, sizes
 }
 
-// systemCall decodes a call of the system program: who pays how much to whom, and whether
-// that one is created. Calls that do neither pay nothing.
-func systemCall(ix onchain.Instruction) (from, to solana.PublicKey, lamports uint64, creates bool) {
+// payment is a call of the system program: who pays how much to whom, and whether that one is
+// created, with how many bytes of data.
+type payment struct {
+	from, to       solana.PublicKey
+	lamports, size uint64
+	creates        bool
+}
+
+// systemCall decodes a call of the system program. One that neither pays nor creates is zero.
+func systemCall(ix onchain.Instruction) payment {
 	tag, args := binary.LittleEndian.Uint32(ix.Data), ix.Data[4:]
+	number := func(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 	switch {
-	case tag == systemAllocate && len(ix.Accounts) > 0:
-		return from, ix.Accounts[0], 0, true
+	case tag == systemAllocate && len(ix.Accounts) > 0 && len(args) >= 8:
+		return payment{to: ix.Accounts[0], size: number(args), creates: true}
 	case tag == systemCreateWithSeed && len(args) >= 40 && len(ix.Accounts) > 1:
-		// base 32, seed with its length in 8, then lamports
-		seed := binary.LittleEndian.Uint64(args[32:])
-		if rest := args[40:]; uint64(len(rest)) >= 8 && seed <= uint64(len(rest))-8 {
-			return ix.Accounts[0], ix.Accounts[1], binary.LittleEndian.Uint64(rest[seed:]), true
+		// base 32, seed with its length in 8, lamports, space
+		seed := number(args[32:])
+		if rest := args[40:]; uint64(len(rest)) >= 16 && seed <= uint64(len(rest))-16 {
+			return payment{ix.Accounts[0], ix.Accounts[1], number(rest[seed:]), number(rest[seed+8:]), true}
 		}
-	case len(args) < 8 || len(ix.Accounts) < 2:
+	case tag == systemTransfer && len(args) >= 8 && len(ix.Accounts) > 1:
+		return payment{from: ix.Accounts[0], to: ix.Accounts[1], lamports: number(args)}
+	case len(args) < 16 || len(ix.Accounts) < 2:
 	case tag == systemCreatePrefund: // the new account comes first
-		return ix.Accounts[1], ix.Accounts[0], binary.LittleEndian.Uint64(args), true
-	case tag == systemCreate, tag == systemTransfer:
-		return ix.Accounts[0], ix.Accounts[1], binary.LittleEndian.Uint64(args), tag == systemCreate
+		return payment{ix.Accounts[1], ix.Accounts[0], number(args), number(args[8:]), true}
+	case tag == systemCreate:
+		return payment{ix.Accounts[0], ix.Accounts[1], number(args), number(args[8:]), true}
 	}
-	return from, to, 0, false
+	return payment{}
 }

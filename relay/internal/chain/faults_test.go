@@ -304,7 +304,7 @@ func TestPaymentReadsLamportsBeforeAndAfter(t *testing.T) {
 	priority := shieldpool.Compute{Limit: 300_000, Price: 1000}.PriorityFee()
 	wantPaid := &onchain.Payment{
 		Signature: signature, Slot: landed.Slot, FeePayer: w.payer.PublicKey(),
-		Fee: 5000 + priority, SignatureFees: 5000, Created: 650_240, Before: before, After: after,
+		Fee: 5000 + priority, SignatureFees: 5000, Created: 650_240, CreatedSizes: []uint64{0}, Before: before, After: after,
 	}
 	if diff := cmp.Diff(wantPaid, paid); diff != "" {
 		t.Errorf("payment differs (-want +got):\n%s", diff)

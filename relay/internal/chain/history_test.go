@@ -16,6 +16,9 @@ import (
 
 // landed returns a transaction as getTransaction does; meta has the fields that are not empty.
 func landed(raw []byte, meta string) string {
+	if !strings.Contains(meta, "innerInstructions") {
+		meta += `,"innerInstructions":[]`
+	}
 	return fmt.Sprintf(`{"slot":7,"blockTime":1700000000,"version":0,"transaction":[%q,"base64"],"meta":{%s}}`, base64.StdEncoding.EncodeToString(raw), meta)
 }
 
