@@ -133,8 +133,9 @@ type Payment struct {
 	// signatures.
 	Fee, SignatureFees uint64
 	// Created is what the account paid for accounts that the transaction created, in
-	// lamports.
-	Created uint64
+	// lamports. CreatedSizes are the bytes of data of each of them, in ascending order.
+	Created      uint64
+	CreatedSizes []uint64
 	// Before and After are the account's lamports.
 	Before, After uint64
 }

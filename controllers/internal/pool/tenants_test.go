@@ -28,7 +28,7 @@ func TestDisallowedSpecsAreNotApplied(t *testing.T) {
 		parts  []string // of the condition's message
 	}{
 		"an image that is not allowed": {func(f *Facts) { f.Pool.Spec.Image = "evil.example/mine:1" },
-			v1alpha1.ReasonNotAllowed, []string{"spec.image", "expected an image of registry.example/relay", "received evil.example/mine", "omit it"}},
+			v1alpha1.ReasonNotAllowed, []string{"spec.image", "expected an image of registry.example/relay", "received evil.example/mine", "omit the field"}},
 		"tolerations of the control plane": {func(f *Facts) { f.Pool.Spec.Template.Tolerations = everywhere },
 			v1alpha1.ReasonNotAllowed, []string{"spec.template.tolerations", "none of the fields", "remove it"}},
 		"both are not allowed": {func(f *Facts) {

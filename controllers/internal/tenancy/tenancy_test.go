@@ -80,7 +80,7 @@ func TestOnlyAllowedRepositoriesRun(t *testing.T) {
 			case tc.want != "" && (len(got) != 1 || !strings.Contains(got[0], tc.want)):
 				t.Errorf("faults are %q, want one with %q", got, tc.want)
 			case tc.want != "":
-				for _, part := range []string{"spec.image: ", "registry.example/relaypool/relay, docker.io/team/*", "omit it", "--tenant-images ($RELAYPOOL_TENANT_IMAGES)"} {
+				for _, part := range []string{"spec.image: ", "registry.example/relaypool/relay, docker.io/team/*", "omit the field", "--tenant-images ($RELAYPOOL_TENANT_IMAGES)"} {
 					if !strings.Contains(got[0], part) {
 						t.Errorf("the fault is %q, want %q in it", got[0], part)
 					}

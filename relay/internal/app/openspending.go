@@ -37,6 +37,7 @@ func (a *App) openSpending(context.Context) error {
 	a.accounting = &accountingCache{ledger: a.store.Ledger()}
 	a.ledger, err = ledger.NewReconciler(ledger.ReconcilerOptions{
 		Payers: a.payers.Keys(), Store: a.store.Ledger(), Chain: a.endpoints, Observer: ledgerEvents{a.metrics}, Log: a.log, Now: time.Now,
+		Rent: a.rent.Rate,
 	})
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // accumulator adds up slots in order, starting at the cursor. The payer's balance
@@ -13,6 +14,7 @@ import (
 type accumulator struct {
 	payer    solana.PublicKey
 	now      time.Time
+	rent     shieldpool.Rent
 	attempts map[solana.Signature]Attempt
 	// acceptGap skips a gap in the history instead of stopping at it.
 	acceptGap bool
@@ -68,7 +70,7 @@ func (b *accumulator) addEntry(p *onchain.Payment) (lost int64) {
 	if a, ok := b.attempts[p.Signature]; ok {
 		attempt = &a
 	}
-	e, ok := newEntry(p, b.payer, attempt, b.now)
+	e, ok := newEntry(p, b.payer, attempt, b.rent, b.now)
 	if !ok {
 		return 0
 	}

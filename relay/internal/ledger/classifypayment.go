@@ -10,9 +10,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// newEntry classifies a payment. attempt is nil when the database has none. ok is false when
-// the payer's balance did not change: anybody may name its address.
-func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now time.Time) (e Entry, ok bool) {
+// newEntry classifies a payment. attempt is nil when the database has none. rate is the
+// chain's rate of rent, 0 when it is unknown. ok is false when the payer's balance did not
+// change: anybody may name its address.
+func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, rate shieldpool.Rent, now time.Time) (e Entry, ok bool) {
 	e = Entry{Signature: p.Signature, Payer: payer, Slot: p.Slot, At: p.At, BalanceAfter: p.After}
 	if e.At.IsZero() {
 		e.At = now
@@ -39,7 +40,7 @@ func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now 
 		e.Other = lost - e.Moved
 	default:
 		e.Kind = Kind(attempt.Kind)
-		e.Amounts = e.attributeLoss(lost, p.Created, attempt.Purpose)
+		e.Amounts = e.attributeLoss(lost, rentPaid(p, rate), rate, attempt.Purpose)
 	}
 	if attempt != nil && !attempt.isSweep() {
 		e.Submission = &attempt.Submission
@@ -47,14 +48,24 @@ func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, now 
 	return e, true
 }
 
-// attributeLoss attributes the payer's loss beyond fees. created is what it paid for new
-// accounts. An execution closes the swap state and accounts that it created: their rent comes
+// rentPaid is the rent that the payer paid for new accounts, at most the network's highest:
+// more than an account's minimum balance is no rent, wherever it went.
+func rentPaid(p *onchain.Payment, rate shieldpool.Rent) uint64 {
+	var most uint64
+	for _, size := range p.CreatedSizes {
+		most += rate.Upper().Minimum(size)
+	}
+	return min(p.Created, most)
+}
+
+// attributeLoss attributes the payer's loss beyond fees. created is the rent that it paid for
+// new accounts. An execution closes the swap state and accounts that it created: their rent comes
 // back, and lamports of others that they had count as received, not as rent. A refund returns
 // nothing: all lamports of a swap go to the recipient's wallet.
-func (a Amounts) attributeLoss(lost int64, created uint64, p txmgr.Purpose) Amounts {
+func (a Amounts) attributeLoss(lost int64, created uint64, rate shieldpool.Rent, p txmgr.Purpose) Amounts {
 	least := int64(0)
 	if p == txmgr.PurposeExecute {
-		least = -int64(shieldpool.HighestRent.Minimum(shieldpool.SwapStateLength)) //nolint:gosec // all lamports there are fit 63 bits
+		least = -int64(rate.Upper().Minimum(shieldpool.SwapStateLength)) //nolint:gosec // all lamports there are fit 63 bits
 	}
 	a.Rent = min(max(lost, least), int64(created)) //nolint:gosec // as above
 	a.Returned = uint64(max(-a.Rent, 0))

@@ -33,6 +33,8 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 		failed        bool
 		fee, sigs     uint64
 		created       uint64
+		sizes         []uint64
+		rate          shieldpool.Rent
 		before, after uint64
 		attempt       *Attempt
 		want          Kind // "" when there is no entry
@@ -53,6 +55,14 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 		"a loss above the rent is unexplained": {
 			payer: payerKey, fee: 5000, sigs: 5000, created: 1_781_760, before: 10_000_000, after: 10_000_000 - 5000 - 1_781_761, attempt: attempt(shieldpool.KindTransfer),
 			want: KindTransfer, amounts: Amounts{Fee: 5000, Rent: 1_781_760, Other: 1},
+		},
+		"lamports above the highest rent of a new account are unexplained, not rent": {
+			payer: payerKey, fee: 5000, sigs: 5000, created: 3_000_000, sizes: []uint64{0, 0}, before: 10_000_000, after: 10_000_000 - 5000 - 3_000_000, attempt: attempt(shieldpool.KindTransfer),
+			want: KindTransfer, amounts: Amounts{Fee: 5000, Rent: 1_781_760, Other: 1_218_240},
+		},
+		"a chain with a higher rent": {
+			payer: payerKey, fee: 5000, sigs: 5000, created: 256 * 8000, sizes: []uint64{0, 0}, rate: 8000, before: 10_000_000, after: 10_000_000 - 5000 - 256*8000, attempt: attempt(shieldpool.KindTransfer),
+			want: KindTransfer, amounts: Amounts{Fee: 5000, Rent: 256 * 8000},
 		},
 		"a gain from a transfer is unexplained": {
 			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_001, attempt: attempt(shieldpool.KindTransfer),
@@ -154,10 +164,14 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if test.sizes == nil && test.created > 0 {
+				// One account, as large as its rent allows.
+				test.sizes = []uint64{test.created/uint64(shieldpool.HighestRent) - 127}
+			}
 			got, ok := newEntry(&onchain.Payment{
 				Signature: solana.Signature{7}, Slot: 9, FeePayer: test.payer, Failed: test.failed,
-				Fee: test.fee, SignatureFees: test.sigs, Created: test.created, Before: test.before, After: test.after,
-			}, payerKey, test.attempt, now)
+				Fee: test.fee, SignatureFees: test.sigs, Created: test.created, CreatedSizes: test.sizes, Before: test.before, After: test.after,
+			}, payerKey, test.attempt, test.rate, now)
 			if !ok {
 				if test.want != "" {
 					t.Fatalf("there is no entry, want kind %s", test.want)
@@ -181,7 +195,7 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 func TestEntryHasBlockTime(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	if e, ok := newEntry(&onchain.Payment{FeePayer: otherKey, At: at, After: 1}, payerKey, nil, at.Add(time.Hour)); !ok || !e.At.Equal(at) {
+	if e, ok := newEntry(&onchain.Payment{FeePayer: otherKey, At: at, After: 1}, payerKey, nil, 0, at.Add(time.Hour)); !ok || !e.At.Equal(at) {
 		t.Errorf("the entry's time is %s, want %s", e.At, at)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // ErrCursorMoved reports that another process has moved a payer's cursor since it was read.
@@ -91,6 +92,8 @@ type ReconcilerOptions struct {
 	// Payments bounds the transactions that one pass reads, over all payers; a slot is
 	// always finished. 0 means 2000. Parallel is the number of concurrent reads; 0 means 4.
 	Payments, Parallel int
+	// Rent is the chain's rate of rent, 0 while it is unknown; nil for the highest known one.
+	Rent func() shieldpool.Rent
 	// GapTimeout is how long missing history is requested again before the ledger
 	// skips it as a gap; 0 means 10 minutes.
 	GapTimeout time.Duration
@@ -112,6 +115,9 @@ func NewReconciler(o ReconcilerOptions) (*Reconciler, error) {
 		return nil, errors.New("the ledger needs payers, a store, a chain, an observer, a logger and a clock")
 	case o.Payments < 0 || o.Parallel < 0 || o.GapTimeout < 0:
 		return nil, fmt.Errorf("the ledger's bounds are %d payments, %d at once and %s: expected 0 or more for each", o.Payments, o.Parallel, o.GapTimeout)
+	}
+	if o.Rent == nil {
+		o.Rent = func() shieldpool.Rent { return shieldpool.HighestRent }
 	}
 	if o.Payments == 0 {
 		o.Payments = defaultPayments
@@ -179,7 +185,7 @@ func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (
 	if err != nil {
 		return 0, errors.Join(readErr, err)
 	}
-	b := accumulator{payer: h.payer, now: r.Now(), attempts: attempts, acceptGap: h.gapTimedOut(r.Now(), r.GapTimeout)}
+	b := accumulator{payer: h.payer, now: r.Now(), rent: r.Rent(), attempts: attempts, acceptGap: h.gapTimedOut(r.Now(), r.GapTimeout)}
 	b.start(cursor)
 	for _, payments := range read {
 		if b.add(payments); b.problem != "" {

@@ -89,7 +89,7 @@ func (w *fixture) fund(slot, lamports uint64) solana.Signature {
 // transfer adds a transfer of the relay.
 func (w *fixture) transfer(slot uint64) solana.Signature {
 	signature := w.land(slot, -transactRent, payerKey)
-	w.payments[len(w.payments)-1].Created = transactRent
+	w.payments[len(w.payments)-1].Created, w.payments[len(w.payments)-1].CreatedSizes = transactRent, []uint64{0, 0}
 	w.storedAttempts[signature] = Attempt{Submission: uuid.New(), Kind: shieldpool.KindTransfer}
 	return signature
 }
