@@ -10,7 +10,8 @@ import (
 )
 
 // checkRecipientAccount checks on the chain whether the recipient can be paid: a refund needs a
-// wallet, and a withdrawal must leave the account with the minimum for rent.
+// wallet, and a withdrawal must leave the account with the minimum for rent. An account that
+// has lamports never needs more than it has (SIMD-0392), only what the program asks for.
 func (a *Admission) checkRecipientAccount(c *shieldpool.Call, seen *onchain.Inspection) error {
 	if c.Swap != nil && seen.RecipientExists && !seen.RecipientOwner.Equals(solana.SystemProgramID) {
 		return refusal.New(refusal.InvalidRecipient,
@@ -20,7 +21,11 @@ func (a *Admission) checkRecipientAccount(c *shieldpool.Call, seen *onchain.Insp
 		return nil // a swap's refund also pays the recipient the rent of the swap state, which is above the minimum
 	}
 	net, _ := a.Pool.Profile.Fees.Net(c.Inputs.Gross())
-	if least := a.Submissions.RecipientMinimum(); net < least && seen.RecipientLamports < least-net {
+	least := a.Submissions.RecipientMinimum()
+	if seen.RecipientLamports > 0 {
+		least = a.Pool.Profile.RecipientMinimum
+	}
+	if net < least && seen.RecipientLamports < least-net {
 		return submission.RecipientBelowRent(least)
 	}
 	return nil

@@ -17,7 +17,8 @@ const (
 	// rentInterval is how often the rate of rent is read. It changes with an epoch, once a
 	// day at most.
 	rentInterval = time.Minute
-	// rentRetry is the pause after a read that failed before the rate was ever known.
+	// rentRetry is the pause after the first failed read while the rate is unknown. It doubles
+	// with each further one, up to rentInterval.
 	rentRetry = 2 * time.Second
 )
 
@@ -39,18 +40,17 @@ func NewRentRate(e *Endpoints, log *slog.Logger) *RentRate {
 // Rate is the last rate that was read; 0 before the first read.
 func (r *RentRate) Rate() shieldpool.Rent { return shieldpool.Rent(r.rate.Load()) }
 
-// Run reads the rate until the context ends.
+// Run reads the rate until the context ends. It warns once for each series of failures.
 func (r *RentRate) Run(ctx context.Context) {
+	pause, failing := rentRetry, false
 	for {
-		pause := rentInterval
-		if err := r.Read(ctx); err != nil && ctx.Err() == nil {
-			level := slog.LevelInfo
-			if r.Rate() == 0 {
-				pause = rentRetry
-			} else {
-				level = slog.LevelDebug
-			}
-			r.log.Log(ctx, level, "reading the rate of rent failed", "error", err)
+		err := r.Read(ctx)
+		if err != nil && ctx.Err() == nil && !failing {
+			r.log.WarnContext(ctx, "reading the rate of rent failed", "rate", r.Rate(), "error", err)
+		}
+		failing = err != nil
+		if pause = min(2*pause, rentInterval); r.Rate() != 0 {
+			pause = rentInterval
 		}
 		if !sleep(ctx, pause) {
 			return

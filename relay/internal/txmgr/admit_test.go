@@ -72,20 +72,19 @@ func TestRecipientMustReachRentExemptMinimum(t *testing.T) {
 	w := newWorld(t)
 	const least = 650_240
 	tests := map[string]struct {
-		net, held uint64
-		refused   bool
+		net, held, programs uint64
+		refused             bool
 	}{
-		"empty wallet, withdrawal of the minimum":              {least, 0, false},
-		"empty wallet, withdrawal one lamport too small":       {least - 1, 0, true},
-		"the wallet holds the lamport that is lacking":         {least - 1, 1, false},
-		"the wallet holds half, the withdrawal is more":        {least/2 + 1, least / 2, false},
-		"the wallet holds half, the withdrawal is less":        {least/2 - 1, least / 2, true},
-		"the wallet holds the minimum, gets one lamport":       {1, least, false},
-		"the wallet holds minimum minus one, gets one lamport": {1, least - 1, false},
-		"the wallet holds minimum minus two, gets one lamport": {1, least - 2, true},
+		"empty wallet, withdrawal of the minimum":              {least, 0, 0, false},
+		"empty wallet, withdrawal one lamport too small":       {least - 1, 0, 0, true},
+		"a wallet below a minimum that has risen":              {1, 1, 0, false},
+		"the wallet holds what lacks to the program's minimum": {least - 1, 1, least, false},
+		"the program's minimum is one lamport above both":      {1, least - 2, least, true},
+		"the program's minimum, into an empty wallet":          {least, 0, least + 1, true},
 	}
 	for name, test := range tests {
 		r := w.assemble(parts{state: &walletState{PoolState: w.state, lamports: test.held}})
+		w.pool.Profile.RecipientMinimum = test.programs
 		req, _ := w.withdrawal(w.gross(test.net))
 		_, err := r.Submit(t.Context(), req)
 		if test.refused {
