@@ -66,7 +66,7 @@ func payerAlerts(in Input) []alert {
 	return list
 }
 
-// transactLamports is the minimum cost of a Transact, nearly all of it rent. A spend cap
+// transactLamports is the cost of a Transact at the highest rent. A spend cap
 // with less left counts as reached.
 const transactLamports = 1_786_760
 
