@@ -98,7 +98,7 @@ func (s *suite) scaleDown(t *testing.T) {
 	for i := 1; i < len(sizes); i++ {
 		s.log(t, "%s: %d to %d pods, %.0f s after the previous change", sizes[i].At.UTC().Format(time.TimeOnly), sizes[i-1].Pods, sizes[i].Pods, sizes[i].At.Sub(sizes[i-1].At).Seconds())
 	}
-	steps, err := check.Shrinking(sizes, pace())
+	steps, err := check.CheckShrinking(sizes, pace())
 	ok(t, err)
 	if len(steps) == 0 {
 		s.log(t, "the fleet never had more than one pod: its pace was not tested")

@@ -21,13 +21,13 @@ func routerFaults(payer solana.PublicKey) map[string]router.Settings {
 		return router.Settings{Lies: []router.LieRule{{Lie: lie, Account: account}}}
 	}
 	settings := map[string]router.Settings{
-		"slow":          faulty(fault.Rule{Latency: 200 * time.Millisecond, Jitter: 4 * time.Second}),
-		"down":          faulty(fault.Rule{Cut: true}),
-		"hangs":         faulty(fault.Rule{Probability: 0.7, Hang: true}),
-		"5xx":           faulty(fault.Rule{Probability: 0.7, Status: http.StatusServiceUnavailable}),
-		"429":           faulty(fault.Rule{Probability: 0.8, Status: http.StatusTooManyRequests, RetryAfter: 2 * time.Second}),
-		"wide":          {Wide: 60},
-		"wide, outside": {Wide: 30, Outside: true},
+		"slow":                                 faulty(fault.Rule{Latency: 200 * time.Millisecond, Jitter: 4 * time.Second}),
+		"down":                                 faulty(fault.Rule{Cut: true}),
+		"hangs":                                faulty(fault.Rule{Probability: 0.7, Hang: true}),
+		"5xx":                                  faulty(fault.Rule{Probability: 0.7, Status: http.StatusServiceUnavailable}),
+		"429":                                  faulty(fault.Rule{Probability: 0.8, Status: http.StatusTooManyRequests, RetryAfter: 2 * time.Second}),
+		"long route":                           {Wide: 60},
+		"long route, outside the lookup table": {Wide: 30, Outside: true},
 	}
 	for _, lie := range []router.Lie{
 		router.WrongMint, router.WrongAmount, router.LowThreshold, router.WrongProgram, router.ExtraSigner, router.OtherUser,

@@ -46,10 +46,10 @@ type Pace struct {
 	Slack time.Duration
 }
 
-// Shrinking checks that each step down removed one pod, came long enough after the fleet
+// CheckShrinking checks that each step down removed one pod, came long enough after the fleet
 // last grew, and long enough after the previous step. It returns the steps down. Growing
 // is never a fault here: a fleet that grows shrinks by the same rules.
-func Shrinking(sizes []Size, pace Pace) (steps []Size, err error) {
+func CheckShrinking(sizes []Size, pace Pace) (steps []Size, err error) {
 	var errs []error
 	var grew, shrank time.Time
 	for i := 1; i < len(sizes); i++ {

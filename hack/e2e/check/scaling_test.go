@@ -33,7 +33,7 @@ func TestShrinkingTooFastIsReported(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			steps, err := Shrinking(tc.sizes, pace)
+			steps, err := CheckShrinking(tc.sizes, pace)
 			if len(steps) != tc.steps || (err == nil) != (len(tc.want) == 0) {
 				t.Errorf("%d steps, error %v; want %d and %q", len(steps), err, tc.steps, tc.want)
 			}

@@ -46,14 +46,14 @@ func (p *program) prepareSwapSol(v *bank.Invocation) error {
 // stateTokens returns the balance of a token account, which must be the associated
 // token account of the swap's state for the mint.
 func stateTokens(v *bank.Invocation, account *bank.AccountRef, state, mint solana.PublicKey) (uint64, error) {
-	address, err := associated(v, state, mint)
+	address, err := associatedTokenAccount(v, state, mint)
 	if err != nil {
 		return 0, err
 	}
 	if account.Key() != address {
 		return 0, bank.ErrInvalidSeeds
 	}
-	return balance(v, account, mint, state)
+	return tokenBalance(v, account, mint, state)
 }
 
 // execution is one running ExecuteSwap.
@@ -134,7 +134,7 @@ func (x *execution) checkTokens() (err error) {
 	if recipient.Key() != x.state.RecipientATA {
 		return x.v.Refuse(bank.ErrInvalidArgument, "the recipient's token account is not the one that the proof names")
 	}
-	x.recipient, err = balance(x.v, recipient, x.state.OutputMint, solana.PublicKey{})
+	x.recipient, err = tokenBalance(x.v, recipient, x.state.OutputMint, solana.PublicKey{})
 	return err
 }
 
@@ -158,7 +158,7 @@ func (x *execution) route() error {
 }
 
 func (x *execution) checkConsumed() error {
-	left, err := balance(x.v, x.accounts[shieldpool.RoleSwapWSOL], solana.WrappedSol, x.stateAddress.key)
+	left, err := tokenBalance(x.v, x.accounts[shieldpool.RoleSwapWSOL], solana.WrappedSol, x.stateAddress.key)
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (x *execution) checkConsumed() error {
 func (x *execution) pay() error {
 	mint := x.state.OutputMint
 	output, recipient := x.accounts[shieldpool.RoleSwapOutput], x.accounts[shieldpool.RoleRecipientATA]
-	got, err := balance(x.v, output, mint, x.stateAddress.key)
+	got, err := tokenBalance(x.v, output, mint, x.stateAddress.key)
 	if err != nil {
 		return err
 	}
@@ -183,7 +183,7 @@ func (x *execution) pay() error {
 			return err
 		}
 	}
-	now, err := balance(x.v, recipient, mint, solana.PublicKey{})
+	now, err := tokenBalance(x.v, recipient, mint, solana.PublicKey{})
 	if err != nil {
 		return err
 	}
@@ -228,7 +228,7 @@ func (p *program) closeSwapState(v *bank.Invocation) error {
 	if account.Key() != address.key {
 		return bank.ErrInvalidSeeds
 	}
-	recipient, err := associated(v, wallet.Key(), state.OutputMint)
+	recipient, err := associatedTokenAccount(v, wallet.Key(), state.OutputMint)
 	if err != nil {
 		return err
 	}

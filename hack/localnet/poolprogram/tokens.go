@@ -7,9 +7,9 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 )
 
-// associated finds the associated token account of a wallet. It consumes the compute
+// associatedTokenAccount finds the associated token account of a wallet. It consumes the compute
 // units of the search for the address.
-func associated(v *bank.Invocation, wallet, mint solana.PublicKey) (solana.PublicKey, error) {
+func associatedTokenAccount(v *bank.Invocation, wallet, mint solana.PublicKey) (solana.PublicKey, error) {
 	address, bump, err := solana.FindAssociatedTokenAddress(wallet, mint)
 	if err != nil {
 		return address, bank.ErrInvalidSeeds
@@ -17,9 +17,9 @@ func associated(v *bank.Invocation, wallet, mint solana.PublicKey) (solana.Publi
 	return address, v.Consume(addressUnits * (256 - uint64(bump)))
 }
 
-// balance returns the balance of a token account. It returns an error when the account is not a
+// tokenBalance returns the balance of a token account. It returns an error when the account is not a
 // token account of the mint, or has another owner. A zero owner matches any owner.
-func balance(v *bank.Invocation, account *bank.AccountRef, mint, owner solana.PublicKey) (uint64, error) {
+func tokenBalance(v *bank.Invocation, account *bank.AccountRef, mint, owner solana.PublicKey) (uint64, error) {
 	if account.Owner() != solana.TokenProgramID {
 		return 0, v.Refuse(bank.ErrInvalidAccountOwner, "a token account does not exist, or is not of the token program")
 	}

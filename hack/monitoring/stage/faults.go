@@ -155,7 +155,7 @@ func (s *Stage) stageEvents() []stageEvent {
 const forkedBlocks = 8
 
 func (s *Stage) setFaults(endpoint int, rules ...fault.Rule) error {
-	return s.Chain.SetFaults(map[string][]fault.Rule{fmt.Sprintf(chainName, endpoint): rules})
+	return s.Chain.SetFaults(map[string][]fault.Rule{fmt.Sprintf(endpointName, endpoint): rules})
 }
 
 // setPrice sets the market's price, in percent of its initial price.
@@ -174,7 +174,7 @@ const transferUnits = 10_000
 func (s *Stage) steal(ctx context.Context) error {
 	client, payer := rpc.New(s.URL), s.Payers[0].PublicKey()
 	nowhere := solana.NewWallet().PublicKey()
-	ctx, cancel := context.WithTimeoutCause(ctx, stealTimeout, errors.New("the payer still has funds"))
+	ctx, cancel := context.WithTimeoutCause(ctx, emptyPayerTimeout, errors.New("the payer still has funds"))
 	defer cancel()
 	for ctx.Err() == nil {
 		balance, err := client.GetBalance(ctx, payer, rpc.CommitmentConfirmed)

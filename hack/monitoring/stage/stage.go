@@ -43,8 +43,8 @@ const (
 	// inFlight bounds the clients.
 	inFlight = 200
 
-	stealTimeout = time.Minute
-	chainName    = "endpoint-%d"
+	emptyPayerTimeout = time.Minute
+	endpointName      = "endpoint-%d"
 )
 
 // relayFlags are the relays' flags. The hourly cap is never reached, the cap of transfers is
@@ -113,7 +113,7 @@ func (s *Stage) startChain(ctx context.Context) error {
 		return err
 	}
 	for i := range endpoints {
-		name := fmt.Sprintf(chainName, i+1)
+		name := fmt.Sprintf(endpointName, i+1)
 		url, err := s.Chain.ListenEndpoint(name, "127.0.0.1:0")
 		if err != nil {
 			return err

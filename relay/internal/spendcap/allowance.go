@@ -31,7 +31,7 @@ func (c *Caps) endAllowance(a *allowance, recorded bool) {
 		c.allowances = slices.Delete(c.allowances, i, i+1)
 		for _, s := range c.caps {
 			if a.transfer || !s.transfersOnly {
-				s.allowed -= a.lamports
+				s.pending -= a.lamports
 			}
 		}
 	}
@@ -42,7 +42,7 @@ func (c *Caps) count(a *allowance) {
 	c.allowances = append(c.allowances, a)
 	for _, s := range c.caps {
 		if a.transfer || !s.transfersOnly {
-			s.allowed += a.lamports
+			s.pending += a.lamports
 		}
 	}
 }

@@ -66,7 +66,7 @@ type spendCap struct {
 	transfersOnly bool
 
 	window  window
-	allowed uint64 // allowed by this process, and perhaps not yet in the window
+	pending uint64 // allowed by this process, and perhaps not yet in the window
 	// refused is the amount that was refused last; 0 while nothing is refused.
 	refused uint64
 }
@@ -114,7 +114,7 @@ func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, a *all
 	c.mu.Lock()
 	var refused *spendCap
 	for _, s := range c.caps {
-		if s.appliesTo(transfer) && s.window.spent+s.allowed+lamports > s.limit {
+		if s.appliesTo(transfer) && s.window.spent+s.pending+lamports > s.limit {
 			refused = s
 			break
 		}
@@ -132,7 +132,7 @@ func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, a *all
 	c.mu.Unlock()
 	if reached {
 		c.log.WarnContext(ctx, "spend cap reached; attempts that it covers wait until earlier spending leaves its window or the cap is raised",
-			"cap", copied.name, "spent", copied.window.spent+copied.allowed, "limit", copied.limit)
+			"cap", copied.name, "spent", copied.window.spent+copied.pending, "limit", copied.limit)
 	}
 	return copied.refusal(lamports)
 }
@@ -161,7 +161,7 @@ func (c *Caps) Usage(ctx context.Context) ([]Usage, error) {
 	defer c.mu.Unlock()
 	out := make([]Usage, len(c.caps))
 	for i, s := range c.caps {
-		out[i] = Usage{Cap: string(s.name), Limit: s.limit, Spent: s.window.spent + s.allowed, Reached: s.refused > 0}
+		out[i] = Usage{Cap: string(s.name), Limit: s.limit, Spent: s.window.spent + s.pending, Reached: s.refused > 0}
 	}
 	return out, nil
 }

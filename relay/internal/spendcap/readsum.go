@@ -50,13 +50,13 @@ func (c *Caps) readSum(ctx context.Context) error {
 	c.allowances = nil
 	var lifted []spendCap
 	for _, s := range c.caps {
-		s.window, s.allowed = sum(buckets, s.length, s.transfersOnly), 0
+		s.window, s.pending = sum(buckets, s.length, s.transfersOnly), 0
 	}
 	for _, a := range kept {
 		c.count(a)
 	}
 	for _, s := range c.caps {
-		if s.refused > 0 && s.window.spent+s.allowed+s.refused <= s.limit {
+		if s.refused > 0 && s.window.spent+s.pending+s.refused <= s.limit {
 			s.refused = 0
 			lifted = append(lifted, *s)
 		}

@@ -20,7 +20,7 @@ func (w window) timeUntilFree(over uint64) (wait time.Duration, ok bool) {
 }
 
 func (s *spendCap) refusal(lamports uint64) error {
-	spent := s.window.spent + s.allowed
+	spent := s.window.spent + s.pending
 	over := spent + lamports - s.limit
 	wait, ok := s.window.timeUntilFree(over)
 	if !ok {

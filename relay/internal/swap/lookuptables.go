@@ -70,7 +70,7 @@ func worthwhileTables(tables []shieldpool.LookupTable, accounts []*solana.Accoun
 		}
 	}
 	for {
-		best, saved := -1, 1
+		best, most := -1, 1 // a table with one of the accounts saves nothing
 		for i := range tables {
 			n := 0
 			for key := range left {
@@ -78,8 +78,8 @@ func worthwhileTables(tables []shieldpool.LookupTable, accounts []*solana.Accoun
 					n++
 				}
 			}
-			if n > saved {
-				best, saved = i, n
+			if n > most {
+				best, most = i, n
 			}
 		}
 		if best < 0 {
