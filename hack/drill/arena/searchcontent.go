@@ -3,6 +3,7 @@ package arena
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -50,11 +51,7 @@ func (a *arena) search(e *verify.Evidence, pages map[string][]byte) error {
 		if err != nil {
 			return fmt.Errorf("search logs: %w", err)
 		}
-		err = searchText(filepath.Base(r.LogFile), file)
-		if closeErr := file.Close(); err == nil {
-			err = closeErr
-		}
-		if err != nil {
+		if err := errors.Join(searchText(filepath.Base(r.LogFile), file), file.Close()); err != nil {
 			return err
 		}
 	}

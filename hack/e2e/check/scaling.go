@@ -54,11 +54,10 @@ func CheckShrinking(sizes []Size, pace Pace) (steps []Size, err error) {
 	var grew, shrank time.Time
 	for i := 1; i < len(sizes); i++ {
 		was, is := sizes[i-1], sizes[i]
-		switch {
-		case is.Pods > was.Pods:
-			grew = is.At
-			continue
-		case is.Pods == was.Pods:
+		if is.Pods >= was.Pods {
+			if is.Pods > was.Pods {
+				grew = is.At
+			}
 			continue
 		}
 		steps = append(steps, is)

@@ -97,10 +97,7 @@ func Serve(address string, stop <-chan struct{}) error {
 	case err := <-ended:
 		return fmt.Errorf("serve the gate: %w", err)
 	case <-stop:
-		// The server does not close hijacked connections.
-		if err := server.Close(); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			return fmt.Errorf("close the gate: %w", err)
-		}
+		_ = server.Close() // a listener that does not close ends with the process, as hijacked connections do
 		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve the gate: %w", err)
 		}

@@ -78,9 +78,8 @@ func (r *Router) instructions(req *http.Request, d *draft) (any, error) {
 type built struct {
 	*quote
 	*instructions
-	// TableList hides the field of v1.
-	TableList *struct{}                               `json:"addressLookupTableAddresses,omitempty"`
-	Tables    map[solana.PublicKey][]solana.PublicKey `json:"addressesByLookupTableAddress"`
+	TablesV1 *struct{}                               `json:"addressLookupTableAddresses,omitempty"` // hides that of v1
+	Tables   map[solana.PublicKey][]solana.PublicKey `json:"addressesByLookupTableAddress"`
 }
 
 // build answers GET /v2/build. Its tables' contents are left out: a client that trusted them
@@ -91,14 +90,11 @@ func (r *Router) build(req *http.Request, d *draft) (any, error) {
 		return nil, invalidRequest(fmt.Sprintf("Query parameter taker cannot be parsed: %v", err))
 	}
 	out := &built{Tables: make(map[solana.PublicKey][]solana.PublicKey)}
-	if out.quote, err = r.quoteFor(req, d); err != nil {
+	if out.quote, err = r.quote(req, d); err != nil {
 		return nil, err
 	}
-	// A quote that lies about the mint still comes with instructions.
-	honest := *out.quote
-	if honest.OutputMint, err = solana.PublicKeyFromBase58(req.URL.Query().Get("outputMint")); err != nil {
-		return nil, err
-	}
+	honest := *out.quote // a quote that lies about the mint still comes with instructions
+	honest.OutputMint = honest.RoutePlan[0].SwapInfo.OutputMint
 	if out.instructions, err = r.instructionsFor(&swapRequest{Quote: &honest, User: user}, d); err != nil {
 		return nil, err
 	}

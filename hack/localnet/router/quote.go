@@ -137,9 +137,7 @@ func parseQuoteParams(q url.Values) (*quoteParams, error) {
 	return out, nil
 }
 
-func (r *Router) quote(req *http.Request, d *draft) (any, error) { return r.quoteFor(req, d) }
-
-func (r *Router) quoteFor(req *http.Request, d *draft) (*quote, error) {
+func (r *Router) quote(req *http.Request, d *draft) (*quote, error) {
 	params, err := parseQuoteParams(req.URL.Query())
 	if err != nil {
 		return nil, err

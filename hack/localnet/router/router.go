@@ -77,7 +77,7 @@ func New(opts Options) (*Router, error) {
 		stats: Stats{Calls: make(map[string]uint64), Refused: make(map[string]uint64), Lies: make(map[Lie]uint64)},
 	}
 	r.mux.HandleFunc("GET /v2/build", r.handle(CallBuild, r.build))
-	r.mux.HandleFunc("GET /quote", r.handle(CallQuote, r.quote))
+	r.mux.HandleFunc("GET /quote", r.handle(CallQuote, func(req *http.Request, d *draft) (any, error) { return r.quote(req, d) }))
 	r.mux.HandleFunc("POST /swap-instructions", r.handle(CallInstructions, r.instructions))
 	return r, nil
 }
