@@ -120,7 +120,7 @@ func TestSessions(t *testing.T) {
 				"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows",
 				"latency: 4 processes, 1000 rows", "carry: 4 processes, 1000 rows", "accept: 4 processes, 1000 rows",
 				"latency: 1 process, 100000 rows", "carry: 1 process, 100000 rows", "accept: 1 process, 100000 rows",
-				"ring: 1 process", "ring: 4 processes", "swaps: 1 process", "swaps: 4 processes", "memory: ",
+				"root-history: 1 process", "root-history: 4 processes", "swaps: 1 process", "swaps: 4 processes", "memory: ",
 			},
 		},
 		"one part": {[]string{"-only", "root-history", "-processes", "2"}, []string{"root-history: 2 processes"}},
@@ -132,7 +132,7 @@ func TestSessions(t *testing.T) {
 		"the operator alone":     {[]string{"-only", "operator", "-pools", "2", "-rest", "10s"}, nil},
 		"all parts of the relay": {
 			[]string{"-only", "relay", "-processes", "1", "-rows", "1000"},
-			[]string{"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows", "ring: 1 process", "swaps: 1 process", "memory: "},
+			[]string{"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows", "root-history: 1 process", "swaps: 1 process", "memory: "},
 		},
 	}
 	for name, tc := range tests {
