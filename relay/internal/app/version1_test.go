@@ -9,6 +9,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -196,8 +197,9 @@ func TestAWideRouteLandsAsVersion1(t *testing.T) {
 	w := s.submitSwap(nil)
 	a := w.waitExecuted()
 	s.routerProxy.setHook(nil)
-	if len(widths) != 1 || widths[0] != "" {
-		t.Errorf("routes of widths %q were asked for, want the widest alone", widths)
+	// On a busy machine a quote may become too old, and is asked for again.
+	if len(widths) == 0 || slices.ContainsFunc(widths, func(width string) bool { return width != "" }) {
+		t.Errorf("routes of widths %q were asked for, want only the widest", widths)
 	}
 	raw := s.landedBytes(a.at("data", "swap_signature"))
 	tx, err := solana.TransactionFromBytes(raw)
