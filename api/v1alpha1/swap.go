@@ -55,7 +55,7 @@ type Router struct {
 	// +kubebuilder:validation:Minimum=100
 	// +kubebuilder:validation:Maximum=30000
 	TimeoutMilliseconds int32 `json:"timeoutMilliseconds,omitempty"`
-	// RequestsPerSecond is the most requests a second that one pod sends to the router.
+	// RequestsPerSecond is the most requests a second that the fleet sends to the router.
 	// Default: 0, which is no limit. Example: 10
 	// +optional
 	// +kubebuilder:validation:Minimum=0

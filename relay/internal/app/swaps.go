@@ -26,7 +26,7 @@ func (a *App) openSwaps(context.Context) error {
 	if c.Swaps != nil {
 		client, err := router.New(router.Options{
 			BaseURL: c.Swaps.RouterURL.Reveal(), APIKey: c.Swaps.APIKey.Reveal(), HTTP: router.NewHTTPClient(), Now: time.Now, Rand: rand.Float64,
-			Log: a.log, Observer: a.metrics, Timeout: c.Router.Timeout, RequestsPerSecond: float64(c.Router.RequestsPerSecond),
+			Log: a.log, Observer: a.metrics, Timeout: c.Router.Timeout, Take: a.routerBudget(),
 		})
 		if err != nil {
 			return err
@@ -36,6 +36,15 @@ func (a *App) openSwaps(context.Context) error {
 	var err error
 	a.swaps, err = swap.New(o)
 	return err
+}
+
+// routerBudget takes calls from the budget that all processes share; nil without a limit.
+func (a *App) routerBudget() func(context.Context) (time.Duration, error) {
+	perSecond := a.options.Config.Router.RequestsPerSecond
+	if perSecond == 0 {
+		return nil
+	}
+	return func(ctx context.Context) (time.Duration, error) { return a.store.TakeRouterCall(ctx, perSecond) }
 }
 
 // swapsInfo returns the part of the service information about swaps; nil without a router.

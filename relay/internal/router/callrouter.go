@@ -81,12 +81,40 @@ func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave fu
 		leave()
 		return permit, nil, &swap.RouterUnavailable{Kind: swap.FaultBreakerOpen, Detail: "its last calls failed; the relay tries again soon", RetryAfter: c.breaker.Next()}
 	}
-	if err := c.budget.Wait(ctx, outbound.Read, c.timeout); err != nil {
+	if why := c.awaitBudget(ctx); why != "" {
 		permit.Done(outbound.NoOutcome)
 		leave()
-		return permit, nil, notSent(parent, "the budget of requests a second is spent")
+		return permit, nil, notSent(parent, why)
 	}
 	return permit, leave, nil
+}
+
+// minBudgetWait is the least pause before the budget is asked again.
+const minBudgetWait = 5 * time.Millisecond
+
+// awaitBudget waits until the budget allows one more call. It returns why it does not; ""
+// when it does.
+func (c *Client) awaitBudget(ctx context.Context) (why string) {
+	const spent = "the budget of requests a second is spent"
+	for c.take != nil {
+		wait, err := c.take(ctx)
+		switch {
+		case err != nil:
+			return "the budget of requests a second could not be read"
+		case wait == 0:
+			return ""
+		}
+		wait = max(wait, minBudgetWait)
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
+			return spent
+		}
+		select {
+		case <-ctx.Done():
+			return spent
+		case <-time.After(wait):
+		}
+	}
+	return ""
 }
 
 // notSent is the error of a call that was not made for lack of capacity.

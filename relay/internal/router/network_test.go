@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/time/rate"
 
 	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/internal/swap"
@@ -472,10 +474,31 @@ func TestCancelledWaitKeepsCapacityUnchanged(t *testing.T) {
 	})
 }
 
+// perSecond is a budget of n calls a second.
+func perSecond(n float64) func(context.Context) (time.Duration, error) {
+	limiter := rate.NewLimiter(rate.Limit(n), int(math.Ceil(n)))
+	return func(context.Context) (time.Duration, error) {
+		r := limiter.Reserve()
+		wait := r.Delay()
+		if wait > 0 {
+			r.Cancel()
+		}
+		return wait, nil
+	}
+}
+
+func TestCallsWithoutBudgetAreNotMade(t *testing.T) {
+	t.Parallel()
+	c, m, _ := newMemoryClient(t, Options{Take: func(context.Context) (time.Duration, error) { return 0, errors.New("no database") }})
+	if got := quoteKind(t, c); got != swap.FaultBusy || m.calls() != 0 {
+		t.Errorf("the call ends with %s after %d requests, want busy and none", got, m.calls())
+	}
+}
+
 func TestRequestsPerSecondAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, _, _ := newMemoryClient(t, Options{RequestsPerSecond: 2})
+		c, _, _ := newMemoryClient(t, Options{Take: perSecond(2)})
 		start := time.Now()
 		for range 6 {
 			if got := quoteKind(t, c); got != "ok" {
@@ -485,7 +508,7 @@ func TestRequestsPerSecondAreBounded(t *testing.T) {
 		if took := time.Since(start).Round(100 * time.Millisecond); took != 2*time.Second {
 			t.Errorf("six calls took %s, want 2 s: two at once, then two a second", took)
 		}
-		c, m, _ := newMemoryClient(t, Options{RequestsPerSecond: 0.1})
+		c, m, _ := newMemoryClient(t, Options{Take: perSecond(0.1)})
 		if first, second := quoteKind(t, c), quoteKind(t, c); first != "ok" || second != swap.FaultBusy {
 			t.Errorf("calls end with %s and %s, want ok and busy, because 10 s are more than the timeout", first, second)
 		}

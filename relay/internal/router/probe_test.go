@@ -14,7 +14,7 @@ import (
 func TestProbeWithoutBudgetReleasesItsPermit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, m, _ := newMemoryClient(t, Options{RequestsPerSecond: 0.1})
+		c, m, _ := newMemoryClient(t, Options{Take: perSecond(0.1)})
 		m.setReply(reply{status: 503})
 		for range 5 {
 			time.Sleep(11 * time.Second)

@@ -64,8 +64,9 @@ type Options struct {
 	Timeout time.Duration
 	// Parallel is how many calls run at once; 0 is 16.
 	Parallel int
-	// RequestsPerSecond bounds the calls of this process; 0 for no bound.
-	RequestsPerSecond float64
+	// Take takes one call of the budget, or returns how long to wait before it is asked again.
+	// Nil for no budget.
+	Take func(ctx context.Context) (wait time.Duration, err error)
 }
 
 // String leaves URL and key out.
@@ -108,7 +109,7 @@ type Client struct {
 	observer Observer
 	timeout  time.Duration
 	inFlight chan struct{}
-	budget   *outbound.Budget
+	take     func(ctx context.Context) (wait time.Duration, err error)
 	breaker  *outbound.Breaker
 	last     *lastFault
 	calledAt *atomic.Int64 // when a call was last requested, in Unix nanoseconds
@@ -138,16 +139,13 @@ func New(o Options) (*Client, error) {
 	key := o.APIKey
 	c := &Client{
 		base: func() *url.URL { return u }, key: func() string { return key },
-		version2: path.Base(u.Path) == "v2",
-		http:     &client, now: o.Now, log: o.Log, observer: o.Observer,
+		version2: path.Base(u.Path) == "v2", take: o.Take,
+		http: &client, now: o.Now, log: o.Log, observer: o.Observer,
 		timeout: cmp.Or(o.Timeout, defaultTimeout), inFlight: make(chan struct{}, cmp.Or(o.Parallel, defaultParallel)),
 		last: new(lastFault), calledAt: new(atomic.Int64),
 	}
 	if c.observer == nil {
 		c.observer = noObserver{}
-	}
-	if c.budget, err = outbound.NewBudget(o.RequestsPerSecond, o.Now); err != nil {
-		return nil, fmt.Errorf("router: %w", err)
 	}
 	if c.breaker, err = outbound.NewBreaker(outbound.BreakerOptions{Now: o.Now, Rand: o.Rand, Changed: c.breakerChanged}); err != nil {
 		return nil, fmt.Errorf("router: %w", err)

@@ -242,19 +242,17 @@ func TestNewRejectsInvalidOptions(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		"no HTTP client":                {func(o *Options) { o.HTTP = nil }, "needs an HTTP client"},
-		"no clock":                      {func(o *Options) { o.Now = nil }, "a clock"},
-		"no random numbers":             {func(o *Options) { o.Rand = nil }, "random numbers"},
-		"no log":                        {func(o *Options) { o.Log = nil }, "a log"},
-		"no URL":                        {func(o *Options) { o.BaseURL = "" }, "URL of 0 bytes"},
-		"another scheme":                {func(o *Options) { o.BaseURL = "ftp://" + canary }, "expected http:// or https:// and a host"},
-		"no host":                       {func(o *Options) { o.BaseURL = "https:///" + canary }, "and a host"},
-		"a malformed URL":               {func(o *Options) { o.BaseURL = "https://a b/" + canary + "%" }, "expected http://"},
-		"a key of two lines":            {func(o *Options) { o.APIKey = canary + "\r\nHost: x" }, "expected printable ASCII"},
-		"a negative timeout":            {func(o *Options) { o.Timeout = -1 }, "expected a positive duration, or 0 for 3s"},
-		"a negative number of calls":    {func(o *Options) { o.Parallel = -1 }, "or 0 for 16"},
-		"a negative budget":             {func(o *Options) { o.RequestsPerSecond = -1 }, "expected a positive number"},
-		"a budget that is not a number": {func(o *Options) { o.RequestsPerSecond = math.NaN() }, "expected a positive number"},
+		"no HTTP client":             {func(o *Options) { o.HTTP = nil }, "needs an HTTP client"},
+		"no clock":                   {func(o *Options) { o.Now = nil }, "a clock"},
+		"no random numbers":          {func(o *Options) { o.Rand = nil }, "random numbers"},
+		"no log":                     {func(o *Options) { o.Log = nil }, "a log"},
+		"no URL":                     {func(o *Options) { o.BaseURL = "" }, "URL of 0 bytes"},
+		"another scheme":             {func(o *Options) { o.BaseURL = "ftp://" + canary }, "expected http:// or https:// and a host"},
+		"no host":                    {func(o *Options) { o.BaseURL = "https:///" + canary }, "and a host"},
+		"a malformed URL":            {func(o *Options) { o.BaseURL = "https://a b/" + canary + "%" }, "expected http://"},
+		"a key of two lines":         {func(o *Options) { o.APIKey = canary + "\r\nHost: x" }, "expected printable ASCII"},
+		"a negative timeout":         {func(o *Options) { o.Timeout = -1 }, "expected a positive duration, or 0 for 3s"},
+		"a negative number of calls": {func(o *Options) { o.Parallel = -1 }, "or 0 for 16"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

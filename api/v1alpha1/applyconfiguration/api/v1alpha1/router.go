@@ -23,7 +23,7 @@ type RouterApplyConfiguration struct {
 	// TimeoutMilliseconds bounds a call of the router, in milliseconds.
 	// Default: 5000.
 	TimeoutMilliseconds *int32 `json:"timeoutMilliseconds,omitempty"`
-	// RequestsPerSecond is the most requests a second that one pod sends to the router.
+	// RequestsPerSecond is the most requests a second that the fleet sends to the router.
 	// Default: 0, which is no limit. Example: 10
 	RequestsPerSecond *int32 `json:"requestsPerSecond,omitempty"`
 }
