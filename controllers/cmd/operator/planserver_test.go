@@ -177,7 +177,7 @@ func TestPlanOfAClusterWithoutTheCRD(t *testing.T) {
 	cluster, err := server.Config()
 	noError(t, err)
 	code, _, stderr := command(t, "", "plan", "-f", "testdata/minimal.yaml", "--server", "--kubeconfig="+kubeconfig(t, cluster))
-	if code != commandline.ExitFailed || !strings.Contains(stderr, "install the resource with kubectl apply --server-side -f config/crd") {
+	if code != commandline.ExitFailed || !strings.Contains(stderr, "install it with kubectl apply --server-side -f config/crd") {
 		t.Errorf("exit code %d, stderr %q; want 1, and how to install the resource", code, stderr)
 	}
 }

@@ -244,7 +244,7 @@ func TestAClusterWithoutTheResource(t *testing.T) {
 	cluster, err := server.Config()
 	noError(t, err)
 	_, err = New(Options{Config: testConfig(cluster), Log: slog.New(slog.DiscardHandler)})
-	if err == nil || !strings.Contains(err.Error(), "install the resource with kubectl apply --server-side -f config/crd") {
+	if err == nil || !strings.Contains(err.Error(), "install it with kubectl apply --server-side -f config/crd") {
 		t.Errorf("error is %v, want one that says how to install it", err)
 	}
 }
