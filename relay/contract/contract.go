@@ -30,8 +30,8 @@ const Version = "0.1.0"
 
 // DefaultSpendCapTransfersDay is the most that a fleet spends on transfers in a day, in
 // lamports, unless another cap is set. A transfer pays the pool no fee and costs its relay
-// 1 305 480 at the rent of 2026, so the default pays for some 760, and an attacker takes at most
-// 1 SOL a day. 0 means no cap.
+// 1 305 480 at 5080 lamports of rent a byte, so the default pays for some 760, and an attacker
+// takes at most 1 SOL a day. 0 means no cap.
 const DefaultSpendCapTransfersDay int64 = 1_000_000_000
 
 // Paths of the documented interface, as relay/openapi.yaml and chi's patterns

@@ -156,7 +156,7 @@ func (tx *wireMessage) resolve(meta *wireMeta) (out resolvedTransaction, err err
 	if meta.Inner == nil && !out.Failed {
 		// A node that does not record them would hide calls of the pool by other programs.
 		// Only a transaction that failed before it was executed has none.
-		return out, errors.New("innerInstructions are missing: expected a list, with a node that runs with --enable-extended-tx-metadata-storage")
+		return out, errors.New("innerInstructions are missing: expected a list, which a node has that runs with --enable-extended-tx-metadata-storage: use such an endpoint")
 	}
 	for i, outer := range tx.Message.Instructions {
 		for _, call := range append([]wireInstruction{outer}, inner[i]...) {

@@ -32,7 +32,7 @@ func (t *transaction) paidForAccounts(payer solana.PublicKey) (lamports uint64, 
 		if !ix.ProgramID.Equals(solana.SystemProgramID) || len(ix.Data) < 4 {
 			continue
 		}
-		c := systemCall(ix)
+		c := decodeSystemCall(ix)
 		if c.creates {
 			created[c.to] = c.size
 		}
@@ -50,34 +50,34 @@ func (t *transaction) paidForAccounts(payer solana.PublicKey) (lamports uint64, 
 	return lamports, sizes
 }
 
-// payment is a call of the system program: who pays how much to whom, and whether that one is
-// created, with how many bytes of data.
-type payment struct {
+// systemCall is a call of the system program: from pays lamports to to. If creates, to is made
+// an account with size bytes of data.
+type systemCall struct {
 	from, to       solana.PublicKey
 	lamports, size uint64
 	creates        bool
 }
 
-// systemCall decodes a call of the system program. One that neither pays nor creates is zero.
-func systemCall(ix onchain.Instruction) payment {
+// decodeSystemCall decodes a call of the system program; zero if it neither pays nor creates.
+func decodeSystemCall(ix onchain.Instruction) systemCall {
 	tag, args := binary.LittleEndian.Uint32(ix.Data), ix.Data[4:]
 	number := func(b []byte) uint64 { return binary.LittleEndian.Uint64(b) }
 	switch {
 	case tag == systemAllocate && len(ix.Accounts) > 0 && len(args) >= 8:
-		return payment{to: ix.Accounts[0], size: number(args), creates: true}
+		return systemCall{to: ix.Accounts[0], size: number(args), creates: true}
 	case tag == systemCreateWithSeed && len(args) >= 40 && len(ix.Accounts) > 1:
 		// base 32, seed with its length in 8, lamports, space
 		seed := number(args[32:])
 		if rest := args[40:]; uint64(len(rest)) >= 16 && seed <= uint64(len(rest))-16 {
-			return payment{ix.Accounts[0], ix.Accounts[1], number(rest[seed:]), number(rest[seed+8:]), true}
+			return systemCall{ix.Accounts[0], ix.Accounts[1], number(rest[seed:]), number(rest[seed+8:]), true}
 		}
 	case tag == systemTransfer && len(args) >= 8 && len(ix.Accounts) > 1:
-		return payment{from: ix.Accounts[0], to: ix.Accounts[1], lamports: number(args)}
+		return systemCall{from: ix.Accounts[0], to: ix.Accounts[1], lamports: number(args)}
 	case len(args) < 16 || len(ix.Accounts) < 2:
 	case tag == systemCreatePrefund: // the new account comes first
-		return payment{ix.Accounts[1], ix.Accounts[0], number(args), number(args[8:]), true}
+		return systemCall{ix.Accounts[1], ix.Accounts[0], number(args), number(args[8:]), true}
 	case tag == systemCreate:
-		return payment{ix.Accounts[0], ix.Accounts[1], number(args), number(args[8:]), true}
+		return systemCall{ix.Accounts[0], ix.Accounts[1], number(args), number(args[8:]), true}
 	}
-	return payment{}
+	return systemCall{}
 }

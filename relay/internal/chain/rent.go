@@ -49,10 +49,11 @@ func (r *RentRate) Run(ctx context.Context) {
 			r.log.WarnContext(ctx, "reading the rate of rent failed", "rate", r.Rate(), "error", err)
 		}
 		failing = err != nil
-		if pause = min(2*pause, rentInterval); r.Rate() != 0 {
-			pause = rentInterval
+		wait := rentInterval
+		if r.Rate() == 0 {
+			wait, pause = pause, min(2*pause, rentInterval)
 		}
-		if !sleep(ctx, pause) {
+		if !sleep(ctx, wait) {
 			return
 		}
 	}

@@ -105,7 +105,7 @@ func (c *Client) awaitBudget(ctx context.Context) (why string) {
 			return ""
 		}
 		wait = max(wait, minBudgetWait)
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < wait {
+		if deadline, ok := ctx.Deadline(); ok && deadline.Sub(c.now()) < wait {
 			return spent
 		}
 		select {

@@ -61,6 +61,7 @@ func FuzzDecodeInstructions(f *testing.F) {
 	for _, seed := range []string{
 		goodInstructions, strings.Replace(goodInstructions, `"isSigner":false`, `"isSigner":true`, 1),
 		strings.Replace(goodInstructions, `"setupInstructions":[]`, `"setupInstructions":[{},null,1]`, 1),
+		strings.Replace(goodInstructions, `"addressLookupTableAddresses":["GxS6FiQ9RbErBB48mE34U4Jv13MdEJov4R1e5KgFzRFY"]`, `"addressesByLookupTableAddress":{"GxS6FiQ9RbErBB48mE34U4Jv13MdEJov4R1e5KgFzRFY":[]}`, 1),
 		"", "{}", `{"swapInstruction":{}}`, `{"swapInstruction":null}`, goodInstructions[:300],
 		`{"swapInstruction":{"programId":"11111111111111111111111111111111","accounts":[null],"data":"AA=="},"addressLookupTableAddresses":[]}`,
 	} {

@@ -35,5 +35,5 @@ func (h *Handler) programRefusal(txErr *shieldpool.TransactionError) *refusal.Re
 // lamports.
 func RecipientBelowRent(least uint64) *refusal.Refusal {
 	return refusal.New(refusal.RecipientBelowRent,
-		"the recipient would hold less than %d lamports, the least that the network lets an account hold: withdraw more, or to a wallet that holds more", least)
+		"the recipient would hold less than %d lamports, the least that the network and the program let it hold: withdraw more, or to a wallet that holds more", least)
 }

@@ -15,7 +15,7 @@ type SpendCapsApplyConfiguration struct {
 	DayLamports *int64 `json:"dayLamports,omitempty"`
 	// TransfersDayLamports is the most that is spent on transfers, which pay the pool no
 	// fee, in any 24 hours, in lamports; 0 is no cap. Default: the relay's default,
-	// 1000000000, which pays for about 760 transfers at the rent of 2026. Example: 5000000000
+	// 1000000000, which pays for about 760 transfers at 5080 lamports of rent a byte. Example: 5000000000
 	TransfersDayLamports *int64 `json:"transfersDayLamports,omitempty"`
 }
 
