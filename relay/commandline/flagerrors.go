@@ -30,8 +30,8 @@ func (m *Malformed) Options() []kong.Option {
 	}
 }
 
-// Of returns the problems of the flags, in their order. It includes a variable even if a
-// flag overrides it.
+// Of returns the problems of the flags, in their order. It includes a malformed environment
+// variable even if a flag overrides the variable.
 func (m *Malformed) Of(flags []*kong.Flag) []error {
 	var problems []error
 	for _, f := range flags {
@@ -42,8 +42,8 @@ func (m *Malformed) Of(flags []*kong.Flag) []error {
 	return problems
 }
 
-// decode decodes values of type T. A value that does not parse is recorded and replaced by
-// the default, so that it is not reported again for its range.
+// decode decodes values of type T. It records a value that does not parse, and replaces it by the
+// default, so that no later check of its range reports it again.
 func decode[T any](m *Malformed, want string, parse func(string) (T, error)) kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		token, err := ctx.Scan.PopValue(want)
@@ -66,7 +66,7 @@ func (m *Malformed) note(v *kong.Value, want, received string) {
 	m.errors[v] = Problem(v.Name, "expected %s, received %d characters that are not", want, len(received))
 }
 
-// boolean decodes flags that need no value.
+// boolean decodes boolean flags, whose value may be left out.
 type boolean struct{ *Malformed }
 
 // Decode implements kong.Mapper.

@@ -17,8 +17,8 @@ const (
 	ExitUsage  = 2
 )
 
-// ErrUsage marks an error that the user has to correct, in flags or files. Problems need no
-// mark.
+// ErrUsage marks an error that the user has to correct, in flags or files. Problems is always
+// such an error, and needs no mark.
 var ErrUsage = errors.New("wrong use")
 
 // Coded is an error with its own exit code.
@@ -34,10 +34,10 @@ type Program struct {
 	Out, Err io.Writer
 }
 
-// Run parses args into commands, a pointer to kong's structure, runs the command that they
-// name, and returns the exit code. bind makes the argument of the command's Run from the
-// errors of values that do not parse, because these belong among the command's other
-// problems.
+// Run parses args into commands, a pointer to kong's structure, runs the command that args
+// name, and returns the exit code. Values that do not parse do not stop the command. bind gets
+// their errors and returns the argument of the command's Run, which can then report them
+// together with its other problems.
 func (p *Program) Run(commands any, args []string, bind func(malformed []error) any) (code int) {
 	command, malformed, err := p.Parse(commands, args)
 	if command != nil {
@@ -48,7 +48,8 @@ func (p *Program) Run(commands any, args []string, bind func(malformed []error) 
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &problems), errors.Is(err, ErrUsage): // kong's errors have codes of their own, which are not used
+	// This case stands before Coded: kong's errors have exit codes of their own, which are not used.
+	case errors.As(err, &problems), errors.Is(err, ErrUsage):
 		code = ExitUsage
 	case errors.As(err, &own):
 		code = own.ExitCode()
@@ -59,8 +60,8 @@ func (p *Program) Run(commands any, args []string, bind func(malformed []error) 
 	return code
 }
 
-// Parse parses args into commands. It returns neither a command nor an error after it has
-// printed requested help. Its errors repeat nothing from args.
+// Parse parses args into commands. If args ask for help, it prints the help and returns neither a
+// command nor an error. Its errors repeat nothing from args.
 func (p *Program) Parse(commands any, args []string) (command *kong.Context, malformed []error, err error) {
 	helpPrinted := false
 	malformedValues := NewMalformed()
@@ -82,8 +83,8 @@ func (p *Program) Parse(commands any, args []string) (command *kong.Context, mal
 	}
 }
 
-// usage returns kong's error, except for an argument that no command accepts: kong repeats
-// it, and it may be a secret that belongs in a flag's file.
+// usage returns kong's error. It replaces the error for an argument that no command accepts:
+// kong's text repeats the argument, which may be a secret that belongs in a flag's file.
 func (p *Program) usage(err error) error {
 	if strings.HasPrefix(err.Error(), "unexpected argument") {
 		err = errors.New("expected a command and its flags, received an argument that is neither")

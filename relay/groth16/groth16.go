@@ -7,9 +7,9 @@
 // alt_bn128 syscalls expect them (EIP-197).
 //
 // Every check is at least as strict as the syscalls', so that accepted bytes mean the same
-// on the chain. The syscalls also accept a point of all zeros as
-// infinity, and, through the flag bits of arkworks' format, a y whose top two bits are set;
-// here neither is a point.
+// on the chain. This package refuses two encodings that the syscalls accept: a point of all
+// zeros, which stands for infinity, and a y whose top two bits are set, which arkworks' format
+// uses as flags.
 package groth16
 
 import (
@@ -29,7 +29,7 @@ var (
 	// ErrNonCanonical is a coordinate or public input that is not below its modulus.
 	ErrNonCanonical = errors.New("not canonical: the value is not below the field's modulus")
 	// ErrInfinity is the point at infinity, which no honest prover or set-up produces. It
-	// removes its pairing from the equation.
+	// would remove a pairing from the equation.
 	ErrInfinity = errors.New("point at infinity")
 	// ErrNotOnCurve is a pair of coordinates that does not satisfy the curve's equation.
 	ErrNotOnCurve = errors.New("not on the curve")
@@ -42,8 +42,8 @@ var (
 )
 
 // Sign reports whether a client sent the point A of its proof as the prover made it, or
-// negated. The on-chain verifier compares a product of four pairings with one, so A has to
-// be negated there; some clients do it and others do not.
+// negated. The on-chain verifier checks that a product of four pairings equals one, so it needs
+// the negated A. Some clients negate A and others do not.
 type Sign uint8
 
 // SignUnknown, the zero value, belongs to no verified proof.
@@ -100,8 +100,8 @@ func checkG1(p *bn254.G1Affine) error {
 	return nil
 }
 
-// checkG2 refuses points that are not usable in G2. gnark-crypto's pairing checks
-// neither condition, and the twist has points outside the subgroup.
+// checkG2 refuses points that are not usable in G2. gnark-crypto's pairing does not check that a
+// point is on the curve or in the subgroup, and the twist has points outside the subgroup.
 func checkG2(p *bn254.G2Affine) error {
 	if p.IsInfinity() {
 		return ErrInfinity

@@ -8,8 +8,8 @@ const (
 )
 
 // table holds, for one fixed point P and each window w, the multiples
-// 1·256^w·P to 128·256^w·P: with it, a multiple of P is at most 32 additions
-// and no doubling. It takes 256 KiB.
+// 1·256^w·P to 128·256^w·P. With a table, computing a multiple of P takes at
+// most 32 additions and no doubling. A table takes 256 KiB.
 type table [windows][halfDigit]bn254.G1Affine
 
 // newTable computes the multiples of p, which is not the point at infinity.
@@ -36,8 +36,8 @@ func newTable(p *bn254.G1Affine) *table {
 }
 
 // addMultiple adds scalar·P to sum. The scalar is big-endian and below 2^254,
-// so that the top digit absorbs the last carry. Its running time depends on the
-// scalar, which is public.
+// so that the top digit absorbs the last carry. The running time depends on the
+// scalar, which is harmless because the scalar is public.
 func (t *table) addMultiple(sum *bn254.G1Jac, scalar *[32]byte) {
 	carry := 0
 	for w := range t {

@@ -19,7 +19,7 @@ type Proof struct {
 
 // ParseProof decodes exactly ProofSize bytes, A‖B‖C in the package's layout.
 // It fails with ErrLength, ErrNonCanonical, ErrInfinity, ErrNotOnCurve or
-// ErrNotInSubgroup, in text that names the point and the coordinate.
+// ErrNotInSubgroup. The error's text names the point, and the coordinate if one is at fault.
 func ParseProof(b []byte) (*Proof, error) {
 	if len(b) != ProofSize {
 		return nil, fmt.Errorf("proof: %w: want %d bytes, received %d", ErrLength, ProofSize, len(b))

@@ -18,15 +18,17 @@ import (
 //
 //	e(A, B) = e(α, β)·e(L, γ)·e(C, δ).
 //
-// Negating A inverts the left side alone, hence, with f for the Miller loop of
-// (A, B), g for the one of (L, γ) and (C, δ) together, and t = e(α, β):
+// Negating A inverts the left side alone. Let f be the Miller loop of (A, B) with
+// A as sent, g the Miller loop of (L, γ) and (C, δ) together, and t = e(α, β). The
+// proof is valid when the final exponentiation reduces
 //
-//	plain    f·g⁻¹ reduces to t
-//	negated  f·g   reduces to t⁻¹
+//	f·g⁻¹ to t, if A is plain
+//	f·g to t⁻¹, if A is negated.
 //
-// The products differ, so it would be wrong to compare f·g⁻¹ with t⁻¹: that
-// equation belongs to no proof. Both Miller loops are shared; a plain proof
-// costs one final exponentiation, and any other proof two. No proof passes as both: e(A, B)² = 1 would make A or B the point at infinity.
+// The two cases need different products: comparing f·g⁻¹ with t⁻¹ would check
+// neither. They share both Miller loops. A plain proof costs one final
+// exponentiation, and any other proof costs two. No proof passes as both: that
+// would need e(A, B)² = 1, which makes A or B the point at infinity.
 func (k *Key) Verify(p *Proof, publics [][32]byte) (Sign, error) {
 	l, err := k.publicsPoint(publics)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/mr-tron/base58"
 )
 
-// MaxContent is above the length of any text with 64 numbers, in bytes.
+// MaxContent is the most bytes that Parse accepts. No key in either format is as long.
 const MaxContent = 4096
 
 // Generate makes a private key from 32 bytes of random, which must be cryptographically

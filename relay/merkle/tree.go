@@ -58,8 +58,8 @@ func (t *Tree) Append(leaf *fr.Element) error {
 	for i := range level {
 		node = Hash2(&t.frontier[i], &node)
 	}
-	// The last leaf completes the root itself, which is stored in the top slot: no later leaf
-	// could need the slot's former value.
+	// The last leaf completes the root itself. It is stored in the top entry, whose former value
+	// no later leaf can need.
 	t.frontier[min(level, Height-1)] = node
 	t.next++
 	t.rootIsCurrent = false
@@ -82,13 +82,13 @@ func (t *Tree) NextIndex() uint64 {
 }
 
 // Frontier returns, for each level i, the last complete left subtree of that level, which is used
-// when bit i of NextIndex is set. The other slots have outdated values.
+// when bit i of NextIndex is set. The other entries have outdated values.
 func (t *Tree) Frontier() [Height]fr.Element {
 	return t.frontier
 }
 
-// RootOf computes the root from a leaf count and a frontier, as the self-check of the chain's tree
-// account does. The result has no meaning above 2^32 leaves.
+// RootOf computes the root from a leaf count and a frontier, for example for the self-check of the
+// chain's tree account. The result has no meaning above 2^32 leaves.
 func RootOf(next uint64, frontier *[Height]fr.Element) fr.Element {
 	switch next {
 	case 0:
@@ -96,8 +96,8 @@ func RootOf(next uint64, frontier *[Height]fr.Element) fr.Element {
 	case capacity:
 		return frontier[Height-1]
 	}
-	// Below the level of the lowest complete subtree, everything to the right is empty and
-	// known.
+	// No leaf has index next yet, so the subtree of level lowest that starts there is empty, and
+	// its root is known.
 	lowest := bits.TrailingZeros64(next)
 	node := zeros[lowest]
 	for i := lowest; i < Height; i++ {

@@ -13,7 +13,7 @@ import (
 // Every *Unavailable matches it.
 var ErrUnavailable = errors.New("chain is unavailable")
 
-// ErrSlotSkipped means that the endpoint has no block in the slot. Its codes do not
+// ErrSlotSkipped means that the endpoint has no block in the slot. The RPC error codes do not
 // distinguish a slot without a block from a lost block, so a caller who knows of a
 // transaction in the slot has to ask again, or ask another endpoint.
 var ErrSlotSkipped = errors.New("slot has no block at this endpoint")
@@ -30,9 +30,10 @@ const (
 	KindConnection = "connection"
 	// KindRateLimited: the endpoint answered 429 or its equivalent.
 	KindRateLimited = "rate_limited"
-	// KindServerError: HTTP 5xx, or an error of the endpoint's own.
+	// KindServerError: HTTP 5xx, or a JSON-RPC error whose code does not show what happened.
 	KindServerError = "server_error"
-	// KindRejected: another HTTP status, such as 401, 403 or 404: the URL or its credentials are wrong.
+	// KindRejected: another HTTP status, such as 401, 403 or 404, or an endpoint of another chain:
+	// the URL or its credentials are wrong.
 	KindRejected = "rejected"
 	// KindBadResponse: the answer is not JSON-RPC, or lacks a required part.
 	KindBadResponse = "bad_response"
@@ -64,8 +65,8 @@ type Unavailable struct {
 	// Endpoint is the configured name of the endpoint that was asked; empty when several were
 	// asked, or there is only one.
 	Endpoint string
-	// Detail is more for the operator, such as the HTTP status; it never contains the
-	// endpoint's URL. Empty when Kind says everything.
+	// Detail explains the kind to the operator, for example with the HTTP status. It never contains
+	// the endpoint's URL. Empty when Kind says everything.
 	Detail string
 	// Err is the context's error when the caller stopped waiting, else nil.
 	Err error

@@ -31,7 +31,8 @@ const (
 // the history goes back to the transaction and the finalized height is past its last valid
 // height. That height was recorded at signing and may be wrong. The transaction has therefore
 // also expired once all blockhashes up to blockhashSlot have expired. That slot may be wrong
-// too, so it has also expired once all blockhashes from the time of signing have.
+// too, so the transaction has also expired once every blockhash that existed at signing has
+// expired.
 func (l *SearchResult) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, signedAt time.Time) Fate {
 	switch {
 	case st != nil && st.Unverified:

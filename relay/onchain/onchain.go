@@ -21,7 +21,7 @@ const (
 )
 
 // AtLeast reports whether c is at least as final as least. An unknown commitment is less final
-// than the three.
+// than all three levels.
 func (c Commitment) AtLeast(least Commitment) bool { return c.rank() >= least.rank() }
 
 func (c Commitment) rank() int {
@@ -75,9 +75,9 @@ func (s *Status) Decisive() bool {
 }
 
 // SearchResult is what endpoints know about some signatures, with the horizon that shows whether an
-// unknown signature proves anything. The horizon was read before the statuses. A
-// transaction cannot land after its blockhash's last valid height. So a transaction has expired
-// if it is unknown at a greater height, in a history that goes back to it.
+// unknown signature proves anything. The horizon was read before the statuses. A transaction
+// cannot land after its blockhash's last valid height. So it has expired if the chain is past that
+// height, and a history that goes back far enough does not contain it.
 type SearchResult struct {
 	// Statuses are in the order of the signatures; nil for one that is not known.
 	Statuses []*Status
@@ -111,7 +111,7 @@ type Creation struct {
 
 // SwapEnd is the transaction that ended a swap.
 type SwapEnd struct {
-	// How is whether the swap was executed or refunded.
+	// How says whether the swap was executed or refunded.
 	How       shieldpool.SwapEnding
 	Signature solana.Signature
 	Slot      uint64
@@ -133,7 +133,8 @@ type Payment struct {
 	// signatures.
 	Fee, SignatureFees uint64
 	// Created is what the account paid for accounts that the transaction created, in
-	// lamports. CreatedSizes are the bytes of data of each of them, in ascending order.
+	// lamports. CreatedSizes are the data sizes of the created accounts, in bytes and in
+	// ascending order.
 	Created      uint64
 	CreatedSizes []uint64
 	// Before and After are the account's lamports.
@@ -144,8 +145,8 @@ type Payment struct {
 type Simulation struct {
 	Err           *shieldpool.TransactionError
 	UnitsConsumed uint64
-	// LoadedData is the account data that the transaction loads, in bytes: 64 and its data for
-	// each account that exists. 0 when the endpoint does not report it.
+	// LoadedData is the account data that the transaction loads, in bytes: for each account that
+	// exists, its data plus 64. 0 when the endpoint does not report it.
 	LoadedData uint64
 	Slot       uint64
 	// Unverified reports that no second endpoint reports the same failure, although several
@@ -200,7 +201,7 @@ type Root struct {
 
 // Snapshot is the tree account as it was at Slot, read at the time At. It is shared and
 // never changed. Checked is false when the account is inconsistent: its roots then prove
-// nothing, and the program has to be asked.
+// nothing, and only the program can tell whether it accepts a root.
 type Snapshot struct {
 	Tree    *shieldpool.TreeAccount
 	Slot    uint64
@@ -214,8 +215,8 @@ type Snapshot struct {
 
 // Inspection is the chain's state for a submission before it is accepted, all read at one
 // Slot. Spent reports for each nullifier whether the program owns its account; it is false
-// for a zero nullifier. Without a recipient the Recipient fields are zero; RecipientOwner
-// is the program that owns its account.
+// for a zero nullifier. Without a recipient the Recipient fields are zero. RecipientOwner is the
+// program that owns the recipient's account.
 type Inspection struct {
 	Spent             [2]bool
 	RecipientLamports uint64

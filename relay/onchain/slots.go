@@ -3,14 +3,14 @@ package onchain
 import "time"
 
 const (
-	// NominalSlot is the network's time for a slot since October 2026 (SIMD-0525), which
-	// counts until the chain's own is measured.
+	// NominalSlot is the network's slot time since October 2026 (SIMD-0525). It is used until the
+	// chain's own slot time is measured.
 	NominalSlot = 200 * time.Millisecond
-	// ShortestSlot is the shortest time for a slot that is believed: a local chain may be fast.
+	// ShortestSlot is the shortest plausible slot time: a local chain may be this fast.
 	ShortestSlot = time.Millisecond
-	// LongestSlot is the longest time for a slot that is believed.
+	// LongestSlot is the longest plausible slot time.
 	LongestSlot = 5 * time.Second
-	// BlockhashBlocks is the number of blocks after its own in which a blockhash is valid
+	// BlockhashBlocks is the number of blocks for which a blockhash stays valid after its own block
 	// (Agave).
 	BlockhashBlocks = 150
 )
@@ -18,7 +18,7 @@ const (
 // BlockhashLife is how long a blockhash is valid when each slot takes the given time.
 func BlockhashLife(slot time.Duration) time.Duration { return BlockhashBlocks * slot }
 
-// SlotsIn is the number of slots that begin in a time, rounded up.
+// SlotsIn is the number of slots that the time d takes, rounded up, when each takes the time slot.
 func SlotsIn(d, slot time.Duration) uint64 {
 	if d <= 0 {
 		return 0

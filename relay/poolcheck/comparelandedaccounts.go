@@ -17,8 +17,8 @@ const (
 )
 
 // ReasonProfileMismatch means that an instruction that the program has accepted differs
-// from the one that the profile would make. Only a history shows it, so the RelayPool's
-// condition never has this reason.
+// from the one that the profile would make. Only past transactions show it, and the operator
+// does not read them, so the RelayPool's condition never has this reason.
 const ReasonProfileMismatch Reason = "ProfileMismatch"
 
 // Instruction is one instruction of a transaction, with its accounts in their order.

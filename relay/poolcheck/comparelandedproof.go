@@ -13,12 +13,12 @@ import (
 const CheckLandedProof = "landed_proof"
 
 // ReasonProofMismatch means that the proof of a transaction that the program has accepted does not
-// hold under the verifying key. Like ReasonProfileMismatch, only a history shows it.
+// hold under the verifying key. Like ReasonProfileMismatch, it is never a condition's reason.
 const ReasonProofMismatch Reason = "ProofMismatch"
 
-// CompareProof verifies the newest Transact or TransactSwap that the program has accepted with the
-// verifying key. It shows a wrong key, a wrong mint field, and the encoding of A that the program
-// accepts. Without such a transaction it stays unknown.
+// CompareProof verifies, under the verifying key, the proof of the first Transact or TransactSwap
+// in landed, which lists the newest transaction first. It shows a wrong key, a wrong mint field,
+// and the encoding of A that the program accepts. Without such a transaction it stays unknown.
 func CompareProof(p *shieldpool.Pool, key *groth16.Key, landed []Landed) Check {
 	check := Check{
 		Name: CheckLandedProof, State: Unknown, Reason: ReasonNotChecked, Expected: "a confirmed proof that holds under the verifying key, for a mint of the profile",

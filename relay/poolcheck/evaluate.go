@@ -92,7 +92,7 @@ func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 	}
 	room := Check{
 		Name: CheckRoom, State: Unknown, Reason: checks[1].Reason, Subject: p.MerkleTree.String(),
-		Expected: fmt.Sprintf("at least %d of %d leaves free", NearlyFull, treeCapacity), Found: self.Found, Remedy: checks[1].Remedy,
+		Expected: fmt.Sprintf("at least %d of %d leaves free", MinFreeLeaves, treeCapacity), Found: self.Found, Remedy: checks[1].Remedy,
 	}
 	if checks[1].State != OK {
 		if checks[1].State == Unknown {
@@ -110,7 +110,7 @@ func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 	self.State, self.Reason, self.Found, self.Remedy = OK, "", "the root agrees with history and frontier", ""
 	next = &tree.NextIndex
 	room.State, room.Reason, room.Found, room.Remedy = OK, "", "enough leaves are free", ""
-	if treeCapacity-tree.NextIndex < NearlyFull {
+	if treeCapacity-tree.NextIndex < MinFreeLeaves {
 		room.State, room.Reason = Failed, ReasonTreeFull
 		room.Found = "fewer"
 		room.Remedy = "move to a pool with a new tree before this one accepts no more transactions"

@@ -265,9 +265,9 @@ func TestATreeIsFullBeforeItsLastLeaf(t *testing.T) {
 		next uint64
 		want poolcheck.State
 	}{
-		"one leaf above the minimum":    {1<<32 - poolcheck.NearlyFull - 1, poolcheck.OK},
-		"the minimum of free leaves":    {1<<32 - poolcheck.NearlyFull, poolcheck.OK},
-		"one leaf below the minimum":    {1<<32 - poolcheck.NearlyFull + 1, poolcheck.Failed},
+		"one leaf above the minimum":    {1<<32 - poolcheck.MinFreeLeaves - 1, poolcheck.OK},
+		"the minimum of free leaves":    {1<<32 - poolcheck.MinFreeLeaves, poolcheck.OK},
+		"one leaf below the minimum":    {1<<32 - poolcheck.MinFreeLeaves + 1, poolcheck.Failed},
 		"every leaf of the tree in use": {1 << 32, poolcheck.Failed},
 	} {
 		chain, target := initialisedChain(t)

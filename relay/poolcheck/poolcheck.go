@@ -1,7 +1,7 @@
 // Package poolcheck reports whether a shielded pool is on the declared chain, matches the
 // profile, and accepts transactions. Observe reads the chain through the small interface
-// Reader, in one call for all accounts; Evaluate decides and is pure. Relay, operator and
-// relay probe use the same checks, each with its own reader.
+// Reader; Evaluate decides and is pure. The relay, the operator and the command `relay probe`
+// use the same checks, each with its own reader.
 //
 // Nothing here writes: a pool is initialised by its program's authority.
 package poolcheck
@@ -91,7 +91,7 @@ func Pools(p *shieldpool.Profile) ([]*shieldpool.Pool, error) {
 // is neither failure nor zero.
 type Facts struct {
 	Target Target
-	// Genesis is zero, and GenesisErr says why, when it could not be read.
+	// Genesis is zero if it could not be read. GenesisErr then says why.
 	Genesis    solana.Hash
 	GenesisErr error
 	// Slot is the slot of the pool's accounts.
@@ -102,7 +102,7 @@ type Facts struct {
 	AccountsErr error
 }
 
-// errForeign leaves the accounts of another chain unread.
+// errForeign is the AccountsErr when the endpoint serves another chain.
 var errForeign = errors.New("the accounts of another chain are not read")
 
 // ErrIncomplete means that the endpoint lacks an account that every chain has, so that
@@ -150,8 +150,8 @@ func (f *Facts) Read(ctx context.Context, r Reader) {
 }
 
 // keys returns the accounts to read, each once: first the system program's, which reveals
-// an endpoint without state, then the pool's. A profile without derivable addresses adds
-// none; Evaluate reports that.
+// an endpoint without state, then the pool's. It omits the addresses of pools if they cannot be
+// derived from the profile; Evaluate reports that.
 func (t *Target) keys() []solana.PublicKey {
 	keys := []solana.PublicKey{solana.SystemProgramID}
 	if t.Profile != nil {

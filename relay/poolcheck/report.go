@@ -39,9 +39,9 @@ const (
 	ReasonAccountMissing Reason = "AccountMissing"
 	// ReasonAccountForeign: another program owns pool, tree or treasury.
 	ReasonAccountForeign Reason = "AccountForeign"
-	// ReasonTreeMismatch: the tree account is inconsistent under the profile.
+	// ReasonTreeMismatch: the tree account, decoded as the profile says, is inconsistent.
 	ReasonTreeMismatch Reason = "TreeMismatch"
-	// ReasonTreeFull: the tree is nearly full.
+	// ReasonTreeFull: the tree has fewer than MinFreeLeaves free leaves.
 	ReasonTreeFull Reason = "TreeFull"
 	// ReasonMintUnknown: a declared mint is no mint of the SPL Token program.
 	ReasonMintUnknown Reason = "MintUnknown"

@@ -9,10 +9,10 @@ import (
 const (
 	// treeCapacity is the number of leaves that a tree can contain.
 	treeCapacity = uint64(1) << merkle.Height
-	// NearlyFull is the number of free leaves below which a tree counts as full: a thousandth
-	// of all. At the chain's maximum of some 150 transactions a second with two leaves each,
-	// that is four hours, and at one a second 24 days.
-	NearlyFull = treeCapacity / 1024
+	// MinFreeLeaves is the number of free leaves below which a tree counts as full: a thousandth
+	// of all. They last for four hours at the chain's maximum of some 150 transactions a second
+	// with two leaves each, and for 24 days at one transaction a second.
+	MinFreeLeaves = treeCapacity / 1024
 )
 
 // Tree decodes a pool's tree account and performs its self-check. The tree is nil when the

@@ -145,8 +145,8 @@ type Refusal struct {
 	// Fields are further members of the error envelope, such as nullifier_index or
 	// current_root; nil when there are none.
 	Fields map[string]any
-	// RetryAfter is when the same request may succeed; 0 when it never will, or when the
-	// client has to change it first. It is sent in whole seconds, rounded up.
+	// RetryAfter is the time after which the same request may succeed; 0 when it never will, or
+	// when the client has to change it first. It is sent in whole seconds, rounded up.
 	RetryAfter time.Duration
 	// Cause is the cause for the relay's operator. It is logged, never sent.
 	Cause error

@@ -17,7 +17,7 @@ import (
 const maxResponse = 64 << 20
 
 // decoder reads a result while it arrives. An error other than *onchain.Unavailable means that
-// the method does not return such a result.
+// the result does not have the form that the method returns.
 type decoder func(*jsontext.Decoder) error
 
 // lenient accepts invalid UTF-8, which programs may log, and does not search for duplicate names.
@@ -55,8 +55,8 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// undecodable returns the error for a result that the method does not return. It omits the
-// decoder's error, which may repeat the content.
+// undecodable returns the error for a result that does not have the form that the method returns.
+// It omits the decoder's error, which may repeat the content.
 func undecodable(method string, size int64) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindBadResponse, Detail: fmt.Sprintf("result of %d bytes is not what the method answers", size)}
 }
@@ -113,8 +113,8 @@ func readAnswer(body io.Reader, result decoder) (a rpcAnswer, err error) {
 			a.hasResult = true
 			depth := d.StackDepth()
 			if a.resultErr = result(d); a.resultErr != nil {
-				// After a syntax error the whole answer is invalid. After another error its rest is
-				// not needed.
+				// After a syntax error the whole answer is invalid. After another error the rest of
+				// the answer is not needed.
 				var syntax *jsontext.SyntacticError
 				if errors.As(a.resultErr, &syntax) || errors.Is(a.resultErr, errTooLong) || errors.Is(a.resultErr, io.ErrUnexpectedEOF) {
 					return a, a.resultErr

@@ -150,10 +150,10 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 	return err
 }
 
-// mayName reports whether the transaction may name the account: its own keys are in its bytes, and
-// the meta has the addresses that it loads from lookup tables. The account elsewhere in the meta,
-// such as in a log line, only costs a needless decoding. Only version 0 may load addresses that a
-// meta lacks.
+// mayName reports whether the transaction may name the account. The transaction's own keys are in
+// its bytes, and the addresses that it loads from lookup tables are in the meta. If the account
+// appears elsewhere in the meta, such as in a log line, the only cost is a needless decoding. A
+// transaction of version 0 may load addresses, so it may name the account if its meta lacks them.
 func (r *blockReader) mayName(version int) bool {
 	return bytes.Contains(r.raw, r.account) || bytes.Contains(r.meta, r.base58) ||
 		(version == 0 && !bytes.Contains(r.meta, []byte(`"loadedAddresses"`)))
@@ -185,8 +185,8 @@ func (r *blockReader) bytes(d *jsontext.Decoder) error {
 	return err
 }
 
-// unquote returns the text of a JSON string, until the next call. Without an escape it is a part
-// of the string.
+// unquote returns the text of a JSON string, which is valid until the next call. If the string has
+// no escape, the text is a part of v and not a copy.
 func (r *blockReader) unquote(v jsontext.Value) (text []byte, err error) {
 	if v.Kind() == '"' && bytes.IndexByte(v, '\\') < 0 {
 		return v[1 : len(v)-1], nil

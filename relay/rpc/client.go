@@ -54,12 +54,12 @@ func (o Options) GoString() string { return o.String() }
 // LogValue returns the same as String.
 func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// Client calls one endpoint. It retries no call: another endpoint may answer, and the
-// sender of a transaction decides by the submission's state. Safe for concurrent
-// use.
+// Client calls one endpoint. It retries no call: the caller may ask another endpoint instead, and
+// the submission's state decides whether a transaction is sent again. Safe for concurrent use.
 //
-// Every error of a call is *onchain.Unavailable (unknown: match onchain.ErrUnavailable),
-// *onchain.RPCError, *onchain.SendError, onchain.ErrSlotSkipped or onchain.ErrBlockPruned.
+// Every error of a call is *onchain.Unavailable (the outcome is unknown: match
+// onchain.ErrUnavailable), *onchain.RPCError, *onchain.SendError, onchain.ErrSlotSkipped or
+// onchain.ErrBlockPruned.
 type Client struct {
 	// endpoint and redact are functions so that formatting a Client, with any verb, does not
 	// show their contents.
@@ -79,8 +79,8 @@ type Client struct {
 	gate func(context.Context) error
 }
 
-// New makes a client without a call: an endpoint that is down when the relay starts may be up
-// later.
+// New makes a client. It makes no call, because an endpoint that is down when the relay starts may
+// be up later.
 func New(o Options) (*Client, error) {
 	u, err := url.Parse(o.URL)
 	switch {
@@ -133,7 +133,7 @@ func read[T any](ctx context.Context, c *Client, method string, params ...any) (
 	return readAs[T](ctx, c, method, false, params)
 }
 
-// readOrNull is read for a method that answers null for an unknown object.
+// readOrNull is like read, for a method that answers null for an unknown object.
 func readOrNull[T any](ctx context.Context, c *Client, method string, params ...any) (T, error) {
 	return readAs[T](ctx, c, method, true, params)
 }

@@ -154,9 +154,9 @@ func (tx *wireMessage) resolve(meta *wireMeta) (out resolvedTransaction, err err
 	out.keys, out.signatures = keys, uint64(len(tx.Signatures))
 	out.Signature, out.FeePayer, out.Failed = tx.Signatures[0], keys[0], len(meta.Err) > 0 && !isNull(meta.Err)
 	if meta.Inner == nil && !out.Failed {
-		// A node that does not record them would hide calls of the pool by other programs.
-		// Only a transaction that failed before it was executed has none.
-		return out, errors.New("innerInstructions are missing: expected a list, which a node has that runs with --enable-extended-tx-metadata-storage: use such an endpoint")
+		// A node that does not record inner instructions would hide calls of the pool by other
+		// programs. Only a transaction that failed before it was executed has no list.
+		return out, errors.New("innerInstructions are missing: expected a list; use an RPC endpoint whose node runs with --enable-extended-tx-metadata-storage")
 	}
 	for i, outer := range tx.Message.Instructions {
 		for _, call := range append([]wireInstruction{outer}, inner[i]...) {

@@ -102,8 +102,8 @@ func preflightError(data json.RawMessage) *shieldpool.TransactionError {
 	return e
 }
 
-// contextSlot returns the node's slot, which is in the data of its refusal when it has not reached
-// minContextSlot; 0 when it is missing.
+// contextSlot returns the node's slot from the data of a refusal; 0 when it is missing. A node that
+// has not reached minContextSlot reports its slot there.
 func contextSlot(data json.RawMessage) uint64 {
 	var d struct {
 		Slot uint64 `json:"contextSlot"`

@@ -14,7 +14,7 @@ import (
 
 const (
 	// maxHistory bounds the transactions that are listed for one address. Anybody can
-	// lengthen the list of a nullifier's address, for 5000 lamports each.
+	// lengthen the list of a nullifier's address, for 5000 lamports a transaction.
 	maxHistory = 100_000
 	// historyPage is the largest page of getSignaturesForAddress.
 	historyPage = 1000
@@ -29,11 +29,11 @@ type transaction struct {
 	slot      uint64
 	at        time.Time // zero when the endpoint does not report it
 	fee       uint64
-	pre, post []uint64 // lamports of the keys
+	pre, post []uint64 // lamports of each key, before and after
 }
 
-// transaction reads a transaction of the commitment or above; nil when the
-// endpoint does not know it.
+// transaction reads a transaction that has at least the commitment; nil when the endpoint does not
+// know such a transaction.
 func (c *Client) transaction(ctx context.Context, signature solana.Signature, commitment onchain.Commitment) (*transaction, error) {
 	const method = "getTransaction"
 	type answer struct {
@@ -77,8 +77,8 @@ func (c *Client) transaction(ctx context.Context, signature solana.Signature, co
 	return out, nil
 }
 
-// Payment reads what a finalized transaction did to an account's lamports; nil
-// when the endpoint does not know it.
+// Payment reads what a finalized transaction did to an account's lamports; nil when the endpoint
+// does not know the transaction as finalized.
 func (c *Client) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error) {
 	tx, err := c.transaction(ctx, signature, onchain.Finalized)
 	if err != nil || tx == nil {

@@ -21,8 +21,8 @@ const (
 
 // paidForAccounts is what an account paid for accounts that the transaction created, in
 // lamports, and the size of these accounts' data. Only the system program takes lamports from
-// a wallet, so the sum is exact. An address that had lamports is topped up, allocated and
-// assigned instead of created.
+// a wallet, so the sum is exact. An address that already has lamports is topped up, allocated
+// and assigned instead of created, so an allocation counts as a creation.
 func (t *transaction) paidForAccounts(payer solana.PublicKey) (lamports uint64, sizes []uint64) {
 	if t.Failed {
 		return 0, nil
@@ -50,8 +50,8 @@ func (t *transaction) paidForAccounts(payer solana.PublicKey) (lamports uint64, 
 	return lamports, sizes
 }
 
-// systemCall is a call of the system program: from pays lamports to to. If creates, to is made
-// an account with size bytes of data.
+// systemCall is a call of the system program. The account from pays lamports to the account to. If
+// creates is set, the call gives the account to size bytes of data.
 type systemCall struct {
 	from, to       solana.PublicKey
 	lamports, size uint64
@@ -66,7 +66,7 @@ func decodeSystemCall(ix onchain.Instruction) systemCall {
 	case tag == systemAllocate && len(ix.Accounts) > 0 && len(args) >= 8:
 		return systemCall{to: ix.Accounts[0], size: number(args), creates: true}
 	case tag == systemCreateWithSeed && len(args) >= 40 && len(ix.Accounts) > 1:
-		// base 32, seed with its length in 8, lamports, space
+		// Arguments: base (32 bytes), length of the seed (8), seed, lamports (8), space (8).
 		seed := number(args[32:])
 		if rest := args[40:]; uint64(len(rest)) >= 16 && seed <= uint64(len(rest))-16 {
 			return systemCall{ix.Accounts[0], ix.Accounts[1], number(rest[seed:]), number(rest[seed+8:]), true}

@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// PriorityFees reads the lowest priority fee that landed in each recent block among
-// transactions that write the accounts, in micro-lamports a compute unit.
+// PriorityFees reads, for each recent block, the lowest priority fee of its transactions that
+// write the accounts, in micro-lamports a compute unit.
 func (c *Client) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
 	const method = "getRecentPrioritizationFees"
 	result, err := read[[]struct {

@@ -19,12 +19,12 @@ func (c *Client) message(m string) string {
 	return m
 }
 
-// minSecret is the length in bytes from which a part of the URL's path or query counts as a
-// secret: providers put keys there, and shorter parts are words such as v2 or rpc.
+// minSecret is the length in bytes from which a part of the URL's path counts as a secret:
+// providers put keys there, and shorter parts are words such as v2 or rpc.
 const minSecret = 8
 
-// redactor removes the possibly secret parts of the URL from endpoints' messages: some
-// providers repeat the key that they refuse.
+// redactor returns a replacer that removes the possibly secret parts of the URL from endpoints'
+// messages: some providers repeat the key that they refuse.
 func redactor(u *url.URL) *strings.Replacer {
 	var pairs []string
 	hide := func(s string, minLength int) {

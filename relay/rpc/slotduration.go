@@ -11,7 +11,7 @@ import (
 const slotSamples = 5
 
 // SlotDuration is how long a slot took on average in the last minutes, skipped slots
-// included, by the endpoint's performance samples. A node that started a moment ago has none.
+// included, by the endpoint's performance samples. A node that started a moment ago has no samples.
 func (c *Client) SlotDuration(ctx context.Context) (time.Duration, error) {
 	const method = "getRecentPerformanceSamples"
 	samples, err := read[[]struct {

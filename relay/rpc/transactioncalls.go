@@ -15,12 +15,13 @@ import (
 
 // Send sends a signed transaction to the endpoint, once. The endpoint is asked not to
 // repeat it, because the relay rebroadcasts by its own rules. With preflight the endpoint
-// simulates it first, at the confirmed commitment: blockhashes and the tree are read at the
-// same one, so the proof's root is known there. A node that has not reached minContextSlot,
-// the slot of the blockhash, refuses the transaction; 0 accepts any node.
+// simulates the transaction first, at the confirmed commitment: the relay reads blockhashes and
+// the tree at the same commitment, so the simulation knows the proof's root. A node that has not
+// reached minContextSlot, the slot of the blockhash, refuses the transaction; 0 accepts any node.
 //
-// Nil means that the endpoint accepted it, not that it landed. *onchain.SendError means
-// that this send put nothing on the chain. After onchain.ErrUnavailable it may have.
+// Nil means that the endpoint accepted the transaction, not that it landed. *onchain.SendError
+// means that this send put nothing on the chain. After onchain.ErrUnavailable the transaction may
+// land.
 func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
 	const method = "sendTransaction"
 	conf := config{"encoding": "base64", "maxRetries": 0, "skipPreflight": !preflight, "preflightCommitment": onchain.Confirmed}
@@ -82,7 +83,7 @@ func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, hi
 		Confirmation onchain.Commitment `json:"confirmationStatus"`
 		Err          json.RawMessage    `json:"err"`
 	}
-	// An empty list is sent as such, not as null.
+	// The copy is never nil: JSON would encode a nil list as null.
 	signatures = append([]solana.Signature{}, signatures...)
 	result, err := read[atSlot[[]*value]](ctx, c, method, signatures, config{"searchTransactionHistory": history})
 	if err != nil {
@@ -109,9 +110,9 @@ func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, hi
 }
 
 // SignaturesFor lists the confirmed or finalized transactions that name the address, newest
-// first; transactions of one slot have no order. It lists transactions that are older than
-// the signature before and newer than the signature until; a zero signature sets no bound. At
-// most limit (1 to 1000) are returned; 0 means 1000.
+// first; transactions of one slot have no order. The signatures before and until are bounds: only
+// transactions older than before and newer than until are listed. A zero signature sets no bound.
+// At most limit (1 to 1000) are returned; 0 means 1000.
 func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
 	const method = "getSignaturesForAddress"
 	conf := committed(commitment)

@@ -32,8 +32,8 @@ const (
 	ClassRaiseCompute Class = "raise_compute"
 	// ClassAlreadyProcessed: this signature is on the chain; look it up.
 	ClassAlreadyProcessed Class = "already_processed"
-	// ClassBlockhash: the node does not know the blockhash, or it has expired; retried
-	// under the rules for signing again.
+	// ClassBlockhash: the node does not know the blockhash, or the blockhash has expired; the
+	// relay retries, and signs again only when the transaction can no longer land.
 	ClassBlockhash Class = "blockhash_not_found"
 	// ClassBug: the relay built the transaction wrongly; the submission fails, with an alert.
 	ClassBug Class = "bug"

@@ -26,7 +26,8 @@ type Destination struct {
 	Swap *SwapTerms
 }
 
-// SwapTerms are the 72 bytes that TransactSwap appends to Transact's.
+// SwapTerms are the 72 bytes that TransactSwap has after the public inputs, and that Transact
+// does not have.
 type SwapTerms struct {
 	OutputMint, RecipientATA solana.PublicKey
 	// MinOutput is in the output mint's smallest unit.

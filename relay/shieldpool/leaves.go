@@ -8,7 +8,7 @@ func (p *Profile) Leaves(data []byte) [][32]byte {
 		return nil
 	}
 	var leaves [][32]byte
-	for _, at := range []int{425, 457} {
+	for _, at := range []int{425, 457} { // the two commitments
 		if leaf := [32]byte(data[at : at+32]); leaf != ([32]byte{}) {
 			leaves = append(leaves, leaf)
 		}

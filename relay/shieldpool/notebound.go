@@ -45,8 +45,8 @@ func (p *Pool) size(k Kind, f Format, table *LookupTable) (int, error) {
 // NoteBounds are the note bounds of the kinds of submission, by format.
 type NoteBounds map[Format]map[Kind]int
 
-// NoteBounds returns the bounds of V1, and of v0 when there is a lookup table, or else of legacy
-// transactions.
+// NoteBounds returns the bounds of two formats: V1 and the older one, which is v0 with a lookup
+// table and legacy without.
 func (p *Pool) NoteBounds(table *LookupTable) (NoteBounds, error) {
 	out := NoteBounds{}
 	for _, f := range []Format{OlderFormat(table), V1} {

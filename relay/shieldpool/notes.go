@@ -12,10 +12,10 @@ const (
 	// MaxNotes is the number of encrypted notes that a submission may contain.
 	MaxNotes = 2
 
-	noteMagic      = "CLVK"
-	noteVersion    = 1
-	noteHeaderSize = len(noteMagic) + 2
-	notePrefixSize = 2
+	noteMagic          = "CLVK"
+	noteVersion        = 1
+	envelopeHeaderSize = len(noteMagic) + 2 // magic, version and count
+	noteLengthSize     = 2                  // the length before each note
 )
 
 // NoteEnvelopeSize is the number of bytes that the notes add to an instruction: 0 without notes.
@@ -23,9 +23,9 @@ func NoteEnvelopeSize(notes [][]byte) int {
 	if len(notes) == 0 {
 		return 0
 	}
-	n := noteHeaderSize
+	n := envelopeHeaderSize
 	for _, note := range notes {
-		n += notePrefixSize + len(note)
+		n += noteLengthSize + len(note)
 	}
 	return n
 }
@@ -59,7 +59,7 @@ func ParseNotes(b []byte) ([][]byte, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
-	if len(b) < noteHeaderSize || string(b[:len(noteMagic)]) != noteMagic {
+	if len(b) < envelopeHeaderSize || string(b[:len(noteMagic)]) != noteMagic {
 		return nil, fmt.Errorf("note envelope of %d bytes does not start with %s, version and count", len(b), noteMagic)
 	}
 	if v := b[len(noteMagic)]; v != noteVersion {
@@ -69,13 +69,13 @@ func ParseNotes(b []byte) ([][]byte, error) {
 	if count == 0 || count > MaxNotes {
 		return nil, fmt.Errorf("note envelope counts %d notes, expected 1 to %d", count, MaxNotes)
 	}
-	notes, rest := make([][]byte, 0, count), b[noteHeaderSize:]
+	notes, rest := make([][]byte, 0, count), b[envelopeHeaderSize:]
 	for i := range count {
-		if len(rest) < notePrefixSize {
+		if len(rest) < noteLengthSize {
 			return nil, fmt.Errorf("note envelope ends before the length of note %d", i)
 		}
 		n := int(binary.LittleEndian.Uint16(rest))
-		rest = rest[notePrefixSize:]
+		rest = rest[noteLengthSize:]
 		if len(rest) < n {
 			return nil, fmt.Errorf("note %d has %d bytes, expected %d", i, len(rest), n)
 		}

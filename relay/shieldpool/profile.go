@@ -39,11 +39,11 @@ type Profile struct {
 	Mints     []Mint
 	Fees      Fees
 	ExtData   ExtDataRule
-	// RecipientMinimum is the program's own least balance of a recipient, in lamports; 0 when
-	// it has none beside the network's. A recipient that would have less cannot be paid.
+	// RecipientMinimum is the least balance, in lamports, that the program lets a recipient have
+	// after the payment; 0 when it requires no more than the network's rent-exempt minimum.
 	RecipientMinimum uint64
-	// SwapTimeout is the number of slots after its creation from which a swap state can be
-	// refunded.
+	// SwapTimeout is the number of slots from the creation of a swap state to the first slot in
+	// which the swap can be refunded.
 	SwapTimeout uint64
 	// RootHistory is the number of roots that the program keeps.
 	RootHistory int

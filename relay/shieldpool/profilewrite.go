@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MarshalProfile writes a complete profile, without a base, so that ParseProfile returns it
-// again. It refuses an invalid profile.
+// MarshalProfile writes a profile with all its keys, so that ParseProfile takes nothing from the
+// base and returns the same profile. It refuses an invalid profile.
 func MarshalProfile(p *Profile) ([]byte, error) {
 	if err := ValidateProfile(p); err != nil {
 		return nil, fmt.Errorf("write profile: %w", err)

@@ -54,8 +54,8 @@ func (p ProfileProblems) Unwrap() []error { return p }
 //	    - {role: payer, signer: true, writable: true}
 //	    - {role: pool, writable: true}
 //
-// Omitted keys have the base's values. Keys of tags, seeds, accounts and fees
-// replace the base's one by one. Lists and the key errors replace the base's value as a whole.
+// Omitted keys have the base's values. Keys of `tags`, `seeds`, `accounts` and `fees` replace the
+// base's one by one. A list, and the mapping `errors`, replaces the base's value as a whole.
 func ParseProfile(content []byte) (*Profile, error) {
 	root, err := document(content)
 	if err != nil {
@@ -76,8 +76,8 @@ func ParseProfile(content []byte) (*Profile, error) {
 	return p, nil
 }
 
-// document returns the only document. It drops the parser's errors, because they repeat
-// values.
+// document returns the root node of content, which has to be one YAML document. It drops the
+// parser's errors, because they repeat values.
 func document(content []byte) (*yaml.Node, error) {
 	if len(content) > maxBytes {
 		return nil, fmt.Errorf("profile: expected at most %d bytes, received %d", maxBytes, len(content))
@@ -114,7 +114,7 @@ func (r *profileChecker) base(root *yaml.Node) (*Profile, bool) {
 	return nil, false
 }
 
-// fields are the keys of a profile.
+// fields returns the reader of each key of a profile.
 func (r *profileChecker) fields(p *Profile) map[string]yamlField {
 	return map[string]yamlField{
 		"base": func(string, *yaml.Node) {}, // already read
@@ -165,7 +165,7 @@ func (r *profileChecker) fees(f *Fees) yamlField {
 	})
 }
 
-// group is a mapping as the value of a key.
+// group returns the reader of a key whose value is a mapping.
 func (r *profileChecker) group(fields map[string]yamlField) yamlField {
 	return func(path string, n *yaml.Node) { r.mapping(path, n, fields) }
 }

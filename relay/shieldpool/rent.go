@@ -10,12 +10,12 @@ import (
 // HighestRent.
 const RentExempt = rentOverhead * uint64(HighestRent)
 
-// Rent is the network's rate of rent in lamports a byte, which changes at the start of an
-// epoch (SIMD-0194, SIMD-0437). 0 is an unknown rate.
+// Rent is the network's rent rate in lamports a byte. The network changes it only at the start of
+// an epoch (SIMD-0194, SIMD-0437). 0 is an unknown rate.
 type Rent uint64
 
 // HighestRent is the rate until September 2026, to which the network may return (SIMD-0438).
-// What is reserved for a transaction that has yet to land is reserved at this rate.
+// Reservations for transactions that have not landed yet assume at least this rate; see Upper.
 const HighestRent Rent = 6960
 
 const (
@@ -31,10 +31,10 @@ const (
 // the rate is unknown.
 func (r Rent) Minimum(size uint64) uint64 { return (rentOverhead + size) * uint64(r) }
 
-// Upper is the highest rate that may apply when a transaction lands that is signed now.
+// Upper is the highest rate that may apply when a transaction that is signed now lands.
 func (r Rent) Upper() Rent { return max(r, HighestRent) }
 
-// Known is the rate, or the highest one when it is unknown.
+// Known returns the rate, or HighestRent when the rate is unknown.
 func (r Rent) Known() Rent {
 	if r == 0 {
 		return HighestRent
@@ -42,8 +42,9 @@ func (r Rent) Known() Rent {
 	return r
 }
 
-// ParseRent reads the rate from the data of the rent sysvar: a rate and the factor by which
-// it counts, which was 2 before SIMD-0194 and is 1 since.
+// ParseRent reads the rate from the data of the rent sysvar. The data has a rate and a factor,
+// the exemption threshold, whose product is the rate to apply. The factor was 2 before SIMD-0194
+// and is 1 since.
 func ParseRent(data []byte) (Rent, error) {
 	if len(data) != rentSysvarLength {
 		return 0, fmt.Errorf("rent sysvar has %d bytes, expected %d", len(data), rentSysvarLength)

@@ -73,8 +73,9 @@ func (s *Swap) Prepare(payer solana.PublicKey) (solana.Instruction, error) {
 	return solana.NewInstruction(s.Pool.Profile.ProgramID, accounts, []byte{s.Pool.Profile.Tags.PrepareSwapSol}), nil
 }
 
-// Execute makes ExecuteSwap around the router's instruction: its program, accounts and
-// data. The program signs for the state, so the state is no signer here.
+// Execute makes ExecuteSwap around the router's instruction, which is given as its program
+// (router), accounts and data. The pool program signs for the state, so the state is no signer
+// here.
 func (s *Swap) Execute(payer, router solana.PublicKey, accounts []*solana.AccountMeta, data []byte) (solana.Instruction, error) {
 	a := s.addresses(payer)
 	a[RoleRouterProgram] = router
@@ -138,8 +139,8 @@ func (s *Swap) EndedBy(program solana.PublicKey, accounts []solana.PublicKey, da
 }
 
 // Versioned makes an unsigned transaction of the instructions: V1 when compute has that format,
-// which takes no tables; otherwise v0, after the two compute-budget instructions, with the
-// addresses in a table referenced through it.
+// which takes no tables; otherwise v0. A v0 transaction starts with the two compute-budget
+// instructions, and names the addresses that are in a table through that table.
 func Versioned(payer solana.PublicKey, compute Compute, blockhash solana.Hash, tables []LookupTable, instructions ...solana.Instruction) (*solana.Transaction, error) {
 	if compute.Format == V1 {
 		return compute.v1(payer, blockhash, instructions...)

@@ -10,8 +10,8 @@ import (
 // Compute is the compute-budget part of a transaction. All transactions of one kind have
 // the same shape, so that fees do not fingerprint clients.
 type Compute struct {
-	// Format is where the transaction has its compute budget: in two instructions, or in V1 in
-	// its header. The zero value stands for the formats before V1.
+	// Format decides where the compute budget is: V1 has it in the header, the other formats
+	// have it in two instructions. The zero value stands for the formats before V1.
 	Format Format
 	// Limit is in compute units; Price is in micro-lamports a unit.
 	Limit uint32

@@ -33,9 +33,9 @@ type TreeAccount struct {
 // TreeLength is the size of the Merkle tree account's data in bytes.
 func (p *Profile) TreeLength() int { return treeHistoryAt + 32*p.RootHistory + 8 }
 
-// ParseTree decodes the Merkle tree account. It refuses data of another length, because it means
-// another root history, which an empty tree would not show. It also refuses a root index outside
-// the root history.
+// ParseTree decodes the Merkle tree account. It refuses data of another length: the program then
+// keeps another number of roots, which the self-check of an empty tree would not notice. It also
+// refuses a root index outside the root history and a next index above the capacity.
 func (p *Profile) ParseTree(data []byte) (*TreeAccount, error) {
 	if len(data) != p.TreeLength() {
 		return nil, fmt.Errorf("merkle tree account has %d bytes, expected %d for a root history of %d: check the profile's rootHistory", len(data), p.TreeLength(), p.RootHistory)

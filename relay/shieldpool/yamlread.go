@@ -25,7 +25,7 @@ func (r *profileChecker) fault(path string, n *yaml.Node, format string, args ..
 	r.faults = append(r.faults, fmt.Errorf("%s: %w", where, fmt.Errorf(format, args...)))
 }
 
-// yamlKind describes a value that was refused by its kind or length.
+// yamlKind describes a refused value: it returns the kind or the length, never the content.
 func yamlKind(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

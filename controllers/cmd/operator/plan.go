@@ -53,7 +53,7 @@ func (c *planCmd) Run(env *environment) error {
 	return nil
 }
 
-// settings are the settings of the operator that the plan is for.
+// settings returns the settings of the operator for which the plan is made.
 func (c *planCmd) settings() pool.Settings {
 	return manager.PoolSettings(c.RelayImage, c.OperatorNamespace, c.Tenants.Policy())
 }
@@ -86,5 +86,5 @@ func (c *planCmd) read(env *environment) ([]*v1alpha1.RelayPool, error) {
 	return pools, nil
 }
 
-// maxManifest bounds the size of the input, far above that of a file that a person writes.
+// maxManifest bounds the size of the input. No file that a person writes is nearly as large.
 const maxManifest = 64 << 20

@@ -33,8 +33,8 @@ import (
 // maxDocument is the API server's limit on a request; here it limits one document of a file.
 const maxDocument = 3 << 20
 
-// manifestReader validates RelayPools as an API server does, but needs none: it refuses
-// unknown fields, sets defaults and checks all rules of the CRD.
+// manifestReader validates RelayPools as an API server does, but without an API server. It
+// refuses unknown fields, sets defaults and checks all rules of the CRD.
 type manifestReader struct {
 	structural *schema.Structural
 	shape      validation.SchemaValidator
@@ -69,8 +69,8 @@ func newManifestReader() (*manifestReader, error) {
 }
 
 // read returns the RelayPools of a file of YAML or JSON documents, with defaults set,
-// and how many documents of other kinds it skipped. A RelayPool without a namespace
-// gets the given one. The error lists every fault of every RelayPool, by field.
+// and how many documents of other kinds it skipped. A RelayPool that names no namespace gets
+// the parameter namespace. The error lists every fault of every RelayPool, by field.
 func (r *manifestReader) read(ctx context.Context, in io.Reader, namespace string) (pools []*v1alpha1.RelayPool, others int, err error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	var faults []error

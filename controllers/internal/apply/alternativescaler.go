@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// alternativeDeleted reports whether the RelayPool has no other autoscaler of the Deployment.
-// It is also true if ref is no autoscaler.
+// alternativeDeleted reports whether the RelayPool has no autoscaler of the kind that is the
+// alternative to ref's. It returns true if ref is not an autoscaler.
 func (p *pass) alternativeDeleted(ctx context.Context, ref Ref) (bool, error) {
 	kind, ok := alternativeScaler(ref.Kind)
 	if !ok {
@@ -31,8 +31,9 @@ func (p *pass) alternativeDeleted(ctx context.Context, ref Ref) (bool, error) {
 	return true, nil
 }
 
-// alternativeScaler returns the other kind of autoscaler, which must be deleted before an autoscaler
-// of kind is created: two autoscalers of one Deployment would conflict.
+// alternativeScaler returns the other kind of autoscaler; false if kind is not an autoscaler.
+// The other autoscaler must be deleted before one of kind is created, because two autoscalers
+// of one Deployment would conflict.
 func alternativeScaler(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	switch kind {
 	case build.KindHorizontalPodAutoscaler:

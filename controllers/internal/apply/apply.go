@@ -26,7 +26,7 @@ const (
 	HandOverFieldOwner = "relaypool-operator-handover"
 )
 
-// Defaults of Options.
+// Defaults of Options and, for DefaultCapabilityInterval, of NewCapabilities.
 const (
 	DefaultCapabilityInterval = 30 * time.Second
 	DefaultRefusalInterval    = time.Minute
@@ -36,8 +36,8 @@ const (
 // Options is what an Applier needs. Durations of 0 take their defaults.
 type Options struct {
 	// Client writes. It reads the kinds of OwnedTypes from a cache, which may be limited
-	// to objects with their pool's label. The cache must keep managed fields;
-	// CacheTransform drops those that are not needed.
+	// to objects with their pool's label. The cache must keep the managed fields of the
+	// spec. CacheTransform keeps these and drops the others.
 	Client client.Client
 	// Live reads from the API server: objects that the cache does not have, and
 	// objects of optional kinds.
@@ -60,7 +60,7 @@ type Applier struct {
 	options Options
 
 	mutex  sync.Mutex
-	memory map[types.NamespacedName]*memory
+	states map[types.NamespacedName]*poolState
 }
 
 // New makes an Applier. All options but the intervals are required.
@@ -83,7 +83,7 @@ func New(options Options) (*Applier, error) {
 	if options.OptionalInterval == 0 {
 		options.OptionalInterval = DefaultOptionalInterval
 	}
-	return &Applier{options: options, memory: map[types.NamespacedName]*memory{}}, nil
+	return &Applier{options: options, states: map[types.NamespacedName]*poolState{}}, nil
 }
 
 // Ref names an object in the RelayPool's namespace.
@@ -156,29 +156,29 @@ func (r *Result) retry(delay time.Duration) {
 func (a *Applier) Forget(key types.NamespacedName) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	delete(a.memory, key)
+	delete(a.states, key)
 }
 
-// memoryOf returns the memory of owner's objects. It drops the memory of an earlier
-// RelayPool with the same name.
-func (a *Applier) memoryOf(owner *v1alpha1.RelayPool) *memory {
+// stateOf returns what the Applier remembers of owner's objects from earlier passes. It
+// forgets an earlier RelayPool with the same name.
+func (a *Applier) stateOf(owner *v1alpha1.RelayPool) *poolState {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	key := types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}
-	m := a.memory[key]
-	if m == nil || m.owner != owner.UID {
-		m = &memory{owner: owner.UID, objects: map[Ref]*entry{}, emptyKinds: map[schema.GroupVersionKind]bool{}}
-		a.memory[key] = m
+	state := a.states[key]
+	if state == nil || state.owner != owner.UID {
+		state = &poolState{owner: owner.UID, objects: map[Ref]*entry{}, emptyKinds: map[schema.GroupVersionKind]bool{}}
+		a.states[key] = state
 	}
-	return m
+	return state
 }
 
 // Option changes one pass.
 type Option func(*pass)
 
-// DeploymentAt makes a write that sets the Deployment's replicas fail with a conflict
-// unless the Deployment still has this resource version. It is for plans that copied the
-// live number of replicas, which may have changed since.
+// DeploymentAt guards the Deployment's replicas: a write that sets them fails with a
+// conflict if the Deployment no longer has this resource version. It is for plans that
+// copied the live number of replicas, which may have changed since.
 func DeploymentAt(resourceVersion string) Option {
 	return func(p *pass) { p.deploymentAt = resourceVersion }
 }

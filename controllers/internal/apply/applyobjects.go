@@ -25,22 +25,22 @@ const goneInterval = 5 * time.Second
 type pass struct {
 	*Applier
 	owner        *v1alpha1.RelayPool
-	memory       *memory
+	state        *poolState
 	deploymentAt string
 	result       Result
 }
 
 // Apply writes the owner's objects in order, after deleting the owner's objects
 // that are not among them. A failed object does not stop the others. The error joins the
-// failures that a retry may resolve; refusals are in the Result. A conflict among them
-// (apierrors.IsConflict) is a race with another writer.
+// failures that a retry may resolve. A failure that is a conflict (apierrors.IsConflict) is a
+// race with another writer. Refusals are in the Result, not in the error.
 func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...Option) (Result, error) {
-	p := &pass{Applier: a, owner: owner, memory: a.memoryOf(owner)}
+	p := &pass{Applier: a, owner: owner, state: a.stateOf(owner)}
 	for _, o := range opts {
 		o(p)
 	}
-	p.memory.mutex.Lock()
-	defer p.memory.mutex.Unlock()
+	p.state.mutex.Lock()
+	defer p.state.mutex.Unlock()
 
 	wanted := map[Ref]bool{}
 	for _, o := range objects {
@@ -62,8 +62,8 @@ func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects 
 }
 
 // usedByPods reports whether pods refer to an object by its name. Without this check, a
-// tenant could run pods as any service account of the namespace, with a RelayPool of the
-// account's name.
+// tenant could name a RelayPool after a service account of the namespace, and so run pods as
+// that account.
 func usedByPods(ref Ref) bool {
 	return ref.Kind == build.KindServiceAccount || ref.Kind == build.KindConfigMap
 }
@@ -87,7 +87,7 @@ func (p *pass) applyObject(ctx context.Context, ref Ref, o build.Object) error {
 	if err != nil {
 		return err
 	}
-	entry := p.memory.entry(ref)
+	entry := p.state.entry(ref)
 	if p.recentlyCompared(ref, entry, sum) {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (p *pass) applyObject(ctx context.Context, ref Ref, o build.Object) error {
 	if ready, err := p.mayWrite(ctx, ref, live); err != nil || !ready {
 		return err
 	}
-	return p.compare(ctx, target{ref: ref, desired: wanted, digest: sum, entry: entry, live: live})
+	return p.writeIfDifferent(ctx, target{ref: ref, desired: wanted, digest: sum, entry: entry, live: live})
 }
 
 func (p *pass) requeue(ref Ref) {
@@ -115,8 +115,8 @@ func (p *pass) requeue(ref Ref) {
 }
 
 func (p *pass) markMissing(ref Ref) {
-	delete(p.memory.objects, ref)
-	delete(p.memory.emptyKinds, ref.Kind)
+	delete(p.state.objects, ref)
+	delete(p.state.emptyKinds, ref.Kind)
 	if !slices.Contains(p.result.MissingKinds, ref.Kind) {
 		p.result.MissingKinds = append(p.result.MissingKinds, ref.Kind)
 	}

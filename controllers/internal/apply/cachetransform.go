@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// CacheTransform prepares an object for the operator's cache: it keeps the managed
-// fields of the specification, with which an Applier compares, and drops those of the
-// status. Use it for OwnedTypes; other kinds need no managed fields.
+// CacheTransform prepares an object for the operator's cache. It keeps the managed fields of
+// the spec, because an Applier needs them to find differences, and drops the managed fields
+// of the status. Use it for OwnedTypes; other kinds need no managed fields.
 func CacheTransform(object any) (any, error) {
 	accessor, err := meta.Accessor(object)
 	if err != nil {

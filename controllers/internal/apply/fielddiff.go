@@ -14,8 +14,8 @@ import (
 
 // fieldTree is a fieldsV1 of metadata.managedFields: the fields that a manager
 // owns, as the API server recorded them. Its keys are f:<name> for a field,
-// k:<json> for the element of a list that has the keys in the JSON, v:<json> for an element
-// of a set, and "." for the node itself. A node without children is a leaf, which
+// k:<json> for the list element with the keys and values in the JSON, v:<json> for an
+// element of a set, and "." for the node itself. A node without children is a leaf, which
 // is owned as a whole.
 type fieldTree map[string]fieldTree
 
@@ -90,14 +90,14 @@ func withoutKeys(m map[string]any, keys ...string) map[string]any {
 	return out
 }
 
-// difference collects paths.
+// difference collects the paths of the fields that differ.
 type difference struct{ paths []path }
 
 func (d *difference) add(p path) { d.paths = append(d.paths, p) }
 
 // compareValue compares one field. An atomic field is compared as a whole, so a builder has
-// to set its defaults (such as the apiVersion of a fieldRef): a default that the API
-// server adds looks like a field to remove.
+// to set the defaults inside it (such as the apiVersion of a fieldRef). A default that the
+// API server adds would look like a field to remove.
 func (d *difference) compareValue(at path, wanted, live any, owned fieldTree) {
 	children := len(owned)
 	if _, itself := owned["."]; itself {
@@ -172,8 +172,8 @@ func (d *difference) compareLists(at path, wanted, live []any, owned fieldTree) 
 	}
 }
 
-// elements returns the index of the element that step names in each list; -1 where it is
-// missing.
+// elements returns the index in wanted, and the index in live, of the element that step
+// names; -1 for a list without it.
 func elements(step string, wanted, live []any) (inWanted, inLive int) {
 	if len(step) < 2 {
 		return -1, -1
@@ -193,8 +193,8 @@ func elements(step string, wanted, live []any) (inWanted, inLive int) {
 	}
 }
 
-// ownedByOthers reports whether another manager owns one of the fields and so
-// wrote it. Writes through subresources count too: kubectl scale is one.
+// ownedByOthers reports whether another manager owns one of the fields, which shows that it
+// wrote the field. Writes through subresources count too, such as those of kubectl scale.
 func ownedByOthers(entries []metav1.ManagedFieldsEntry, paths []path) bool {
 	for i := range entries {
 		e := &entries[i]
@@ -210,8 +210,8 @@ func ownedByOthers(entries []metav1.ManagedFieldsEntry, paths []path) bool {
 }
 
 // elementByKeys returns the index of the one element with these keys, or -1.
-// With mayOmit, the element may omit a key that the API server has defaulted: a port's
-// protocol.
+// With mayOmit, the element may omit a key for which the API server has a default,
+// such as a port's protocol.
 func elementByKeys(list []any, keys any, mayOmit bool) int {
 	want, ok := keys.(map[string]any)
 	if !ok {
@@ -296,8 +296,8 @@ func canonical(wanted map[string]any, typed runtime.Object) (map[string]any, err
 // empty text that means the same as no field. The manager still owns the field.
 type empty struct{}
 
-// restrict returns the fields of stored that wanted names, recursively; a field that stored
-// lacks is empty.
+// restrict returns stored without the fields that wanted does not have, recursively. A field
+// of wanted that stored does not have becomes empty{}.
 func restrict(wanted, stored map[string]any) map[string]any {
 	out := make(map[string]any, len(wanted))
 	for k, w := range wanted {

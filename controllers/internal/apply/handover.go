@@ -105,6 +105,7 @@ func (p *pass) releaseReplicas(ctx context.Context, t target) error {
 		switch {
 		case e.Manager == HandOverFieldOwner:
 			handedOver = true
+			// If another manager took the field by force, this entry no longer has it.
 			hasNewOwner = hasNewOwner || !tree.has(replicasPath())
 		case tree.has(replicasPath()):
 			hasNewOwner = true

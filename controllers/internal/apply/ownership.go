@@ -100,8 +100,8 @@ func Owns(owner *v1alpha1.RelayPool, object metav1.Object) bool {
 }
 
 // ownership returns the ownership of the object. An object without a controller is the
-// RelayPool's only if the operator applied it. Then its owner reference was removed, or an
-// earlier RelayPool was deleted without its objects.
+// RelayPool's only if the operator applied it. Such an object has lost its owner reference,
+// or an earlier RelayPool was deleted without its objects.
 func (f *liveObject) ownership(owner *v1alpha1.RelayPool) ownership {
 	deleted := f.object.GetDeletionTimestamp() != nil
 	controller := metav1.GetControllerOf(f.object)
@@ -134,9 +134,9 @@ func appliedByOperator(entries []metav1.ManagedFieldsEntry) bool {
 	})
 }
 
-// mayWrite reports whether the object may be written. An existing object may if the
-// RelayPool owns it and it is not being deleted. A missing object may, except an autoscaler
-// while the Deployment's other autoscaler still exists.
+// mayWrite reports whether the object may be written. It allows changing an existing object
+// if the RelayPool owns it and it is not being deleted. It allows creating a missing object,
+// except an autoscaler while the RelayPool's autoscaler of the other kind still exists.
 func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, error) {
 	if live == nil {
 		return p.alternativeDeleted(ctx, ref)

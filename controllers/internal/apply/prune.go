@@ -45,7 +45,7 @@ func (p *pass) pruneKind(ctx context.Context, kind schema.GroupVersionKind, want
 func (p *pass) pruneOptional(ctx context.Context, kind schema.GroupVersionKind, wanted map[Ref]bool) error {
 	for ref := range wanted {
 		if ref.Kind == kind {
-			return nil // the kind's only object has the pool's name, and is wanted
+			return nil // a RelayPool has one object of the kind at most, and this one is wanted
 		}
 	}
 	has, err := p.options.Capabilities.Has(ctx, kind)
@@ -53,10 +53,10 @@ func (p *pass) pruneOptional(ctx context.Context, kind schema.GroupVersionKind, 
 		return err
 	}
 	if !has {
-		delete(p.memory.emptyKinds, kind)
+		delete(p.state.emptyKinds, kind)
 		return nil
 	}
-	if p.memory.emptyKinds[kind] {
+	if p.state.emptyKinds[kind] {
 		return nil
 	}
 	list := &unstructured.UnstructuredList{}
@@ -70,7 +70,7 @@ func (p *pass) pruneOptional(ctx context.Context, kind schema.GroupVersionKind, 
 		return fmt.Errorf("list: %w", err)
 	}
 	remaining, err := p.pruneList(ctx, kind, list, wanted)
-	p.memory.emptyKinds[kind] = err == nil && remaining == 0
+	p.state.emptyKinds[kind] = err == nil && remaining == 0
 	return err
 }
 
@@ -115,7 +115,7 @@ func (p *pass) remove(ctx context.Context, ref Ref, object client.Object) error 
 	case err != nil:
 		return err
 	}
-	delete(p.memory.objects, ref)
+	delete(p.state.objects, ref)
 	p.result.Pruned = append(p.result.Pruned, ref)
 	return nil
 }

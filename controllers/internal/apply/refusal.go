@@ -33,7 +33,7 @@ func refusal(ref Ref, err error) (Refusal, bool) {
 	default:
 		return Refusal{}, false
 	}
-	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || ownerChanged(&s) {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) || wasRecreated(&s) {
 		return Refusal{}, false
 	}
 	reason := string(s.Reason)
@@ -43,9 +43,9 @@ func refusal(ref Ref, err error) (Refusal, bool) {
 	return Refusal{Ref: ref, Reason: reason, Message: bounded(refusalMessage(&s))}, true
 }
 
-// ownerChanged reports whether the object was recreated between our read and our apply,
+// wasRecreated reports whether the object was recreated between our read and our apply,
 // which carried the uid that we had read.
-func ownerChanged(s *metav1.Status) bool {
+func wasRecreated(s *metav1.Status) bool {
 	if s.Details == nil {
 		return false
 	}

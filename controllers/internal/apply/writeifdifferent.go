@@ -27,8 +27,8 @@ type target struct {
 	live    *liveObject // nil when the object does not exist
 }
 
-// compare writes the object if it differs from the wanted one.
-func (p *pass) compare(ctx context.Context, t target) error {
+// writeIfDifferent writes the object if it differs from the wanted one.
+func (p *pass) writeIfDifferent(ctx context.Context, t target) error {
 	if t.live == nil {
 		// If the wanted content has not changed, another writer deleted the object.
 		return p.change(ctx, t, t.entry.knows(t.digest))
@@ -56,7 +56,8 @@ func (p *pass) compare(ctx context.Context, t target) error {
 		t.entry.remember(t.digest, t.live.uid(), t.live.version())
 		return nil
 	}
-	// Without a memory of the object, another owner of a changed field shows drift.
+	// If nothing is known of earlier passes, as after a start of the operator, the difference
+	// is drift if another manager owns a field that differs.
 	drifted := t.entry.knows(t.digest) || t.entry.uid == "" && ownedByOthers(t.live.managedFields(), changes)
 	if t.ref.Kind == build.KindDeployment && hasApplied {
 		if err := p.handOverOmittedReplicas(ctx, t, owned); err != nil {
@@ -98,7 +99,7 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 		return p.recordRefusal(t, err)
 	}
 	t.entry.remember(t.digest, out.GetUID(), out.GetResourceVersion())
-	delete(p.memory.emptyKinds, t.ref.Kind)
+	delete(p.state.emptyKinds, t.ref.Kind)
 	switch {
 	case out.GetResourceVersion() == before:
 	case drifted:

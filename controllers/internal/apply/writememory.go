@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// memory is the Applier's state of one RelayPool's objects. It saves calls, and
-// distinguishes drift from a change of the spec. Without a memory, after a start,
-// objects are compared field by field.
-type memory struct {
+// poolState is what the Applier remembers of one RelayPool's objects from earlier passes. It
+// saves API calls, and distinguishes drift from a change of the spec. It is empty after a
+// start of the operator; then objects are compared field by field.
+type poolState struct {
 	mutex   sync.Mutex // locked during a pass
 	owner   types.UID
 	objects map[Ref]*entry
@@ -26,16 +26,16 @@ type memory struct {
 
 // entry is what is remembered of one object.
 type entry struct {
-	// digest is that of the content that was last up to date. uid and resourceVersion are the
-	// object's at that time.
+	// digest is the digest of the wanted content when the object was last up to date. uid and
+	// resourceVersion are the object's at that time.
 	digest          digest
 	uid             types.UID
 	resourceVersion string
 	// checkedAt is when the object was last compared.
 	checkedAt time.Time
 
-	// refusedDigest is that of the content that the API server refused, and refusedAt is the
-	// time of the refusal.
+	// refusedDigest is the digest of the wanted content that the API server refused, and
+	// refusedAt is the time of the refusal.
 	refusedDigest digest
 	refusedAt     time.Time
 	refusal       Refusal
@@ -45,8 +45,8 @@ type entry struct {
 
 type digest [sha256.Size]byte
 
-// digestOf returns the digest of an object's content; keys are sorted, so it is
-// the same for the same content.
+// digestOf returns the digest of an object's content. Equal contents have equal digests,
+// because json.Marshal sorts the keys.
 func digestOf(wanted map[string]any) (digest, error) {
 	raw, err := json.Marshal(wanted)
 	if err != nil {
@@ -55,11 +55,11 @@ func digestOf(wanted map[string]any) (digest, error) {
 	return sha256.Sum256(raw), nil
 }
 
-func (m *memory) entry(ref Ref) *entry {
-	e := m.objects[ref]
+func (s *poolState) entry(ref Ref) *entry {
+	e := s.objects[ref]
 	if e == nil {
 		e = &entry{repairs: rate.NewLimiter(rate.Every(repairInterval), repairBurst)}
-		m.objects[ref] = e
+		s.objects[ref] = e
 	}
 	return e
 }

@@ -24,8 +24,8 @@ func chainAlerts() []alert {
 			"the RPC endpoint {{ $labels.endpoint }} is behind the others",
 		},
 		{
-			// A fork or a slow endpoint causes a few contradictions; a lying endpoint causes
-			// more and more, its own and those of the endpoints that it contradicts.
+			// A fork or a slow endpoint causes a few contradictions. A lying endpoint keeps
+			// causing them, and they are counted for it and for the endpoints that it contradicts.
 			"EndpointContradicts", "sum by (endpoint) (increase(" + contract.MetricRPCContradictions.Name + "{}[15m])) > 10", 5 * minute, severityWarning,
 			"the RPC endpoint {{ $labels.endpoint }} and others contradict each other",
 		},
@@ -44,7 +44,8 @@ func chainAlerts() []alert {
 			"the pool's tree contradicts itself under the profile",
 		},
 		{
-			// Once a relay has read the tree, its metric stays, whatever endpoints answer later.
+			// Once a relay has read the tree, it keeps reporting the leaf count, even if later
+			// reads fail. So this alert fires only if the tree has never been read.
 			"PoolNotInitialised", "max(" + contract.MetricRPCUp.Name + "{}) == 1 unless on () max(" + contract.MetricTreeLeaves.Name + "{})", 10 * minute, severityCritical,
 			"endpoints answer, but the pool's tree does not exist: the pool is not initialised, or is on another cluster",
 		},

@@ -26,7 +26,7 @@ func deployment(in Input) Object {
 	name, template := in.Pool.Name, &in.Pool.Spec.Template
 	spec := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(name))).
-		WithMinReadySeconds(0). // a pod is ready only after it has migrated the database
+		WithMinReadySeconds(0). // no extra wait: a ready pod has already migrated the database
 		WithProgressDeadlineSeconds(int32(progressDeadline / time.Second)).
 		WithRevisionHistoryLimit(revisionHistory).
 		// A rollout adds a pod before it removes one, so that capacity never falls.
@@ -36,8 +36,8 @@ func deployment(in Input) Object {
 				WithMaxSurge(intstr.FromInt32(1)).
 				WithMaxUnavailable(intstr.FromInt32(0)))).
 		WithTemplate(corev1ac.PodTemplateSpec().
-			WithLabels(mergeLabels(template.Labels, Labels(name))).
-			WithAnnotations(mergeLabels(template.Annotations, map[string]string{AnnotationRollout: rolloutHash(in)})).
+			WithLabels(mergeMaps(template.Labels, Labels(name))).
+			WithAnnotations(mergeMaps(template.Annotations, map[string]string{AnnotationRollout: rolloutHash(in)})).
 			WithSpec(podSpec(in, relayContainer(in), serveFiles(in)).
 				WithTerminationGracePeriodSeconds(int64(contract.TerminationGrace/time.Second)).
 				WithTopologySpreadConstraints(

@@ -34,8 +34,8 @@ func fleetAlerts() []alert {
 		},
 		{
 			// The offset excludes a fleet that is younger than two hours. The 30 minutes are for
-			// relays that just started in an older fleet: a first run that ends before the first
-			// scrape is no increase, and the second may end 25 minutes later.
+			// relays that just started in an older fleet: increase() does not count a first run
+			// that ends before the first scrape, and the second run may end 25 minutes later.
 			"RetentionBehind", "sum(increase(" + retentionRuns + "[2h])) == 0 and count(" + retentionRuns + " offset 2h) > 0", 30 * minute, severityWarning,
 			"old rows have not been deleted for two hours",
 		},

@@ -10,8 +10,9 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// scaleDownWindowSeconds is how long fewer pods must have been enough before one is removed.
-// podDeletionSeconds is the time until the next removal, in which the pod hands its work over.
+// A pod is removed only if fewer pods would have been enough during the last
+// scaleDownWindowSeconds. At most one pod is removed in podDeletionSeconds, so that a removed
+// pod has handed its work over before the next pod is removed.
 const scaleDownWindowSeconds, podDeletionSeconds = 300, 60
 
 // horizontalPodAutoscaler scales by external metrics, which name the fleet by the labels
@@ -64,7 +65,7 @@ func external(in Input, metric contract.Metric, target *autoscalingv2ac.MetricTa
 			WithTarget(target))
 }
 
-// policy allows a change by so many pods in so many seconds.
+// policy allows at most this number of pods to be added or removed in this number of seconds.
 func policy(pods, seconds int32) *autoscalingv2ac.HPAScalingPolicyApplyConfiguration {
 	return autoscalingv2ac.HPAScalingPolicy().
 		WithType(autoscalingv2.PodsScalingPolicy).

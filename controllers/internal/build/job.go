@@ -70,7 +70,7 @@ func RotationJob(in Input, r Rotation) Object {
 						WithType(corev1.DisruptionTarget).
 						WithStatus(corev1.ConditionTrue)))).
 			WithTemplate(corev1ac.PodTemplateSpec().
-				WithLabels(mergeLabels(in.Pool.Spec.Template.Labels, labels)).
+				WithLabels(mergeMaps(in.Pool.Spec.Template.Labels, labels)).
 				WithAnnotations(in.Pool.Spec.Template.Annotations).
 				WithSpec(pod)))}
 }
@@ -88,8 +88,8 @@ func sweepContainer(in Input, r Rotation) *corev1ac.ContainerApplyConfiguration 
 		WithName(RelayContainer).
 		WithArgs(sweepArgs(in, r)...).
 		WithEnv(e...).
-		// A rotation signs a handful of transactions. With the fleet's resources its pod
-		// might not be scheduled.
+		// A rotation signs a handful of transactions, so its pod needs few resources. If the
+		// pod requested as much as the fleet's pods, it might not be scheduled.
 		WithResources(corev1ac.ResourceRequirements().
 			WithRequests(corev1.ResourceList{
 				corev1.ResourceCPU:    resource.MustParse("50m"),

@@ -18,8 +18,8 @@ const (
 // These fields of GET /backlog have the figures that HorizontalPodAutoscalers read as
 // metrics.
 const (
-	backlogJobsField = "due_count"
-	backlogAgeField  = "oldest_due_age_seconds"
+	backlogDueField = "due_count"
+	backlogAgeField = "oldest_due_age_seconds"
 )
 
 // scaledObject makes KEDA scale by GET /backlog. Any pod's answer describes the whole
@@ -27,11 +27,11 @@ const (
 func scaledObject(in Input, a *v1alpha1.Autoscaling) Object {
 	name := in.Pool.Name
 	url := fmt.Sprintf("http://%s.%s.svc:%d%s", OperationsServiceName(name), in.Pool.Namespace, contract.OperationsPort, contract.BacklogPath)
-	triggers := []any{trigger("backlog", "AverageValue", url, backlogJobsField, submissionsPerReplica(a))}
+	triggers := []any{trigger("backlog", "AverageValue", url, backlogDueField, submissionsPerReplica(a))}
 	if a.OldestAgeSeconds > 0 {
 		triggers = append(triggers, trigger("age", "Value", url, backlogAgeField, int64(a.OldestAgeSeconds)))
 	}
-	return optional(in, KindScaledObject, nil, map[string]any{
+	return optionalObject(in, KindScaledObject, nil, map[string]any{
 		"scaleTargetRef": map[string]any{
 			"apiVersion": KindDeployment.GroupVersion().String(),
 			"kind":       KindDeployment.Kind,

@@ -38,7 +38,7 @@ func monitoring(in Input) []Object {
 
 func podMonitor(in Input) Object {
 	m := in.Pool.Spec.Monitoring
-	return optional(in, KindPodMonitor, m.Labels, map[string]any{
+	return optionalObject(in, KindPodMonitor, m.Labels, map[string]any{
 		"selector": map[string]any{"matchLabels": anyMap(Selector(in.Pool.Name))},
 		"podMetricsEndpoints": []any{map[string]any{
 			"port":     portOperations,
@@ -61,19 +61,19 @@ func prometheusRule(in Input) Object {
 	for _, a := range alerts(in) {
 		rules = append(rules, a.rule(in))
 	}
-	return optional(in, KindPrometheusRule, in.Pool.Spec.Monitoring.Labels, map[string]any{
+	return optionalObject(in, KindPrometheusRule, in.Pool.Spec.Monitoring.Labels, map[string]any{
 		"groups": []any{map[string]any{"name": in.Pool.Namespace + "." + in.Pool.Name + ".relaypool", "rules": rules}},
 	})
 }
 
-// optional makes an object of a kind for which the operator has no Go types.
-func optional(in Input, kind schema.GroupVersionKind, labels map[string]string, spec map[string]any) Object {
+// optionalObject makes an object of a kind for which the operator has no Go types.
+func optionalObject(in Input, kind schema.GroupVersionKind, labels map[string]string, spec map[string]any) Object {
 	name := in.Pool.Name
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(kind)
 	u.SetName(name)
 	u.SetNamespace(in.Pool.Namespace)
-	u.SetLabels(mergeLabels(labels, Labels(name)))
+	u.SetLabels(mergeMaps(labels, Labels(name)))
 	return Object{kind, name, client.ApplyConfigurationFromUnstructured(u)}
 }
 

@@ -66,12 +66,13 @@ func payerAlerts(in Input) []alert {
 	return list
 }
 
-// transactLamports is the cost of a Transact at the highest rent. A spend cap
-// with less left counts as reached.
+// transactLamports is the cost of a Transact without a priority fee, with rent at
+// shieldpool.HighestRent: 890 880 lamports for each of two nullifier accounts, and 5 000 for
+// the signature. A spend cap with less left counts as reached.
 const transactLamports = 1_786_760
 
-// runway returns an expression for the seconds for which the payers' funds above their
-// minimum last, at the fleet's rate of spending over the window. The rate comes from the
+// runway returns a PromQL expression: how many seconds until the payers' funds fall to their
+// minimum, if the fleet keeps spending at its rate over the window. The rate comes from the
 // ledger, because a balance also changes when a payer is funded or rotated. All pods report
 // the same counters, so that a rollout does not interrupt the rate. Returned rent is
 // subtracted. A rate below one lamport a second counts as one; the funds then last for years.

@@ -16,7 +16,7 @@ import (
 const (
 	// nonRoot is the user and group of the image, and the group of mounted files.
 	nonRoot = 65532
-	// fileMode lets only that group read.
+	// fileMode lets the files' owner, root, and the group nonRoot read, and nobody else.
 	fileMode = 0o440
 	// filesVolume is the only volume.
 	filesVolume = "files"
@@ -78,8 +78,8 @@ func image(in Input) string {
 	return in.Image
 }
 
-// resources returns the template's resources or the documented default, enough for
-// the verifier's tables and a few hundred submissions in flight.
+// resources returns the template's resources, or else the documented default. The default is
+// enough for the verifier's tables and a few hundred submissions in flight.
 func resources(r *corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
 	if r != nil {
 		return convert[corev1ac.ResourceRequirementsApplyConfiguration](r)
@@ -92,8 +92,8 @@ func resources(r *corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApp
 		WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})
 }
 
-// mergeLabels returns the user's and the operator's entries; the operator's take precedence.
-func mergeLabels(user, operators map[string]string) map[string]string {
+// mergeMaps returns the user's and the operator's entries; the operator's take precedence.
+func mergeMaps(user, operators map[string]string) map[string]string {
 	merged := maps.Clone(user)
 	if merged == nil {
 		merged = make(map[string]string, len(operators))

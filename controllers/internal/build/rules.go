@@ -24,8 +24,8 @@ const runbooks = "https://github.com/relaypool/relaypool/blob/v" + contract.Vers
 type alert struct {
 	// name follows the prefix that all alerts share.
 	name string
-	// expr has a placeholder after each metric, in which scope writes the labels that
-	// select this fleet: {}, or with a matcher of the metric's own {,event="signed"}.
+	// expr has a placeholder after each metric: {}, or {,event="signed"} with the metric's own
+	// matcher. scope inserts the labels that select this fleet.
 	expr     string
 	duration time.Duration
 	severity string
@@ -82,15 +82,15 @@ func alerts(in Input) []alert {
 }
 
 // lastHourCount returns an expression for how often a rare event was counted in the last hour.
-// The first event creates its series at 1, which is no increase, so a new series counts as
-// one event.
+// The first event creates its series with the value 1. increase() does not count that event,
+// so each new series counts as one event.
 func lastHourCount(m contract.Metric, matcher string) string {
 	selector := m.Name + "{," + matcher + "}"
 	return "(sum(increase(" + selector + "[1h])) or vector(0)) + (count(" + selector + " > 0 unless " + selector + " offset 1h) or vector(0))"
 }
 
-// These are the counts of failures that an alert has to exceed. A large share of few
-// requests may be chance: in a fleet that is hardly used, a single request would page
+// An alert on the share of failures fires only above these counts of failures. A large share
+// of few requests may be chance: in a fleet that is hardly used, a single failure would page
 // somebody. minRetriedFailures is for failures that clients retry by themselves, such as 503.
 const (
 	minFailures        = 3
@@ -99,9 +99,9 @@ const (
 
 // shareAbove returns an expression that is true when, within the window, the count of bad
 // exceeds minCount and also the given share of the count of all. bad and all are metrics with
-// placeholders, and by has the labels by which bad is grouped. An alert that has to last as
-// long as the window does not fire for a short burst, which would be over when somebody
-// looks.
+// placeholders, and by has the labels by which bad is grouped. If the alert's duration is as
+// long as the window, the alert does not fire for a short burst, which would be over when
+// somebody looks.
 func shareAbove(bad, share, all, window string, minCount int, by ...string) string {
 	sum, join := "sum", ">"
 	if len(by) > 0 {

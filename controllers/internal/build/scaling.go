@@ -6,7 +6,8 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// defaultSubmissions is the backlog for one pod where the RelayPool sets none.
+// defaultSubmissions is how many due submissions one pod is for, if the RelayPool does not
+// set submissionsPerReplica.
 const defaultSubmissions = 64
 
 // LabelMetricNamespace and LabelMetricPool select a fleet's figures in the external

@@ -18,7 +18,7 @@ import (
 const (
 	// genesisMaxAge is how long an endpoint's genesis hash is cached.
 	genesisMaxAge = time.Hour
-	// failureMaxAge is how long an endpoint that failed is tried after the others.
+	// failureMaxAge is how long after a failure an endpoint is tried only after the others.
 	failureMaxAge = 10 * time.Minute
 	// maxSlotsBehind is how many slots an answer may be behind the last good answer: two
 	// endpoints are never quite at the same slot. slotMaxAge is how long the last good
@@ -28,8 +28,8 @@ const (
 	slotMaxAge     = 2 * time.Minute
 )
 
-// endpointMemory is what is kept about one endpoint between checks.
-type endpointMemory struct {
+// endpointState is what is kept about one endpoint between checks.
+type endpointState struct {
 	// urlHash is the seeded hash of the URL from which genesis was read.
 	urlHash   uint64
 	genesis   solana.Hash
@@ -43,8 +43,8 @@ type checker struct {
 	now     func() time.Time
 	timeout time.Duration
 	seed    maphash.Seed
-	// memory has an entry for each endpoint, by its name.
-	memory map[string]*endpointMemory
+	// endpoints has an entry for each endpoint, by its name.
+	endpoints map[string]*endpointState
 	// slot and slotAt are the slot and the time of the last good answer.
 	slot   uint64
 	slotAt time.Time
@@ -69,13 +69,13 @@ func (c *checker) check(ctx context.Context, q *Query) answer {
 		facts, err := c.readEndpoint(ctx, &e, target, q.Finalized)
 		if err == nil {
 			c.slot, c.slotAt = facts.Slot, c.now()
-			c.memoryOf(e.Name).failedAt = time.Time{}
+			c.stateOf(e.Name).failedAt = time.Time{}
 			return answer{report: poolcheck.Evaluate(facts), ok: true}
 		}
 		if ctx.Err() != nil {
 			return answer{cause: "the operator is stopping"}
 		}
-		c.memoryOf(e.Name).failedAt = c.now()
+		c.stateOf(e.Name).failedAt = c.now()
 		failures = append(failures, "endpoint "+e.Name+": "+err.Error())
 		if errors.Is(err, errForeign) {
 			foreignFacts = &facts
@@ -95,7 +95,7 @@ func (c *checker) check(ctx context.Context, q *Query) answer {
 func (c *checker) order(all []Endpoint) []Endpoint {
 	now := c.now()
 	rank := func(e Endpoint) int {
-		if m := c.memory[e.Name]; m != nil && !m.failedAt.IsZero() && now.Sub(m.failedAt) < failureMaxAge {
+		if m := c.endpoints[e.Name]; m != nil && !m.failedAt.IsZero() && now.Sub(m.failedAt) < failureMaxAge {
 			return 1
 		}
 		return 0
@@ -105,11 +105,11 @@ func (c *checker) order(all []Endpoint) []Endpoint {
 	return ordered
 }
 
-func (c *checker) memoryOf(name string) *endpointMemory {
-	if c.memory[name] == nil {
-		c.memory[name] = new(endpointMemory)
+func (c *checker) stateOf(name string) *endpointState {
+	if c.endpoints[name] == nil {
+		c.endpoints[name] = new(endpointState)
 	}
-	return c.memory[name]
+	return c.endpoints[name]
 }
 
 var (
@@ -135,7 +135,7 @@ func (c *checker) readEndpoint(ctx context.Context, e *Endpoint, t poolcheck.Tar
 		return facts, err
 	}
 	if !t.Genesis.IsZero() && facts.Genesis != t.Genesis {
-		facts.Read(ctx, r) // records that nothing was read, and why
+		facts.Read(ctx, r) // reads nothing from another chain, and records why
 		return facts, fmt.Errorf("%w: its genesis hash is %s", errForeign, facts.Genesis)
 	}
 	facts.Read(ctx, r)
@@ -148,9 +148,10 @@ func (c *checker) readEndpoint(ctx context.Context, e *Endpoint, t poolcheck.Tar
 	return facts, nil
 }
 
-// genesis returns the genesis hash. It reads the hash once an hour, and when the URL changed.
+// genesis returns the genesis hash. It reads the hash once an hour, and when the URL has
+// changed.
 func (c *checker) genesis(ctx context.Context, name, url string, r poolcheck.Reader) (solana.Hash, error) {
-	m, hash := c.memoryOf(name), maphash.String(c.seed, url)
+	m, hash := c.stateOf(name), maphash.String(c.seed, url)
 	if m.urlHash == hash && !m.genesisAt.IsZero() && c.now().Sub(m.genesisAt) < genesisMaxAge {
 		return m.genesis, nil
 	}

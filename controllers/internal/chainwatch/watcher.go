@@ -166,7 +166,7 @@ func (w *Watcher) Set(key types.NamespacedName, q Query) {
 	// result is dropped, because the map then has another pool.
 	next := &pool{
 		query: &q, reading: Reading{Target: q.Target}, history: map[solana.PublicKey]*balanceHistory{}, due: w.o.Now(),
-		checker: &checker{dial: w.dial, now: w.o.Now, timeout: w.o.Timeout, seed: maphash.MakeSeed(), memory: map[string]*endpointMemory{}},
+		checker: &checker{dial: w.dial, now: w.o.Now, timeout: w.o.Timeout, seed: maphash.MakeSeed(), endpoints: map[string]*endpointState{}},
 	}
 	if p != nil {
 		next.inheritFrom(p)
@@ -209,7 +209,8 @@ func (w *Watcher) Forget(key types.NamespacedName) {
 	delete(w.pools, key)
 }
 
-// Reading returns the reading of a RelayPool; ok is false when it was never Set.
+// Reading returns the reading of a RelayPool; ok is false if the watcher does not read the
+// chain for it.
 func (w *Watcher) Reading(key types.NamespacedName) (r Reading, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

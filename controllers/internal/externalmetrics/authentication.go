@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// authenticationConfig is the ConfigMap in kube-system that describes how the cluster's
-	// API server authenticates itself.
+	// authenticationConfig is the ConfigMap in kube-system with the certificate authorities and
+	// header names by which a server behind the API server authenticates requests.
 	authenticationConfig = "extension-apiserver-authentication"
 	// cacheTime is how long the API server's answers about users are cached, and
 	// reviewTimeout is how long one answer may take.
@@ -34,8 +34,9 @@ func backoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 }
 
-// frontProxy has the certificate authority and the headers by which the API server names
-// the user of a request. It follows changes of the cluster's configuration.
+// frontProxy has the certificate authority of the API server's client certificate, and the
+// headers in which the API server names the user of a request. It is updated when the
+// ConfigMap changes.
 type frontProxy struct {
 	*dynamiccertificates.ConfigMapCAController
 	*headerrequest.RequestHeaderAuthRequestController

@@ -30,7 +30,7 @@ func newOutcomes() *outcomes {
 	m := contract.MetricOperatorExternalRequests
 	o := &outcomes{prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)}
 	// The series exist from the start, so that the first failure is an increase.
-	for metric := range figures() {
+	for metric := range valueFuncs() {
 		for _, result := range []outcome{outcomeServed, outcomeUnknown, outcomeRefused, outcomeNotReady, outcomeStale, outcomeFailed} {
 			o.WithLabelValues(metric, string(result))
 		}
@@ -41,7 +41,7 @@ func newOutcomes() *outcomes {
 // count counts a request. Unknown metrics may have any name, and are counted under one
 // common name.
 func (o *outcomes) count(metric string, result outcome) {
-	if figures()[metric] == nil {
+	if valueFuncs()[metric] == nil {
 		metric = "other"
 	}
 	o.WithLabelValues(metric, string(result)).Inc()
@@ -79,7 +79,7 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.expiry
 }
 
-// Collect sends the requests so far, and the times.
+// Collect sends the counts of requests, the times of readings and the certificate's expiry.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	c.provider.outcomes.Collect(out)
 	for key, since := range c.readTimes(c.provider.Now()) {

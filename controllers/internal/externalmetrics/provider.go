@@ -31,9 +31,10 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Readings returns what is known about the backlog of a RelayPool, and false when the
-// backlog is not watched; pool.Poller is one.
+// Readings has the readings of backlogs. pool.Poller implements it.
 type Readings interface {
+	// Reading returns what is known about the backlog of a RelayPool, and false when the
+	// backlog is not watched.
 	Reading(key types.NamespacedName) (pool.Reading, bool)
 	// Watched returns the readings of all watched RelayPools.
 	Watched() map[types.NamespacedName]pool.Reading
@@ -43,7 +44,7 @@ type Readings interface {
 type ProviderOptions struct {
 	// Pools reads RelayPools from the cache.
 	Pools client.Reader
-	// Readings are the readings of their backlogs.
+	// Readings has the readings of the RelayPools' backlogs.
 	Readings Readings
 	// Namespaces are the namespaces in the cache; empty means all.
 	Namespaces []string
@@ -67,11 +68,12 @@ func NewProvider(o ProviderOptions) (*Provider, error) {
 	return &Provider{ProviderOptions: o, outcomes: newOutcomes()}, nil
 }
 
-// figure returns a metric's value from a reading.
-type figure func(pool.Backlog) resource.Quantity
+// valueFunc returns a metric's value from a reading.
+type valueFunc func(pool.Backlog) resource.Quantity
 
-func figures() map[string]figure {
-	return map[string]figure{
+// valueFuncs returns the valueFunc of each metric, by the metric's name.
+func valueFuncs() map[string]valueFunc {
+	return map[string]valueFunc{
 		contract.MetricBacklog.Name: func(b pool.Backlog) resource.Quantity { return *resource.NewQuantity(b.Due, resource.DecimalSI) },
 		contract.MetricBacklogAge.Name: func(b pool.Backlog) resource.Quantity {
 			return *resource.NewQuantity(int64(b.Oldest/time.Second), resource.DecimalSI)
@@ -84,9 +86,9 @@ func (*Provider) ListAllExternalMetrics() []metricsprovider.ExternalMetricInfo {
 	return []metricsprovider.ExternalMetricInfo{{Metric: contract.MetricBacklog.Name}, {Metric: contract.MetricBacklogAge.Name}}
 }
 
-// GetExternalMetric implements ExternalMetricsProvider: it returns one value for each
-// RelayPool of the namespace that the selector matches by the labels namespace and pool.
-// There must be at least one.
+// GetExternalMetric implements ExternalMetricsProvider. The selector selects RelayPools of
+// the namespace by the labels namespace and pool. GetExternalMetric returns one value for each
+// selected RelayPool, and an error if there is none.
 func (p *Provider) GetExternalMetric(ctx context.Context, namespace string, selector labels.Selector, info metricsprovider.ExternalMetricInfo) (*external_metrics.ExternalMetricValueList, error) {
 	values, outcome, err := p.values(ctx, namespace, selector, info.Metric)
 	p.outcomes.count(info.Metric, outcome)
@@ -97,7 +99,7 @@ func (p *Provider) GetExternalMetric(ctx context.Context, namespace string, sele
 }
 
 func (p *Provider) values(ctx context.Context, namespace string, selector labels.Selector, metric string) ([]external_metrics.ExternalMetricValue, outcome, error) {
-	valueOf := figures()[metric]
+	valueOf := valueFuncs()[metric]
 	if valueOf == nil {
 		return nil, outcomeUnknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
 			"there is no such external metric: expected %s or %s", contract.MetricBacklog.Name, contract.MetricBacklogAge.Name)
@@ -128,8 +130,8 @@ func metricLabels(key types.NamespacedName) labels.Set {
 	return labels.Set{build.LabelMetricNamespace: key.Namespace, build.LabelMetricPool: key.Name}
 }
 
-// selectPools returns the RelayPools of the namespace that the selector matches and that a
-// HorizontalPodAutoscaler scales.
+// selectPools returns the RelayPools in the namespace that match the selector and are scaled
+// by a HorizontalPodAutoscaler. It returns an error if there is none.
 func (p *Provider) selectPools(ctx context.Context, namespace string, selector labels.Selector) ([]types.NamespacedName, outcome, error) {
 	if len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, namespace) {
 		return nil, outcomeUnknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,

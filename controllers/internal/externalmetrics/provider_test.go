@@ -135,7 +135,7 @@ func TestValues(t *testing.T) {
 			}
 			metric := stdcmp.Or(tt.metric, contract.MetricBacklog.Name)
 			counted := metric
-			if figures()[metric] == nil {
+			if valueFuncs()[metric] == nil {
 				counted = "other"
 			}
 			list, err := p.GetExternalMetric(t.Context(), tt.namespace, selector, metricsprovider.ExternalMetricInfo{Metric: metric})
@@ -175,11 +175,11 @@ func TestListedMetricsAreServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range p.ListAllExternalMetrics() {
-		if figures()[m.Metric] == nil {
+		if valueFuncs()[m.Metric] == nil {
 			t.Errorf("%s is listed but not served", m.Metric)
 		}
 	}
-	if len(p.ListAllExternalMetrics()) != len(figures()) {
+	if len(p.ListAllExternalMetrics()) != len(valueFuncs()) {
 		t.Error("a served metric is not listed")
 	}
 }

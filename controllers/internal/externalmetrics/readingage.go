@@ -29,17 +29,17 @@ func (p *Provider) read(key types.NamespacedName) (pool.Backlog, outcome, error)
 	case !reading.At.IsZero() && age <= maxAge:
 		return reading.Backlog, outcomeServed, nil
 	case errors.As(reading.Err, &statusError) && statusError.Status == http.StatusServiceUnavailable:
-		return pool.Backlog{}, outcomeStale, unavailable(key, "its pods answer that their database is away (status 503), and "+lastTime(reading.At))
+		return pool.Backlog{}, outcomeStale, unavailable(key, "its pods answer that their database is away (status 503), and "+lastReadText(reading.At))
 	case reading.Err != nil:
-		return pool.Backlog{}, outcomeStale, unavailable(key, fmt.Sprintf("its pods do not answer on port %d (%s), and %s", contract.OperationsPort, publicError(reading.Err), lastTime(reading.At)))
+		return pool.Backlog{}, outcomeStale, unavailable(key, fmt.Sprintf("its pods do not answer on port %d (%s), and %s", contract.OperationsPort, publicError(reading.Err), lastReadText(reading.At)))
 	default:
-		return pool.Backlog{}, outcomeStale, unavailable(key, lastTime(reading.At))
+		return pool.Backlog{}, outcomeStale, unavailable(key, lastReadText(reading.At))
 	}
 }
 
-// lastTime says whether the backlog was ever read, without the exact age. The text becomes
+// lastReadText says whether the backlog was ever read, without the exact age. The text becomes
 // part of a condition's message, and a condition is written whenever its message changes.
-func lastTime(at time.Time) string {
+func lastReadText(at time.Time) string {
 	if at.IsZero() {
 		return "it has never been read"
 	}

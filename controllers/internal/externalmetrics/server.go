@@ -35,7 +35,7 @@ type ServerOptions struct {
 	Config *rest.Config
 	// Provider returns the metrics' values.
 	Provider metricsprovider.ExternalMetricsProvider
-	// Certificate is the served certificate; Ready is closed once there is one.
+	// Certificate is the served certificate. Ready is closed once there is a certificate.
 	Certificate dynamiccertificates.CertKeyContentProvider
 	Ready       <-chan struct{}
 	Log         *slog.Logger

@@ -53,9 +53,9 @@ func (d *decision) switchLabels(target int32) bool {
 }
 
 // stillMounted returns why the fleet may still sign with one of the keys; empty if it
-// cannot. started means that the next step has started. The rollout was complete then, and
-// a later rollout only replaces pods without the keys.
-func (d *decision) stillMounted(keys []Key, started bool) string {
+// cannot. With rolledOut, the rollout that removed the keys was complete at an earlier pass.
+// In that case a rollout that is under way replaces only pods without the keys.
+func (d *decision) stillMounted(keys []Key, rolledOut bool) string {
 	mounted := func(secrets []string) bool {
 		return slices.ContainsFunc(keys, func(k Key) bool { return slices.Contains(secrets, k.Secret) })
 	}
@@ -66,7 +66,7 @@ func (d *decision) stillMounted(keys []Key, started bool) string {
 		return "the fleet's Deployment is about to get the new keys"
 	case mounted(r.Pods):
 		return "pods with the old keys are being replaced"
-	case !r.Complete && !started:
+	case !r.Complete && !rolledOut:
 		return "the rollout with the new keys is under way"
 	}
 	return ""

@@ -68,7 +68,7 @@ func (d *decision) selectMounts() {
 // people may use to fund the key.
 func (d *decision) restoreAddressAnnotations() {
 	for _, k := range d.Keys.Keys {
-		if k.WrongAddress && !slices.ContainsFunc(d.plan.Label, func(l LabelChange) bool { return l.Key.Secret == k.Secret }) {
+		if k.AnnotationOutdated && !slices.ContainsFunc(d.plan.Label, func(l LabelChange) bool { return l.Key.Secret == k.Secret }) {
 			d.plan.Label = append(d.plan.Label, LabelChange{Key: k, State: k.State})
 		}
 	}
@@ -154,7 +154,7 @@ func (d *decision) useGeneratedKeys() {
 	draining := d.newest(v1alpha1.PayerDraining)
 	switch {
 	case incoming >= 0:
-		d.startRotation(incoming)
+		d.prepareNewKeys(incoming)
 	case active < 0 && draining < 0:
 		d.useFirstRevision()
 	case active < 0:

@@ -227,7 +227,7 @@ func TestDecide(t *testing.T) {
 			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) { in.Pool.Spec.Paused = true }},
 			want:      []string{"mount p-payer-0-0", "step Fund of 1"}, message: "spec.paused is true"},
 		"a changed address annotation is restored": {
-			inputSpec: inputSpec{count: 1, keys: []Key{{Secret: old.Secret, Address: old.Address, State: active, WrongAddress: true}}},
+			inputSpec: inputSpec{count: 1, keys: []Key{{Secret: old.Secret, Address: old.Address, State: active, AnnotationOutdated: true}}},
 			want:      []string{"label p-payer-0-0 Active", "mount p-payer-0-0"}},
 		"a retired key with funds is reported": {
 			inputSpec: inputSpec{revision: 1, count: 1, keys: []Key{key(0, 0, retired), key(1, 0, active)}, change: func(in *Input) {
@@ -386,7 +386,7 @@ func TestPayersInTheStatusAreLimited(t *testing.T) {
 	}
 }
 
-func TestKeysWithFunds(t *testing.T) {
+func TestFundedKeyEvents(t *testing.T) {
 	t.Parallel()
 	held := int64(20_000_000)
 	payers := []v1alpha1.FeePayerStatus{
@@ -394,7 +394,7 @@ func TestKeysWithFunds(t *testing.T) {
 		{Address: "D", SecretName: "a", BalanceLamports: &held},
 	}
 	status := &v1alpha1.RelayPoolStatus{FeePayers: payers}
-	got := KeysWithFunds(status, map[string]Balance{"A": {Lamports: 1}, "C": {}})
+	got := FundedKeyEvents(status, map[string]Balance{"A": {Lamports: 1}, "C": {}})
 	warning := func(secret, note string) Event {
 		return Event{
 			Type: corev1.EventTypeWarning, Reason: v1alpha1.EventFundedKeyLeft, Action: "Delete", Secret: secret,
@@ -417,11 +417,11 @@ func TestKeysWithFunds(t *testing.T) {
 			status.Rotation = &v1alpha1.RotationStatus{Revision: 1, Step: step}
 		}
 		status.FeePayers[0].State = v1alpha1.PayerIncoming
-		if diff := cmp.Diff(want, KeysWithFunds(status, map[string]Balance{"C": {}})); diff != "" {
+		if diff := cmp.Diff(want, FundedKeyEvents(status, map[string]Balance{"C": {}})); diff != "" {
 			t.Errorf("in the step %q, events about a new payer with a balance of 0 (-want +got):\n%s", step, diff)
 		}
 		status.FeePayers[0].State = v1alpha1.PayerDraining
-		if got := KeysWithFunds(status, map[string]Balance{"C": {}}); got != nil {
+		if got := FundedKeyEvents(status, map[string]Balance{"C": {}}); got != nil {
 			t.Errorf("in the step %q, events about an old payer with a balance of 0 are %v, want none", step, got)
 		}
 	}
@@ -429,7 +429,7 @@ func TestKeysWithFunds(t *testing.T) {
 	for i := range many {
 		many[i] = v1alpha1.FeePayerStatus{Address: strings.Repeat("A", 44), SecretName: "s"}
 	}
-	if got := KeysWithFunds(&v1alpha1.RelayPoolStatus{FeePayers: many}, nil); len(got) != 1 || len(got[0].Note) > maxNote {
+	if got := FundedKeyEvents(&v1alpha1.RelayPoolStatus{FeePayers: many}, nil); len(got) != 1 || len(got[0].Note) > maxNote {
 		t.Errorf("there are %d events, want one with a note that the API server accepts", len(got))
 	}
 }

@@ -22,7 +22,7 @@ func (d *decision) addEvents() {
 	}
 	next, last := d.plan.Rotation, d.Pool.Status.Rotation
 	if next == nil {
-		d.plan.Rotation = last.DeepCopy() // the last rotation stays shown
+		d.plan.Rotation = last.DeepCopy() // the status keeps showing the last rotation
 		return
 	}
 	if d.Pool.Spec.Paused && d.plan.Rotating {

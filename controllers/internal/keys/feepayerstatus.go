@@ -18,9 +18,9 @@ const (
 	// balanceUnit is the unit, in lamports, to which the status rounds balances down. No event
 	// reports a smaller balance: the status shows it as 0, so every pass would report it again.
 	balanceUnit = 10_000_000
-	// defaultMinimum is the resource's default of spec.feePayers.minimumBalanceLamports.
+	// defaultMinimum is the CRD's default of spec.feePayers.minimumBalanceLamports.
 	defaultMinimum = 50_000_000
-	// maxPayers and maxMessage are the bounds of the resource. maxCause bounds a Job's
+	// maxPayers and maxMessage are the CRD's bounds of the status. maxCause bounds a Job's
 	// message inside a message of the operator, and maxNote bounds the note of an event.
 	// Lengths are in bytes.
 	maxPayers  = 128
@@ -101,8 +101,9 @@ func (d *decision) allUnderfunded(keys []Key, after time.Time) bool {
 	})
 }
 
-// readAfter reports whether the balance was read after a time that the API server set. Such
-// a time has whole seconds. It is also true if either time is unknown.
+// readAfter reports whether the balance was read after a time that is in an object of the
+// API. Such a time is cut to whole seconds, so a second is added to it. readAfter returns true
+// if either time is unknown.
 func (b Balance) readAfter(at time.Time) bool {
 	return b.At.IsZero() || at.IsZero() || b.At.After(at.Add(time.Second))
 }

@@ -65,8 +65,8 @@ type Key struct {
 	Address string
 	// State is the label's value.
 	State v1alpha1.FeePayerState
-	// WrongAddress: the annotation with the address is missing or wrong.
-	WrongAddress bool
+	// AnnotationOutdated: the annotation with the address is missing or wrong.
+	AnnotationOutdated bool
 }
 
 // Facts are the existing generated keys of one RelayPool.
@@ -206,9 +206,9 @@ type Event struct {
 
 // Plan is what to do about the keys, and what to report about them.
 type Plan struct {
-	// Create are the keys to make. Label are the label changes to write after that. Both are in
-	// order, and the Writer stops at the first failure. A pass that writes any of them does
-	// not change the Deployment, and the next pass observes again.
+	// Create are the keys to make. Label are the label changes to write after that. The Writer
+	// keeps the order of the two lists, and stops at the first failure. A pass that writes a
+	// key or a label does not change the Deployment, and the next pass observes again.
 	Create []NewKey
 	Label  []LabelChange
 	// Job is the Job that has to exist; nil if there is none. A missing Job is made, and a

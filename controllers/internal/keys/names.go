@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// component is the value of the recommended label on keys' Secrets.
+// component is the value of build.LabelComponent on keys' Secrets.
 const component = "fee-payer"
 
 // SecretName is the name of a generated key's Secret.

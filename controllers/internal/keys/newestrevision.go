@@ -3,9 +3,9 @@ package keys
 import "context"
 
 // findNewest returns the highest revision with a key, or -1 if there is none. known is false if
-// the RelayPool is observed for the first time. Then an earlier RelayPool of the same name
-// may have left keys, with revisions that are much lower, or higher if the spec starts again
-// from 0.
+// the RelayPool is observed for the first time. In that case an earlier RelayPool of the same
+// name may have left keys. Their revisions may be much lower than the spec's, or higher if the
+// new spec starts again from 0.
 func (s *search) findNewest(ctx context.Context, known bool) (int32, error) {
 	wanted := wantedRevision(s.pool)
 	top := int32(-1)

@@ -25,16 +25,16 @@ const (
 	// WatchedRevisions is how many revisions below the newest are read, so that the
 	// balances of their retired keys are monitored.
 	WatchedRevisions = 5
-	// maxKeys bounds the keys of one revision, as the resource's rule does.
+	// maxKeys bounds the keys of one revision, as the CRD does.
 	maxKeys = 32
 	// maxRevision bounds the search for revisions above the spec's. maxMissingRevisions
 	// bounds the search for revisions below the spec's, which has to end within
 	// readTimeout.
 	maxRevision         = 1000
 	maxMissingRevisions = 200
-	// missingFactor divides the interval while a Secret is not the key that it should be,
+	// problemFactor divides the interval while a Secret is not the key that it should be,
 	// because somebody may be about to correct it.
-	missingFactor = 5
+	problemFactor = 5
 	jitter        = 0.1
 	readTimeout   = 20 * time.Second
 )
@@ -57,10 +57,11 @@ type ObserverOptions struct {
 type Observer struct {
 	ObserverOptions
 	mu    sync.Mutex
-	pools map[types.NamespacedName]memory
+	pools map[types.NamespacedName]lastReading
 }
 
-type memory struct {
+// lastReading is the last reading of one RelayPool's keys.
+type lastReading struct {
 	uid        types.UID
 	generation int64
 	facts      Facts
@@ -77,7 +78,7 @@ func NewObserver(o ObserverOptions) (*Observer, error) {
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval
 	}
-	return &Observer{ObserverOptions: o, pools: map[types.NamespacedName]memory{}}, nil
+	return &Observer{ObserverOptions: o, pools: map[types.NamespacedName]lastReading{}}, nil
 }
 
 // Observe returns the existing generated keys of a RelayPool. It reads them when
@@ -104,12 +105,12 @@ func (o *Observer) Observe(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	facts.ReadAt = began
 	interval := o.Interval
 	if len(facts.Problems) > 0 {
-		interval /= missingFactor
+		interval /= problemFactor
 	}
 	facts.Next = began.Add(time.Duration(float64(interval) * (1 - jitter + 2*jitter*o.Random())))
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.pools[name] = memory{pool.UID, pool.Generation, facts}
+	o.pools[name] = lastReading{pool.UID, pool.Generation, facts}
 	return facts, nil
 }
 
@@ -209,7 +210,7 @@ func (s *search) readSecret(ctx context.Context, revision, index int32) (bool, e
 	}
 	s.exists[name] = true
 	key, fault := keyOf(s.pool.Name, &secret, revision, index)
-	// The client keeps copies in its buffers, which cannot be cleared.
+	// Clear the values that can be cleared. The client's buffers keep copies that cannot.
 	for _, value := range secret.Data {
 		clear(value)
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// startRotation prepares the incoming keys of a revision for their first use. The keys are
+// prepareNewKeys prepares the incoming keys of a revision for their first use. The keys are
 // made, then funded from the old keys, then labelled active.
-func (d *decision) startRotation(target int32) {
+func (d *decision) prepareNewKeys(target int32) {
 	d.setStep(target, v1alpha1.RotationGenerate, fmt.Sprintf("making the keys of revision %d", target))
 	old := d.pick(func(k Key) bool { return k.State == v1alpha1.PayerActive && k.Revision < target })
 	d.clearJobs(target)

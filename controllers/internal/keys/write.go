@@ -28,7 +28,7 @@ type WriterOptions struct {
 	Random io.Reader
 	// Log receives the changes, with addresses and names only. Required.
 	Log *slog.Logger
-	// Observer is made to read again after a write. Required.
+	// Observer reads again after each write of keys or labels. Required.
 	Observer *Observer
 }
 
@@ -74,7 +74,7 @@ func (w *Writer) Apply(ctx context.Context, pool *v1alpha1.RelayPool, plan Plan,
 
 // create makes one key. If its Secret exists already, the Secret stays as it is: another
 // operator, or this operator before it died, has made the key, and the next reading finds
-// it. The address is published only after the key has been read back.
+// it. The status shows the address only after the key has been read back.
 func (w *Writer) create(ctx context.Context, pool *v1alpha1.RelayPool, k NewKey) error {
 	private, err := keyfile.Generate(w.Random)
 	if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// cacheOptions limit the cache to the objects of RelayPools: of each kind only objects
-// with the label of their pool are listed and watched. So memory and traffic grow with
-// the fleets, not with the cluster.
+// cacheOptions limits the cache to RelayPools and their objects. Of other kinds, the cache
+// lists and watches only objects that have the label of a pool. So memory and traffic grow
+// with the fleets, not with the cluster.
 func cacheOptions(namespaces []string, resync time.Duration) cache.Options {
 	o := cache.Options{
 		DefaultLabelSelector: managedByOperator(),

@@ -23,8 +23,8 @@ import (
 type External struct {
 	Config *settings.Config
 	Log    *slog.Logger
-	// Poller reads the backlogs. External makes it watch RelayPools; whoever made the
-	// Poller adds it to the manager.
+	// Poller reads the backlogs. External makes the Poller watch RelayPools, but does not add
+	// it to the manager.
 	Poller *pool.Poller
 	// Metrics registers the component's own metrics; nil serves none.
 	Metrics prometheus.Registerer
@@ -73,7 +73,7 @@ func (e *External) SetupWithManager(m ctrl.Manager) error {
 	return nil
 }
 
-// ready fails until external metrics are served and all fleets have been polled once. So a
+// ready fails until external metrics are served and all watched fleets have been polled. So a
 // rollout does not replace an operator that serves with one that cannot.
 func (e *External) ready(*http.Request) error {
 	select {

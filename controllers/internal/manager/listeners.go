@@ -18,7 +18,8 @@ import (
 // disabledAddress is the address by which controller-runtime turns a server off.
 const disabledAddress = "0"
 
-// probeWait is less than a probe's usual timeout of a second.
+// probeWait is how long a probe waits for the caches. It is less than a probe's usual timeout
+// of a second.
 const probeWait = 500 * time.Millisecond
 
 func bindAddress(address string) string {
@@ -28,8 +29,8 @@ func bindAddress(address string) string {
 	return address
 }
 
-// metricsOptions serve metrics without TLS on a loopback address, and as
-// withCertificates does on any other.
+// metricsOptions returns the options of the metrics server. On a loopback address the server
+// uses no TLS; on any other address it works as withCertificates says.
 func metricsOptions(l settings.Listening) metricsserver.Options {
 	o := metricsserver.Options{BindAddress: bindAddress(l.MetricsListen)}
 	if l.Loopback() || o.BindAddress == disabledAddress {
@@ -38,8 +39,8 @@ func metricsOptions(l settings.Listening) metricsserver.Options {
 	return withCertificates(o, l.MetricsCertDir)
 }
 
-// withCertificates serves metrics over TLS, to clients that the API server authenticates and
-// authorises.
+// withCertificates changes the options so that the server uses TLS, and serves only clients
+// that the API server authenticates and authorises.
 func withCertificates(o metricsserver.Options, certDir string) metricsserver.Options {
 	o.SecureServing = true
 	o.FilterProvider = filters.WithAuthenticationAndAuthorization
@@ -52,9 +53,9 @@ func withCertificates(o metricsserver.Options, certDir string) metricsserver.Opt
 	return o
 }
 
-// addChecks reports the process as alive while it answers, and as ready once its caches are
-// synchronised, so that a rollout does not end the old operator before the new one can take
-// over.
+// addChecks adds the checks for probes. The process is alive while it answers, and ready once
+// its caches are synchronised, so that a rollout does not end the old operator before the new
+// one can take over.
 func (m *Manager) addChecks() error {
 	err := errors.Join(
 		m.AddHealthzCheck("ping", healthz.Ping),

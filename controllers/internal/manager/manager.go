@@ -27,8 +27,8 @@ const (
 	// reconcileTimeout bounds one pass. A pass makes some dozens of short calls; a longer
 	// pass waits for a server that hangs, and is retried.
 	reconcileTimeout = time.Minute
-	// shutdownTimeout is for passes that are under way when the process gets a signal to
-	// stop. It is below a pod's usual grace period of 30 s.
+	// shutdownTimeout is how long passes under way may take after the process gets a signal
+	// to stop. It is below a pod's usual grace period of 30 s.
 	shutdownTimeout = 20 * time.Second
 	// syncTimeout is how long the caches may take to fill at start.
 	syncTimeout = 2 * time.Minute
@@ -45,11 +45,11 @@ type Component interface {
 	SetupWithManager(ctrl.Manager) error
 }
 
-// Manager is the operator's process. Its components are not part of it: Add sets them up
+// Manager is the operator's process. A new Manager has no components: Add sets them up
 // before Run.
 type Manager struct {
 	ctrl.Manager
-	stopping *atomic.Bool
+	stopping *atomic.Bool // set when the context of Run ends
 }
 
 // New makes a Manager. It asks the API server for its kinds, so New returns an error when
@@ -128,7 +128,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return nil
 }
 
-// scheme has Kubernetes' own kinds and ours.
+// scheme returns a scheme with Kubernetes' own kinds and RelayPool.
 func scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {

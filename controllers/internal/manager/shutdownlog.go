@@ -6,15 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// controller-runtime logs this error for every leader that a signal stops, because it
-// does not distinguish a released Lease from a lost one.
+// controller-runtime logs a line with this message and this error for every leader that a
+// signal stops, because it does not distinguish a released Lease from a lost one.
 const (
 	afterStopMessage = "error received after stop sequence was engaged"
 	leaseLostMessage = "leader election lost"
 )
 
-// quietShutdown drops that line while the process stops on a signal. A Lease that is
-// really lost is reported another way, as the error of Run.
+// quietShutdown is a handler that drops the line about the lost Lease while the process stops
+// on a signal. Run returns an error if the Lease is really lost.
 type quietShutdown struct {
 	slog.Handler
 	stopping *atomic.Bool

@@ -17,9 +17,10 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
-// keysIntervalFactor is how much longer the interval for reading generated keys is than that for
-// other Secrets: keys are immutable, and the operator itself writes their labels. At the same
-// interval, two of three reads for a RelayPool with two keys would be reads of keys.
+// keysIntervalFactor times the interval for reading other Secrets is the interval for reading
+// generated keys. These need fewer reads, because they are immutable and the operator itself
+// writes their labels. With equal intervals, two of three reads for a RelayPool with two keys
+// would be reads of keys.
 const keysIntervalFactor = 5
 
 // Fleets is the component that manages the fleets: the reconciler of RelayPools, the

@@ -29,8 +29,8 @@ func applies(kind string, p *v1alpha1.RelayPool) bool {
 	return kind != v1alpha1.ConditionAutoscalingActive || p.Spec.Autoscaling != nil
 }
 
-// conditions counts and reports the RelayPool's conditions. A missing condition that
-// applies is unknown: no pass has set it yet.
+// conditions counts and reports the RelayPool's conditions. If a condition applies but is
+// missing, it counts as unknown: no pass has set it yet.
 func (s *scrape) conditions(p *v1alpha1.RelayPool) {
 	for _, kind := range conditionTypes() {
 		status := metav1.ConditionUnknown
@@ -47,7 +47,7 @@ func (s *scrape) conditions(p *v1alpha1.RelayPool) {
 	}
 }
 
-// totals sends every count, also those of 0, because an alert on a missing series does
+// totals sends every count, including counts of 0, because an alert on a missing series does
 // not fire.
 func (s *scrape) totals() {
 	for _, kind := range conditionTypes() {

@@ -37,7 +37,8 @@ const (
 	outcomeFailed   = "failed"
 )
 
-// NewCountingApplier makes a CountingApplier that counts the outcomes of inner, which must not be nil.
+// NewCountingApplier makes a CountingApplier that counts the outcomes of inner. It refuses a
+// nil inner.
 func NewCountingApplier(inner Applier) (*CountingApplier, error) {
 	if inner == nil {
 		return nil, errors.New("collector: there is no applier to count")

@@ -10,9 +10,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// applyKeys writes keys, labels and the Job of a rotation. A Job that the API server
-// refuses is returned as a refusal and not as an error, because only a person can correct
-// the cause.
+// applyKeys creates keys, changes their state labels, and deletes and creates the Jobs of a
+// rotation. If the API server refuses a Job, applyKeys returns a refusal and no error, because
+// only a person can correct the cause.
 func (r *Reconciler) applyKeys(ctx context.Context, f *Facts, p *Plan) ([]apply.Refusal, error) {
 	if !f.KeysKnown {
 		return nil, nil

@@ -16,8 +16,8 @@ import (
 
 // BacklogReader asks a pod for the queue of its fleet.
 type BacklogReader interface {
-	// Backlog asks the pod with that IP address. The caller sets the time of the
-	// answer.
+	// Backlog asks the pod with the IP address ip. It does not set Backlog.At: the caller
+	// does.
 	Backlog(ctx context.Context, ip string) (Backlog, error)
 }
 

@@ -16,19 +16,19 @@ import (
 )
 
 const (
-	// backlogInterval is the time between polls of a fleet for its status. watchedInterval
-	// is the time between polls of a watched fleet: its autoscaler needs a reading from the
-	// last 30 s.
+	// backlogInterval is the time between polls of a fleet whose backlog is needed only for
+	// the status. watchedInterval is the time between polls of a watched fleet, one that a
+	// HorizontalPodAutoscaler scales. The autoscaler needs a reading from the last 30 s.
 	backlogInterval = 30 * time.Second
 	watchedInterval = 10 * time.Second
-	// maxBacklogAge is how old a reading may be and still describe the present queue. A
-	// process that cannot reach the pods keeps an older reading.
+	// A reading older than maxBacklogAge no longer describes the present queue. A process
+	// that cannot reach the pods still keeps it.
 	maxBacklogAge = 5 * time.Minute
 	// backlogTimeout bounds one request. While no pod of a fleet answers, the time between
-	// its polls doubles up to maxBacklogPause, or maxWatchedPause if the fleet is watched: the
-	// operator may run outside the pods' network. While pods answer with an error, the fleet
-	// is polled as often as before: its database is down, and the queue is longest once the
-	// database is back.
+	// polls of the fleet doubles up to maxBacklogPause, or maxWatchedPause if the fleet is
+	// watched, because the operator may run outside the pods' network. While pods answer with
+	// an error, the time stays the same: probably the database is down, and the queue is
+	// longest when the database comes back.
 	backlogTimeout  = 2 * time.Second
 	maxBacklogPause = 10 * time.Minute
 	maxWatchedPause = time.Minute
@@ -39,8 +39,8 @@ const (
 )
 
 // Poller keeps the last reading of each RelayPool's backlog. It polls concurrently with
-// the passes, a few pods at a time, so that pods that do not answer delay no pass. A
-// process that is not the leader makes no passes, and polls only the watched fleets.
+// the passes, so that pods that do not answer delay no pass. A process that is not the
+// leader makes no passes, and polls only the watched fleets.
 type Poller struct {
 	reader BacklogReader
 	now    func() time.Time
@@ -67,8 +67,8 @@ type fleetBacklog struct {
 	nextPoll time.Time
 	polling  bool // a poll is queued or under way
 	failures int  // failed polls in a row
-	// watched: the fleet is polled more often, for its autoscaler. ready is how many ready
-	// pods it has.
+	// watched: the fleet is polled more often, for its autoscaler. ready is how many of a
+	// watched fleet's pods are ready.
 	watched bool
 	ready   int
 }
@@ -189,8 +189,8 @@ func (p *Poller) Watched() map[types.NamespacedName]Reading {
 	return out
 }
 
-// AllRead reports whether every watched fleet with a ready pod has been polled once. Before
-// that, a new process knows less than the process that it replaces.
+// AllRead reports whether every watched fleet with a ready pod has been polled at least
+// once. Until then, a new process knows less than the process that it replaces.
 func (p *Poller) AllRead() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

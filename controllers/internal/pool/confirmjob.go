@@ -16,10 +16,10 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// confirmUnused removes from the plan a Job that drains or sweeps keys while a pod or the
-// pod template has one of these keys. It reads the API server, because the plan is from the
-// cache, which may lack a pod that signs. Once the cache has the pod, another pass starts
-// and plans the Job again.
+// confirmUnused drops the planned Job if it drains or sweeps a key that a pod or the pod
+// template still mounts. It reads the API server, because the plan is made from the cache,
+// which may lack a pod that signs with the key. When that pod reaches the cache, another
+// pass starts and makes a new plan.
 func (r *Reconciler) confirmUnused(ctx context.Context, f *Facts, p *keys.Plan) error {
 	if p.Job == nil || p.Job.Existing != nil || p.Job.Step == v1alpha1.RotationFund {
 		return nil
@@ -47,9 +47,9 @@ func (r *Reconciler) confirmUnused(ctx context.Context, f *Facts, p *keys.Plan) 
 	return nil
 }
 
-// confirmOwned removes from the plan a Job that would run with a foreign service account,
-// or call the endpoints of a foreign ConfigMap. The Applier withholds the Deployment in the
-// same case.
+// confirmOwned drops the planned Job if it would use a service account or a ConfigMap that
+// the RelayPool does not own. The ConfigMap names the endpoints that the Job calls. In the
+// same case the Applier withholds the Deployment.
 func (r *Reconciler) confirmOwned(ctx context.Context, pool *v1alpha1.RelayPool, p *keys.Plan) error {
 	if p.Job == nil || p.Job.Existing != nil {
 		return nil

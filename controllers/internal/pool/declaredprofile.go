@@ -9,9 +9,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// declaredProfile returns the profile that the spec names, with the fields that the spec
-// overrides. It returns nil while the profile's ConfigMap is not resolved, and for an
-// invalid spec.
+// declaredProfile returns the profile that the spec names, with the spec's values for the
+// fields that the spec overrides. content is the profile's ConfigMap. It returns nil while
+// the ConfigMap is not resolved, and for an invalid spec.
 func declaredProfile(spec *v1alpha1.RelayPoolSpec, content []byte) (*shieldpool.Profile, error) {
 	var (
 		p   *shieldpool.Profile

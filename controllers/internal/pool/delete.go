@@ -36,8 +36,8 @@ func (r *Reconciler) addFinalizer(ctx context.Context, pool *v1alpha1.RelayPool)
 }
 
 // finalize emits events that name the keys with funds, and removes the finalizer. It needs
-// only the API server and the RelayPool itself, even if the chain, Postgres or optional
-// CRDs are gone.
+// only the API server and the RelayPool itself, so it works even if the chain, Postgres or
+// optional CRDs are gone.
 func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) error {
 	if !controllerutil.ContainsFinalizer(pool, Finalizer) {
 		r.forget(client.ObjectKeyFromObject(pool))
@@ -65,7 +65,7 @@ func (r *Reconciler) keysWithFunds(pool *v1alpha1.RelayPool) []keys.Event {
 			balances[address.String()] = keys.Balance{Lamports: payer.Lamports, At: payer.At}
 		}
 	}
-	return keys.KeysWithFunds(&pool.Status, balances)
+	return keys.FundedKeyEvents(&pool.Status, balances)
 }
 
 // reportDeleting reports a RelayPool whose deletion waits for another

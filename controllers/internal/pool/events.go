@@ -54,9 +54,9 @@ func (r *Reconciler) emitKeyEvent(pool *v1alpha1.RelayPool, e keys.Event) {
 	r.Recorder.Eventf(pool, about, e.Type, e.Reason, e.Action, "%s", shortened(e.Note, maxNote))
 }
 
-// related is the object that an event of a RelayPool is about. The recorder treats
-// events with the same reason, action and object as repeats of the first, and drops
-// their notes, so two events of one pass need different objects.
+// related returns a reference to the object that an event of a RelayPool is about. The
+// recorder treats events with the same reason, action and object as repeats of the first,
+// and drops the messages of the repeats, so two events of one pass need different objects.
 func related(pool *v1alpha1.RelayPool, kind schema.GroupVersionKind, name string) runtime.Object {
 	return &corev1.ObjectReference{APIVersion: kind.GroupVersion().String(), Kind: kind.Kind, Namespace: pool.Namespace, Name: name}
 }
@@ -84,5 +84,5 @@ func statusEvents(f *Facts, p *Plan, next *v1alpha1.RelayPoolStatus) []statusEve
 	return out
 }
 
-// maxNote is the longest note that the API server accepts, in bytes.
+// maxNote is the longest note (message) of an event that the API server accepts, in bytes.
 const maxNote = 1024

@@ -14,8 +14,8 @@ func deploymentWithheld(f *Facts, chain poolcheck.State) bool {
 	return f.Fleet.liveReplicas() == 0 || chain == poolcheck.Failed
 }
 
-// gateOpens reports whether this pass is the first to find the pool initialised. What it
-// records keeps the gate open in all later passes.
+// gateOpens reports whether this pass is the first to find the pool initialised. The pass
+// then records the time in the status, which keeps the gate open in all later passes.
 func gateOpens(f *Facts, chain poolcheck.State) bool {
 	return f.Pool.Status.InitialisedAt == nil && chain == poolcheck.OK
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// stoppedReasons returns, sorted, the reasons for which submissions are held until a person
+// stoppedReasons returns the sorted reasons for which submissions are held until a person
 // acts. It omits the reasons of swaps and of the router, because swaps often wait for a
 // price or for their second leg.
 func (b Backlog) stoppedReasons() (reasons []string) {

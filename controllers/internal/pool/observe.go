@@ -34,8 +34,8 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 	f.KeysKnown = !f.isUnread(PartKeys) && !f.isUnread(PartFleet)
 	f.Target = targetOf(pool, &f.References, r.keyParser.parse, r.References.Value)
 	f.Chain, f.ChainRead = r.Watcher.Reading(key)
-	// The watcher gets this spec's query only after Decide. Its last reading may be of a
-	// pool that an earlier spec, or an earlier RelayPool of the same name, declared. Such a
+	// The watcher gets this spec's query only after Decide, so its last reading may be about
+	// the pool of an earlier spec, or of an earlier RelayPool with the same name. Such a
 	// reading must not open the gate for this RelayPool.
 	f.Chain = f.Chain.ForTarget(f.Target.Query.Target)
 	f.ChainRead = f.ChainRead && (!f.Chain.At.IsZero() || !f.Chain.UnavailableSince.IsZero())

@@ -60,8 +60,8 @@ func autoscalerOf(conditions []autoscalingv2.HorizontalPodAutoscalerCondition) A
 	return a
 }
 
-// observeScaledObject reads KEDA's ScaledObject from the API server. A cache of a kind that
-// is not installed would fail.
+// observeScaledObject reads KEDA's ScaledObject from the API server. It does not use the
+// cache, because the cache cannot watch a kind that is not installed.
 func (r *Reconciler) observeScaledObject(ctx context.Context, f *Facts) error {
 	object := new(unstructured.Unstructured)
 	object.SetGroupVersionKind(build.KindScaledObject)

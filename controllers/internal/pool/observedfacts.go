@@ -48,7 +48,7 @@ type Facts struct {
 	Unread map[Part]error
 }
 
-// Part is a part of the facts whose reading can fail by itself.
+// Part is a part of the facts. Each part can fail to be read without the others.
 type Part string
 
 // The parts.

@@ -18,7 +18,7 @@ func (r *Reconciler) observeJobs(ctx context.Context, f *Facts, pods []corev1.Po
 		return fmt.Errorf("list Jobs: %w", err)
 	}
 	for i := range jobs.Items {
-		f.Jobs = append(f.Jobs, keys.JobOf(f.Pool, &jobs.Items[i], lastLogLine(&jobs.Items[i], pods)))
+		f.Jobs = append(f.Jobs, keys.JobOf(f.Pool, &jobs.Items[i], lastTerminationLine(&jobs.Items[i], pods)))
 	}
 	return nil
 }

@@ -15,15 +15,17 @@ func anyUnderfunded(payers []v1alpha1.FeePayerStatus, minimum uint64) bool {
 	})
 }
 
-// shortInterval is the longest time between checks of the chain while a fee payer is below
-// its minimum. The person who funds the payer waits for the result.
-const shortInterval = 15 * time.Second
+// underfundedInterval is the longest time between checks of the chain while a fee payer is
+// below its minimum, because the person who funds the payer waits for the result.
+const underfundedInterval = 15 * time.Second
 
+// thresholds returns the minimum and the target balance, in lamports.
 func thresholds(p *v1alpha1.FeePayers) []uint64 {
 	return []uint64{lamports(p.MinimumBalanceLamports, defaultMinimum), lamports(p.TargetBalanceLamports, defaultTarget)}
 }
 
-// These are the resource's defaults, in lamports. The API server normally fills them in.
+// These are the CRD's defaults of the two balances, in lamports. The API server normally
+// fills them in.
 const (
 	defaultMinimum = 50_000_000
 	defaultTarget  = 1_000_000_000

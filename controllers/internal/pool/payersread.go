@@ -10,8 +10,9 @@ import (
 )
 
 // payers returns the addresses whose balances are to be read: the payers that the status
-// shows, and every generated key. The status shows an unused key depending on its balance.
-// If only shown payers were read, such a key would be shown and hidden alternately.
+// shows, and every generated key. The status hides an unused key whose balance is known to
+// be too small to move. If only shown payers were read, the balance of a hidden key would
+// become unknown, and the status would show the key again.
 func payers(shown []v1alpha1.FeePayerStatus, generated []keys.Key) []solana.PublicKey {
 	var out []solana.PublicKey
 	add := func(text string) {

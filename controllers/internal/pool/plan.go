@@ -36,8 +36,8 @@ func (s *Settings) faults(spec *v1alpha1.RelayPoolSpec) (all []string, reason st
 
 // Plan is what one pass has to do.
 type Plan struct {
-	// Faults lists what is wrong with the spec or not allowed. With any fault, nothing is
-	// written. FaultReason is the reason of the condition Accepted.
+	// Faults lists what is wrong with the spec or not allowed. With any fault, the pass
+	// writes only the status. FaultReason is the reason of the condition Accepted.
 	Faults      []string
 	FaultReason string
 	// Problems are about the Secrets and ConfigMaps that the spec names. Keys.Problems are
@@ -49,10 +49,10 @@ type Plan struct {
 	// has to record this before the fleet starts. Otherwise, if the operator died in
 	// between, the next leader could stop the fleet again.
 	RecordInitialised bool
-	// Deploy: everything that the pods need is known and exists. Without it, no object
-	// of the fleet is made or changed.
+	// Deploy: everything that the pods need is known and exists. While Deploy is false, no
+	// object of the fleet is made or changed.
 	Deploy bool
-	// Paused: nothing is written.
+	// Paused: the pass writes only the status.
 	Paused bool
 	// Keys is the plan for the fee payers' keys.
 	Keys keys.Plan
@@ -60,9 +60,9 @@ type Plan struct {
 	// none unless Deploy is true.
 	Input   build.Input
 	Objects []build.Object
-	// KeepsReplicas: the number of pods to apply was derived from the Deployment as it was
+	// ReplicasDerived: the number of pods to apply was derived from the Deployment as it was
 	// read. The write has to fail if the Deployment has changed since.
-	KeepsReplicas bool
+	ReplicasDerived bool
 	// Query is what to read from the chain, with the payers.
 	Query chainwatch.Query
 }
@@ -86,8 +86,8 @@ func Decide(f *Facts, s Settings) Plan {
 	p.Query = f.Target.Query
 	p.Query.Payers = payers(p.Keys.Payers, f.Keys.Keys)
 	p.Query.Thresholds = thresholds(&spec.FeePayers)
-	if anyUnderfunded(p.Keys.Payers, p.Query.Thresholds[0]) && (p.Query.Interval == 0 || p.Query.Interval > shortInterval) {
-		p.Query.Interval = shortInterval
+	if anyUnderfunded(p.Keys.Payers, p.Query.Thresholds[0]) && (p.Query.Interval == 0 || p.Query.Interval > underfundedInterval) {
+		p.Query.Interval = underfundedInterval
 	}
 	p.Deploy = len(p.Faults) == 0 && len(p.Problems) == 0 && f.References.Known() && f.KeysKnown &&
 		len(p.Keys.Mounted) > 0 && !f.isUnread(PartFleet) && !f.isUnread(PartCapabilities)
@@ -96,7 +96,7 @@ func Decide(f *Facts, s Settings) Plan {
 		Capabilities: f.Capabilities, OperatorNamespace: s.OperatorNamespace, OperatorLabels: s.OperatorLabels,
 		Withheld: p.Withheld,
 	}
-	p.Input.Replicas, p.KeepsReplicas = replicas(f, p.Withheld)
+	p.Input.Replicas, p.ReplicasDerived = replicas(f, p.Withheld)
 	if p.Deploy {
 		p.Objects = build.Objects(p.Input)
 	}

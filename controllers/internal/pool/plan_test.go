@@ -58,21 +58,21 @@ func TestReplicas(t *testing.T) {
 	t.Parallel()
 	auto := &v1alpha1.Autoscaling{Provider: v1alpha1.ProviderHPA, MinReplicas: 3, MaxReplicas: 9}
 	tests := map[string]struct {
-		replicas   *int32
-		auto       *v1alpha1.Autoscaling
-		live       int32 // -1: no Deployment
-		withheld   bool
-		want       *int32
-		wantCopied bool
+		replicas    *int32
+		auto        *v1alpha1.Autoscaling
+		live        int32 // -1: no Deployment
+		withheld    bool
+		want        *int32
+		wantDerived bool
 	}{
 		"the spec sets a number":                        {replicas: ptr.To[int32](4), live: 2, want: ptr.To[int32](4)},
 		"the spec sets 0":                               {replicas: ptr.To[int32](0), live: 2, want: ptr.To[int32](0)},
 		"the spec sets none, a new fleet":               {live: -1, want: ptr.To[int32](2)},
-		"the spec sets none, a running fleet":           {live: 7, want: ptr.To[int32](7), wantCopied: true},
-		"the spec sets none, after the gate has opened": {live: 0, want: ptr.To[int32](2), wantCopied: true},
+		"the spec sets none, a running fleet":           {live: 7, want: ptr.To[int32](7), wantDerived: true},
+		"the spec sets none, after the gate has opened": {live: 0, want: ptr.To[int32](2), wantDerived: true},
 		"an autoscaler on a running fleet":              {auto: auto, live: 1},
-		"an autoscaler on a fleet without pods":         {auto: auto, live: 0, want: ptr.To[int32](3), wantCopied: true},
-		"an autoscaler on a new fleet":                  {auto: auto, live: -1, want: ptr.To[int32](3), wantCopied: true},
+		"an autoscaler on a fleet without pods":         {auto: auto, live: 0, want: ptr.To[int32](3), wantDerived: true},
+		"an autoscaler on a new fleet":                  {auto: auto, live: -1, want: ptr.To[int32](3), wantDerived: true},
 		"the gate overrides spec.replicas":              {replicas: ptr.To[int32](4), live: 0, withheld: true, want: ptr.To[int32](0)},
 		"the gate overrides an autoscaler":              {auto: auto, live: 0, withheld: true, want: ptr.To[int32](0)},
 	}
@@ -85,9 +85,9 @@ func TestReplicas(t *testing.T) {
 			if tc.live < 0 {
 				f.Fleet = Fleet{}
 			}
-			got, copied := replicas(f, tc.withheld)
-			if !ptr.Equal(got, tc.want) || copied != tc.wantCopied {
-				t.Errorf("replicas %v, derived from the live number: %t; want %v, %t", ptr.Deref(got, -1), copied, ptr.Deref(tc.want, -1), tc.wantCopied)
+			got, derived := replicas(f, tc.withheld)
+			if !ptr.Equal(got, tc.want) || derived != tc.wantDerived {
+				t.Errorf("replicas %v, derived from the live number: %t; want %v, %t", ptr.Deref(got, -1), derived, ptr.Deref(tc.want, -1), tc.wantDerived)
 			}
 		})
 	}
@@ -202,7 +202,7 @@ func TestUnderfundedPayerIsReadMoreOften(t *testing.T) {
 		want   time.Duration
 	}{
 		"all are above their minimum":                                 {want: time.Minute},
-		"one is below its minimum":                                    {change: func(f *Facts) { setBalance(f, 1) }, want: shortInterval},
+		"one is below its minimum":                                    {change: func(f *Facts) { setBalance(f, 1) }, want: underfundedInterval},
 		"one is below its minimum, and the interval is short already": {change: func(f *Facts) { setBalance(f, 1); f.Target.Query.Interval = 10 * time.Second }, want: 10 * time.Second},
 		"one was never read":                                          {change: func(f *Facts) { delete(f.Chain.Payers, payerA()) }, want: time.Minute},
 	}

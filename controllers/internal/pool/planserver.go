@@ -80,7 +80,7 @@ func NewPreviewer(o PreviewOptions) (*Previewer, error) {
 }
 
 // Preview computes the effect of applying the declared RelayPool. An error means that the API
-// server would refuse the RelayPool, or does not answer.
+// server or the operator would refuse the RelayPool, or that the cluster cannot be read.
 func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (*Preview, error) {
 	out := &Preview{}
 	pool, err := v.admit(ctx, declared, out)
@@ -101,7 +101,8 @@ func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (
 	if err != nil {
 		return nil, err
 	}
-	// A user who is not allowed to read Secrets still gets a preview.
+	// Errors of other parts are reported as problems or left out, so that a user who is not
+	// allowed to read Secrets still gets a preview.
 	if err := errors.Join(facts.Unread[PartFleet], facts.Unread[PartCapabilities]); err != nil {
 		return nil, err
 	}
@@ -177,8 +178,8 @@ func (p *Preview) addProblems(f *Facts, plan *Plan) {
 	}
 }
 
-// objects returns the plan's objects. If references or keys are missing, the plan has no
-// objects, and objects returns the ones that a complete plan would have.
+// objects returns the plan's objects. If references or keys are missing, the plan has none;
+// then the result is the objects that a complete plan would have.
 func (v *Previewer) objects(f *Facts, plan *Plan) ([]build.Object, error) {
 	if plan.Deploy {
 		return plan.Objects, nil

@@ -15,12 +15,13 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// maxTerminationMessage bounds the messages that are copied from pods and autoscalers, in
-// bytes.
-const maxTerminationMessage = 450
+// maxCopiedMessage bounds the messages that are copied from pods, Deployments and
+// autoscalers, in bytes.
+const maxCopiedMessage = 450
 
 // These are reasons why a pod is not ready. Kubernetes alternates between two reasons for
-// the same fault, and both are reported as one of these.
+// one fault, such as ErrImagePull and ImagePullBackOff. Both are reported under the one
+// named here.
 const (
 	crashLoopReason     = "CrashLoopBackOff"
 	imagePullReason     = "ImagePullBackOff"
@@ -33,10 +34,10 @@ type podReason struct {
 	text string
 }
 
-// podsReason returns why pods are not ready: the most specific reason of any pod. If there
-// is none, it returns why pods could not be created; empty if that is unknown too. The
+// whyNotReady returns why pods are not ready: the most specific reason of any pod. If no pod
+// has a reason, it returns why pods could not be created; empty if that is unknown too. The
 // result does not change while the same fault lasts.
-func podsReason(pods []corev1.Pod, d *appsv1.Deployment) string {
+func whyNotReady(pods []corev1.Pod, d *appsv1.Deployment) string {
 	var reasons []podReason
 	for i := range pods {
 		pod := &pods[i]
@@ -134,7 +135,7 @@ func withoutGeneratedNames(text string, pod *corev1.Pod) string {
 	for _, pattern := range []string{uidPattern, generatedPattern} {
 		text = regexp.MustCompile(pattern).ReplaceAllString(text, "…")
 	}
-	return shortened(strings.Join(strings.Fields(text), " "), maxTerminationMessage)
+	return shortened(strings.Join(strings.Fields(text), " "), maxCopiedMessage)
 }
 
 // uidPattern matches uids. generatedPattern matches the generated suffixes of pods' names,
@@ -144,9 +145,9 @@ const (
 	generatedPattern = `-[0-9a-f]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b`
 )
 
-// lastLogLine returns the last line of the newest termination message of a Job's pods;
-// empty if they have none.
-func lastLogLine(job *batchv1.Job, pods []corev1.Pod) string {
+// lastTerminationLine returns the last line of the newest termination message of a Job's
+// pods; empty if they have none.
+func lastTerminationLine(job *batchv1.Job, pods []corev1.Pod) string {
 	var line string
 	var newest metav1.Time
 	for i := range pods {
@@ -156,7 +157,7 @@ func lastLogLine(job *batchv1.Job, pods []corev1.Pod) string {
 		}
 		for _, c := range pod.Status.ContainerStatuses {
 			if ended := c.State.Terminated; ended != nil && ended.Message != "" && !ended.FinishedAt.Before(&newest) {
-				line, newest = shortened(lastLine(ended.Message), maxTerminationMessage), ended.FinishedAt
+				line, newest = shortened(lastLine(ended.Message), maxCopiedMessage), ended.FinishedAt
 			}
 		}
 	}

@@ -95,7 +95,7 @@ type Options struct {
 type Reconciler struct {
 	Options
 	keyParser parser
-	// replacedVersions are older than the operator's last writes.
+	// replacedVersions are the resource versions that the last status writes replaced.
 	replacedVersions replacedVersions
 }
 
@@ -204,7 +204,7 @@ func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, err
 		return o, keysErr
 	}
 	var options []apply.Option
-	if p.KeepsReplicas && f.Fleet.Deployment != nil {
+	if p.ReplicasDerived && f.Fleet.Deployment != nil {
 		options = append(options, apply.DeploymentAt(f.Fleet.Deployment.ResourceVersion))
 	}
 	result, err := r.Applier.Apply(ctx, f.Pool, p.Objects, options...)

@@ -6,10 +6,10 @@ import "k8s.io/utils/ptr"
 // sets one.
 const defaultReplicas = 2
 
-// replicas returns the number of pods to apply; nil leaves it to the autoscaler. copied
-// means that it was derived from the Deployment's number, which may change before the
-// write.
-func replicas(f *Facts, withheld bool) (wanted *int32, copied bool) {
+// replicas returns the number of pods to apply; nil leaves the number to the autoscaler.
+// derived means that the result depends on the number in the Deployment, which may change
+// before the write.
+func replicas(f *Facts, withheld bool) (wanted *int32, derived bool) {
 	live := f.Fleet.liveReplicas()
 	spec := &f.Pool.Spec
 	switch {

@@ -19,8 +19,8 @@ func invalid(p *Plan) verdict {
 }
 
 // missingMonitoring returns the end of the condition's message. It names the monitoring
-// objects that are enabled although the cluster lacks their kinds, if there are any. Both are
-// enabled by default, so a missing kind is not a fault of the spec.
+// objects that are enabled although the cluster lacks their kinds, if there are any. Both
+// monitoring objects are enabled by default, so a missing kind is not a fault of the spec.
 func missingMonitoring(f *Facts) string {
 	if f.isUnread(PartCapabilities) {
 		return ""

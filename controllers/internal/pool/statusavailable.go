@@ -30,7 +30,7 @@ func available(f *Facts, p *Plan, o *Outcome) verdict {
 		}
 	}
 	ready := d.Status.AvailableReplicas
-	why := podsReason(f.Fleet.Pods, d)
+	why := whyNotReady(f.Fleet.Pods, d)
 	switch {
 	case ready == 0:
 		return conditionFalse(v1alpha1.ReasonPodsNotReady, "no pod is ready: "+orDefault(why, "they are being started"))

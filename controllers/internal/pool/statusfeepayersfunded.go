@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// hasAllBalances reports whether, in the status, each address is a payer in use with a known
+// hasAllBalances reports whether the status shows each address as a payer in use with a known
 // balance.
 func hasAllBalances(addresses []string, shown []v1alpha1.FeePayerStatus) bool {
 	for _, address := range addresses {
@@ -61,7 +61,7 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 		if f.ChainRead || !hasAllBalances(unknown, f.Pool.Status.FeePayers) {
 			return v
 		}
-		return orLastStatus(f, v1alpha1.ConditionFeePayersFunded, v)
+		return lastVerdictOr(f, v1alpha1.ConditionFeePayersFunded, v)
 	}
 	for _, problem := range p.Keys.Problems {
 		if problem.Reason == v1alpha1.ReasonRetiredKeyFunded {

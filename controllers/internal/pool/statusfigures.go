@@ -16,8 +16,8 @@ import (
 const figuresInterval = time.Minute
 
 // These are the smallest changes of a figure that are written. The changes of a balance, a
-// runway and the index are fractions of the last value. The index must also change by
-// indexStep leaves. The backlog changes by a factor.
+// runway and the next index are fractions of the last value. The next index must also change
+// by at least indexStep. The backlog must change by the factor backlogFactor.
 const (
 	balanceChange = 0.05
 	runwayChange  = 0.20
@@ -27,9 +27,9 @@ const (
 )
 
 // figures updates the figures of the status: the next index, the backlog, and the payers'
-// balances and runways. It does so with any other change of the status, and otherwise at
-// most once a minute, if a figure changed enough. Other changes of the payers are written
-// at once.
+// balances and runways. It updates them whenever anything else in the status changes, and
+// otherwise at most once a minute, if a figure changed enough. Another change of
+// the payers, such as a new key or a new state, is written at once.
 func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 	last := &f.Pool.Status
 	fresh := measureFigures(last, f, p)

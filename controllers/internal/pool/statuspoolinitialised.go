@@ -10,7 +10,7 @@ func poolInitialised(f *Facts, p *Plan) verdict {
 		return conditionUnknown(v1alpha1.ReasonConfigurationIncomplete, "the pool is not checked before the spec is accepted and its Secrets and ConfigMaps are resolved: see the conditions Accepted and SecretsResolved")
 	}
 	if !f.ChainRead {
-		return orLastStatus(f, v1alpha1.ConditionPoolInitialised, conditionUnknown(v1alpha1.ReasonNotChecked, "the first check of the pool is under way"))
+		return lastVerdictOr(f, v1alpha1.ConditionPoolInitialised, conditionUnknown(v1alpha1.ReasonNotChecked, "the first check of the pool is under way"))
 	}
 	state, reason, message := f.Chain.PoolState()
 	switch state {

@@ -33,7 +33,7 @@ import (
 func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 	b := ctrl.NewControllerManagedBy(m).
 		Named("relaypool").
-		// Tests run several operators in one process, which share its metrics.
+		// Tests run several operators in one process, so the name is not unique there.
 		WithOptions(controller.Options{SkipNameValidation: ptr.To(true)}).
 		For(&v1alpha1.RelayPool{}, builder.WithPredicates(declarationChanged())).
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(poolOf), builder.WithPredicates(podChanged())).

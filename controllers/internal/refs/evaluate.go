@@ -16,7 +16,8 @@ import (
 func trimSpace(value []byte) string { return string(bytes.TrimSpace(value)) }
 
 // evaluate checks one value that a RelayPool names, in the object that was read. If the
-// RelayPool may not use the object, the finding shows neither its keys nor any length.
+// RelayPool may not use the object, the finding shows neither the object's keys nor the
+// length of any value.
 func evaluate(n namedValue, got content, policy tenancy.Policy, pool types.NamespacedName, now time.Time) finding {
 	f := finding{at: now, object: got.object}
 	values := got.values

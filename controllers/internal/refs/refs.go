@@ -35,7 +35,7 @@ type Problem struct {
 }
 
 // Object is an object as it was read. UID and ResourceVersion change when the object
-// changes, so pods are rolled out by a hash of them.
+// changes. A hash of them is on the pod template, so that each change replaces the pods.
 type Object struct {
 	Kind            Kind
 	Name            string
@@ -74,8 +74,9 @@ type Facts struct {
 	// Payers are the usable keys of spec.feePayers.secretRefs in their order, each
 	// address once.
 	Payers []Payer
-	// Profile and VerifyingKey are contents of ConfigMaps; nil when no ConfigMap is named or
-	// it does not exist. A malformed VerifyingKey is reported by the pool's check.
+	// Profile and VerifyingKey are contents of ConfigMaps; nil when no ConfigMap is named, or
+	// when Problems say what is wrong with it. Of VerifyingKey, only the JSON syntax is
+	// checked here; package pool reports a key that is malformed otherwise.
 	Profile, VerifyingKey []byte
 	// Problems are sorted by kind, name and key.
 	Problems []Problem

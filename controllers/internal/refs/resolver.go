@@ -52,11 +52,11 @@ type Options struct {
 type Resolver struct {
 	Options
 	mu    sync.Mutex
-	pools map[types.NamespacedName]*memory
+	pools map[types.NamespacedName]*results
 }
 
-// memory has the results for one RelayPool.
-type memory struct {
+// results are what the Resolver keeps for one RelayPool until the next reading.
+type results struct {
 	uid        types.UID
 	generation int64
 	facts      Facts
@@ -84,7 +84,7 @@ func NewResolver(o Options) (*Resolver, error) {
 	if o.Interval == 0 {
 		o.Interval = DefaultInterval
 	}
-	return &Resolver{Options: o, pools: map[types.NamespacedName]*memory{}}, nil
+	return &Resolver{Options: o, pools: map[types.NamespacedName]*results{}}, nil
 }
 
 // Resolve returns the facts of a RelayPool. It reads when the spec has changed or the
@@ -106,22 +106,22 @@ func (r *Resolver) Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	facts.Next = began.Add(r.interval(facts))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.pools[client.ObjectKeyFromObject(pool)] = &memory{pool.UID, pool.Generation, facts, found}
+	r.pools[client.ObjectKeyFromObject(pool)] = &results{pool.UID, pool.Generation, facts, found}
 	return facts, nil
 }
 
-// lastResults returns the memory of this RelayPool, but not the memory of an earlier
+// lastResults returns the results of this RelayPool, but not the results of an earlier
 // RelayPool of the same name.
-func (r *Resolver) lastResults(pool *v1alpha1.RelayPool) memory {
+func (r *Resolver) lastResults(pool *v1alpha1.RelayPool) results {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if m := r.pools[client.ObjectKeyFromObject(pool)]; m != nil && m.uid == pool.UID {
 		return *m
 	}
-	return memory{generation: -1}
+	return results{generation: -1}
 }
 
-// Forget drops the memory of a deleted RelayPool.
+// Forget drops the results of a deleted RelayPool.
 func (r *Resolver) Forget(pool types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,16 +142,16 @@ func (r *Resolver) read(ctx context.Context, pool types.NamespacedName, all []na
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	var (
-		mu     sync.Mutex
-		group  sync.WaitGroup
-		found  = make(map[namedValue]finding, len(all))
-		unread []Unread
-		slots  = make(chan struct{}, parallel)
+		mu       sync.Mutex
+		group    sync.WaitGroup
+		found    = make(map[namedValue]finding, len(all))
+		unread   []Unread
+		capacity = make(chan struct{}, parallel)
 	)
 	for object, wanted := range byObject(all) {
 		group.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
+			capacity <- struct{}{}
+			defer func() { <-capacity }()
 			got, err := r.get(ctx, pool.Namespace, object)
 			mu.Lock()
 			defer mu.Unlock()
@@ -247,7 +247,7 @@ func (r *Resolver) Value(ctx context.Context, pool types.NamespacedName, ref v1a
 		return "", fmt.Errorf("read Secret %s: %w", ref.Name, err)
 	}
 	defer discard(Secret, got.values)
-	n := namedValue{object{Secret, ref.Name}, ref.Key, "", someLine}
+	n := namedValue{object{Secret, ref.Name}, ref.Key, "", nonEmpty}
 	if p := evaluate(n, got, r.Policy, pool, time.Time{}).problem; p != nil {
 		return "", errors.New(p.Message)
 	}

@@ -19,7 +19,7 @@ const (
 	httpURL
 	payerKey
 	headerValue
-	someLine
+	nonEmpty
 	verifyingKey
 	profile
 	// pullSecret is an image pull secret. Only the kubelet reads its values.
@@ -55,7 +55,7 @@ func (f valueFormat) evaluate(value []byte) (address, fault string) {
 		return "", f.faultOf(value, isJSONObject(value))
 	case profile:
 		return "", f.faultOf(value, isYAMLMapping(value))
-	case someLine, pullSecret:
+	case nonEmpty, pullSecret:
 	}
 	return "", ""
 }
@@ -77,7 +77,7 @@ func (f valueFormat) expected() string {
 		return "a private key as relay keygen writes it, a JSON array of 64 numbers or base58"
 	case headerValue:
 		return "one line of printable characters"
-	case someLine:
+	case nonEmpty:
 		return "at least one line"
 	case verifyingKey:
 		return "a JSON object, snarkjs' verification_key.json"

@@ -13,11 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fieldOwner is the field manager of the caBundle, so that the manager which applies the
-// rest of the APIService leaves the caBundle alone.
+// fieldOwner is the field manager that owns the caBundle. Another field manager applies the
+// rest of the APIService, and so leaves the caBundle alone.
 const fieldOwner = "relaypool-operator"
 
-// kindAPIService avoids linking the package that defines the type.
+// kindAPIService returns the kind of APIServices. Its use with unstructured objects avoids
+// linking the package that defines the type.
 func kindAPIService() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apiregistration.k8s.io", Version: "v1", Kind: "APIService"}
 }
@@ -46,8 +47,8 @@ func (k *Keeper) publish(ctx context.Context, s *state) (trusted bool, err error
 	encoded, _, _ := unstructured.NestedString(found.Object, "spec", "caBundle")
 	got, _ := base64.StdEncoding.DecodeString(encoded)
 	if !bytes.Equal(got, want) {
-		// The next RenewOnce starts the time of trust, and starts it again if somebody had
-		// removed the authority.
+		// The caBundle differs, for example because somebody removed an authority. The trust
+		// delay starts again at the next RenewOnce, when the APIService has the new bundle.
 		k.distrust()
 		if err := k.applyBundle(ctx, want); err != nil {
 			return false, err
@@ -68,8 +69,8 @@ func (k *Keeper) applyBundle(ctx context.Context, bundle []byte) error {
 	return nil
 }
 
-// trust records that the APIService trusts all authorities of the state, and reports
-// whether it has trusted the next pair's for long enough.
+// trust records that the APIService trusts all authorities of the state. It reports whether
+// the APIService has trusted the next pair's authority for long enough.
 func (k *Keeper) trust(s *state) bool {
 	signer := s.signerOf(s.next)
 	if signer == nil {
@@ -82,5 +83,5 @@ func (k *Keeper) trust(s *state) bool {
 	return k.Now().Sub(k.trustedSince) >= k.TrustDelay
 }
 
-// distrust forgets what was recorded about the APIService.
+// distrust forgets since when the APIService has trusted the next pair's authority.
 func (k *Keeper) distrust() { k.trustedSince, k.trustedSerial = time.Time{}, "" }

@@ -16,9 +16,9 @@ import (
 // skew is how far the clocks of clients may be behind when they verify a certificate.
 const skew = time.Hour
 
-// issue makes an authority and a pair with one certificate for the names, and drops the
-// authority's key. So every renewal makes a new authority, and no Secret contains a key
-// that could sign for any server of the cluster.
+// issue makes a certificate authority and a pair: a certificate for the names and its key. It
+// drops the authority's key, so that no Secret contains a key that could sign a certificate
+// for another server. Therefore each renewal makes a new authority.
 func issue(names []string, now time.Time, validity time.Duration) (*pair, *x509.Certificate, error) {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -1,13 +1,14 @@
-// Package servingcert makes and renews the certificate with which the operator
-// serves an API behind the API server, without another component. Certificate and key, the
-// pair, are in one Secret, which every replica reads at an interval. The pair's authority is
-// in the caBundle of the APIService, which the leader writes.
+// Package servingcert makes and renews the certificate with which the operator serves an API
+// behind the API server. It needs no other component, such as cert-manager. A pair is a
+// certificate and its key. One Secret has the pair, and every replica reads this Secret at an
+// interval. The leader writes the pair's certificate authority to the caBundle of the
+// APIService.
 //
-// A renewal takes three steps, so that no call fails in between. First the leader makes
-// the next pair and stores it in the Secret, next to the served one. Then the APIService
-// has both authorities, for long enough that every API server knows both. Then each
-// replica serves the next pair after it has read the Secret. The old authority is trusted
-// until it expires.
+// A renewal takes three steps, so that no call fails in between. First, the leader makes the
+// next pair and stores it in the Secret beside the current one. Second, the leader adds the
+// next pair's authority to the APIService, and waits long enough for every API server to know
+// both authorities. Third, the leader makes the next pair the current one in the Secret, and each
+// replica serves it after its next read. The old authority stays trusted until it expires.
 package servingcert
 
 import (
@@ -47,9 +48,9 @@ type Options struct {
 	// reads both from the API server: no cache has them.
 	Client client.Client
 	Live   client.Reader
-	// Namespace is the operator's own, with the Secret and the Service. The Secret contains
-	// the certificate. The Service leads to this server, and the certificate is made for
-	// its DNS name.
+	// Namespace is the operator's own namespace. Secret and Service are the names of two
+	// objects in it. The Secret contains the certificate. The Service leads to this server,
+	// and the certificate is made for the Service's DNS name.
 	Namespace, Secret, Service string
 	// APIService is the name of the APIService that refers to the Service.
 	APIService string
@@ -60,9 +61,9 @@ type Options struct {
 	Random func() float64
 	Log    *slog.Logger
 	// Validity is how long a certificate is valid (90 days). RenewBefore is how long before
-	// its expiry the next one is made (30 days). TrustDelay is how long the APIService has to
-	// trust the next one before it is served (10 minutes). Interval is how often Secret and
-	// APIService are read (1 minute).
+	// its expiry the next certificate is made (30 days). TrustDelay is how long the APIService
+	// has to trust the authority of the next certificate before that certificate is served (10
+	// minutes). Interval is how often Secret and APIService are read (1 minute).
 	Validity, RenewBefore, TrustDelay, Interval time.Duration
 }
 
@@ -77,13 +78,12 @@ type Keeper struct {
 	ready     chan struct{}
 	closeOnce sync.Once // closes ready
 
-	// trustedSince is when the APIService began to trust the authority whose serial number is
-	// trustedSerial, which it has trusted without interruption since. Only RenewOnce uses
-	// these fields.
+	// The APIService has trusted the authority with the serial number trustedSerial without
+	// interruption since trustedSince. Only RenewOnce uses these fields.
 	trustedSince  time.Time
 	trustedSerial string
-	// lastLogged is the last logged error.
-	lastLogged string
+	// lastError is the text of the last RenewOnce's error; empty if there was none.
+	lastError string
 }
 
 // New makes a Keeper. All options but the times are required.
@@ -142,17 +142,17 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// logResult logs an error that differs from the last one: an error that a person has to
-// correct would otherwise be logged every few seconds.
+// logResult logs an error that differs from the last one. Otherwise an error that a person
+// has to correct would be logged every few seconds.
 func (k *Keeper) logResult(ctx context.Context, err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if text != k.lastLogged && err != nil {
+	if text != k.lastError && err != nil {
 		k.Log.ErrorContext(ctx, "keeping the serving certificate failed", "error", err)
 	}
-	k.lastLogged = text
+	k.lastError = text
 }
 
 // isLeader reports whether this process is the leader.
@@ -278,13 +278,14 @@ func (k *Keeper) createSecret(ctx context.Context) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// write changes the Secret, unless another client changed it since it was read.
+// write changes the Secret. It fails if another client has changed the Secret since it was
+// read.
 func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, next *state) error {
 	patch := client.MergeFromWithOptions(secret.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	data := next.data()
 	// Keys that other clients added are kept.
 	for key, value := range secret.Data {
-		if _, ours := data[key]; !ours && key != keyNextCert && key != keyNextKey {
+		if _, written := data[key]; !written && key != keyNextCert && key != keyNextKey {
 			data[key] = value
 		}
 	}
@@ -295,8 +296,8 @@ func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, next *state) 
 	return nil
 }
 
-// serve serves the certificate that was read. If that is invalid, serve returns an error
-// and the certificate served before stays.
+// serve starts to serve the state's current pair. If this pair is invalid, serve returns an
+// error, and the pair that was served before stays.
 func (k *Keeper) serve(s state) error {
 	if !s.isValid(s.current, k.name(), k.Now()) {
 		return fmt.Errorf("the Secret %s holds no certificate for %s that is valid now: the leading operator makes a new one; see its log if that does not happen within a minute", k.Secret, k.name())

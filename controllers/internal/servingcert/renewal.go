@@ -24,8 +24,8 @@ type policy struct {
 }
 
 // decide returns the next state and the step that leads to it. trusted means that the
-// APIService has trusted the authority of the next pair for so long that all clients know
-// it. issue makes a pair and its authority.
+// APIService has trusted the authority of the next pair for long enough that all clients know
+// this authority. issue makes a pair and its authority.
 func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair, *x509.Certificate, error)) (state, step, error) {
 	currentValid, nextValid := s.isValid(s.current, p.name, now), s.isValid(s.next, p.name, now)
 	switch {
@@ -53,9 +53,9 @@ func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair
 	}
 }
 
-// withoutExpired drops expired authorities, and the oldest beyond maxAuthorities. Other
-// authorities of earlier pairs stay, because a process that has not read the Secret since
-// still serves such a pair.
+// withoutExpired drops expired authorities, and the oldest beyond maxAuthorities. The other
+// authorities of earlier pairs stay, because a process may still serve such a pair until it
+// reads the Secret again.
 func (s state) withoutExpired(now time.Time) state {
 	var kept []*x509.Certificate
 	for _, c := range s.authorities {

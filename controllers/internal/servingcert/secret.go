@@ -18,7 +18,7 @@ const (
 	keyCert        = corev1.TLSCertKey
 	keyKey         = corev1.TLSPrivateKeyKey
 	keyAuthorities = "ca.crt"
-	// These two are the pair to serve next, once all clients trust its authority.
+	// These two keys contain the pair to serve next, once all clients trust its authority.
 	keyNextCert = "next.crt"
 	keyNextKey  = "next.key"
 )
@@ -36,8 +36,8 @@ type pair struct {
 // state is the content of the Secret. A pair that is nil is missing or broken.
 type state struct {
 	current, next *pair
-	// authorities are the certificates that sign, or signed, a pair that may be
-	// served. Their keys exist nowhere.
+	// authorities are the certificates of the authorities that signed a pair that may be
+	// served. The authorities' private keys exist nowhere.
 	authorities []*x509.Certificate
 }
 
@@ -108,7 +108,7 @@ func verify(leaf *x509.Certificate, authorities []*x509.Certificate, name string
 	return err //nolint:wrapcheck // callers ask only whether there is one
 }
 
-// signerOf returns the authority that signed the pair; nil when it is not known.
+// signerOf returns the authority that signed the pair; nil when the authority is not known.
 func (s *state) signerOf(p *pair) *x509.Certificate {
 	if p == nil {
 		return nil

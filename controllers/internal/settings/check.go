@@ -52,7 +52,7 @@ func (c *Config) checkNamespaces() (problems []error) {
 	case len(c.Namespaces) == 0 && !c.ClusterWide:
 		note("namespaces", "is missing: name the namespaces whose RelayPools the operator manages, or give %s for the whole cluster, which needs the rights of an administrator", commandline.Setting("cluster-wide"))
 	case len(c.Namespaces) > 0 && c.ClusterWide:
-		note("cluster-wide", "is set, and %s names %d: leave one of them out", commandline.Setting("namespaces"), len(c.Namespaces))
+		note("cluster-wide", "is set, and %s names %d namespaces: leave one of the two settings out", commandline.Setting("namespaces"), len(c.Namespaces))
 	}
 	switch {
 	case c.OperatorNamespace == "" && c.LeaderElect:
@@ -138,10 +138,10 @@ func (c *Config) checkExternal() (problems []error) {
 		note("external-metrics-listen", "is set, and %s is not: the certificate's Secret and the Service are in that namespace", commandline.Setting("operator-namespace"))
 	}
 	if len(validation.IsDNS1035Label(e.Service)) > 0 {
-		note("external-metrics-service", "expected the name of a Service, such as %s, received %d characters that are none", contract.OperatorExternalMetrics, len(e.Service))
+		note("external-metrics-service", "expected the name of a Service, such as %s, received %d characters of another form", contract.OperatorExternalMetrics, len(e.Service))
 	}
 	if len(validation.IsDNS1123Subdomain(e.Secret)) > 0 {
-		note("external-metrics-secret", "expected the name of a Secret, such as %s, received %d characters that are none", contract.OperatorExternalMetrics, len(e.Secret))
+		note("external-metrics-secret", "expected the name of a Secret, such as %s, received %d characters of another form", contract.OperatorExternalMetrics, len(e.Secret))
 	}
 	return problems
 }

@@ -45,6 +45,7 @@ func (c Cluster) Load() (*rest.Config, error) {
 	}
 }
 
+// unlimited turns off the client's limit of requests, and names the operator in them.
 func unlimited(config *rest.Config) *rest.Config {
 	config.QPS = -1
 	config.UserAgent = "relaypool-operator/" + contract.Version

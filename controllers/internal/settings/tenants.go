@@ -14,8 +14,9 @@ import (
 // withholds all.
 const AllFields = "all"
 
-// Tenants limits what RelayPools may request, for clusters where users who may make them
-// are not allowed to make pods or to read every Secret. The defaults, for a single tenant, allow all.
+// Tenants limits what RelayPools may request, for clusters where the users who may make
+// RelayPools may not make pods or read every Secret. The defaults, for a single tenant, allow
+// all.
 type Tenants struct {
 	Images         []string `env:"RELAYPOOL_TENANT_IMAGES" placeholder:"REPOSITORY" group:"Tenants" help:"Repositories whose images RelayPools may name in spec.image: registry.example/relaypool/relay, or registry.example/relaypool/* for all below it. Several with commas between them. The image of --relay-image is always allowed. Empty for every image."`
 	TemplateFields []string `default:"all" env:"RELAYPOOL_TENANT_TEMPLATE_FIELDS" placeholder:"FIELD" group:"Tenants" help:"Fields of spec.template that RelayPools may set: all, none, or several of labels, annotations, resources, nodeSelector, tolerations, affinity and priorityClassName with commas between them."`

@@ -22,7 +22,7 @@ func ParseRepository(text string) (string, error) {
 	}
 	named, err := reference.ParseNormalizedNamed(prefix)
 	if err != nil || !reference.IsNameOnly(named) {
-		return "", fmt.Errorf("expected a repository without tag and digest, such as registry.example/relaypool/relay, or registry.example/relaypool%s for all below it, received %d characters that are none", anyBelow, len(text))
+		return "", fmt.Errorf("expected a repository without tag and digest, such as registry.example/relaypool/relay, or registry.example/relaypool%s for all below it, received %d characters of another form", anyBelow, len(text))
 	}
 	if all {
 		return strings.TrimSuffix(named.Name(), "/x") + anyBelow, nil

@@ -12,7 +12,7 @@ import (
 
 // NamedObject is an object that a RelayPool names.
 type NamedObject struct {
-	// Pool is the RelayPool's name; Namespace is the namespace of both.
+	// Pool is the RelayPool's name. Namespace is the namespace of the RelayPool and the object.
 	Namespace, Pool string
 	// Kind is Secret or ConfigMap.
 	Kind, Name string
@@ -24,8 +24,7 @@ type NamedObject struct {
 
 // Refusal is why a RelayPool may not use an object that it names.
 type Refusal struct {
-	// Generated: the object is a generated key. If false, no label or setting allows the
-	// object's use.
+	// Generated: the object is a generated key, so no label or setting allows its use.
 	Generated bool
 	// Text completes "Secret NAME …".
 	Text string

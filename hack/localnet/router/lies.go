@@ -75,7 +75,7 @@ func (l *LieRule) validate() error {
 	payer := l.Lie == PayerAccount || l.Lie == PayerWritable
 	switch {
 	case !exists:
-		return fmt.Errorf("lie is %q, which is not known: README.md of hack/localnet lists them", l.Lie)
+		return fmt.Errorf("lie is %q, which is not known: hack/localnet/router/lies.go lists them", l.Lie)
 	case l.Call != "" && !slices.Contains(calls, l.Call):
 		return fmt.Errorf("call is %q, expected one to which %s can apply, or none for all of them", l.Call, l.Lie)
 	case l.Probability < 0 || l.Probability > 1 || l.Probability != l.Probability:

@@ -28,7 +28,8 @@ type attemptsCmd struct{ config.AttemptList }
 // errUndecided makes relay attempts --end exit with 1.
 var errUndecided = errors.New("the endpoints do not show that all attempts have expired: compare each endpoint's slot and block height with an explorer, and give only endpoints that you trust")
 
-// Run lists attempts that should have ended long ago. With --end, it ends them.
+// Run lists attempts that should have ended long ago. With --end, it ends those that can no
+// longer land, as far as the given endpoints show.
 func (c *attemptsCmd) Run(env *environment) error {
 	c.EarlierProblems = env.malformed
 	url, endpoints, err := c.Load()
@@ -63,7 +64,8 @@ func (c *attemptsCmd) Run(env *environment) error {
 	})
 }
 
-// end checks the attempts until no submission waits for one to end, or the time is over.
+// end checks the attempts repeatedly, until no submission waits for the end of an attempt or the
+// time of --wait is over.
 func (c *attemptsCmd) end(env *environment, s *store.Store, search txmgr.Search) error {
 	ctx, cancel := context.WithTimeout(env, c.Wait)
 	defer cancel()
@@ -72,7 +74,7 @@ func (c *attemptsCmd) end(env *environment, s *store.Store, search txmgr.Search)
 		pace = env.pace
 	}
 	for total := 0; ; {
-		// The timeout does not cancel a pass, because that would leave submissions leased.
+		// A pass gets env, not ctx: if the timeout cancelled it, submissions would stay leased.
 		ended, waiting, err := txmgr.DecideUndecided(env, s, search)
 		if err != nil {
 			return err

@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 )
 
-// checkFeePayerKeys checks the keys' files, so that a damaged one is listed with the other
-// problems. A missing file is reported by the configuration's check, without the path, which
-// may be a key in the wrong place.
+// checkFeePayerKeys checks the key files, so that a damaged one is listed with the other
+// problems. The configuration's own check reports a missing file. It does so without the path,
+// because a user may have passed the key itself as the path.
 func checkFeePayerKeys(paths []string) error {
 	var existing []string
 	for _, path := range paths {

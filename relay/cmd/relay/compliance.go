@@ -84,7 +84,7 @@ func (c *complianceOpenCmd) Run(env *environment) error {
 		if err != nil {
 			return fmt.Errorf("%w: %w", commandline.ErrUsage, err)
 		}
-		defer func() { _ = f.Close() }() // it was only read
+		defer func() { _ = f.Close() }() // nothing was written, so no error can lose data
 		in = f
 	}
 	out := bufio.NewWriter(env.out)

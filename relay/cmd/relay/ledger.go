@@ -89,14 +89,14 @@ type ledgerReader struct {
 func (b ledgerReader) read(ctx context.Context) (*ledger.Snapshot, error) {
 	until := b.period.Until
 	if until.IsZero() {
-		until = time.Now().AddDate(0, 0, 1) // later than today by any clock
+		until = time.Now().AddDate(0, 0, 1) // today is the last day: Until is the start of the next one
 	}
 	return b.Read(ctx, b.period.From, until.AddDate(0, 0, -1))
 }
 
-// compare reconciles the ledger with the finalized chain and returns the balances there. A
-// payer that keeps getting new transactions has no balance: their cost is not in the ledger
-// yet, and would count as a difference.
+// compare reconciles the ledger with the finalized chain and returns the finalized balances. It
+// leaves out the balance of a payer that keeps getting new transactions: their cost is not in the
+// ledger yet, and would count as a difference.
 func (b ledgerReader) compare(env *environment, read *ledger.Snapshot, log *slog.Logger) (*ledger.Snapshot, map[solana.PublicKey]uint64, error) {
 	endpoints, err := app.Endpoints(b.period.Endpoints, chain.EndpointsOptions{Log: log})
 	if err != nil {
@@ -151,8 +151,8 @@ func stableBalances(ctx context.Context, endpoints *chain.Endpoints, cursors []l
 		if err != nil {
 			return fmt.Errorf("read balance of fee payer %s: %w", c.Payer, err)
 		}
-		// This is read after the balance. If it finds no later transaction, the balance
-		// includes none either.
+		// The history is read after the balance. If it has no transaction after the cursor, the
+		// balance includes none either.
 		later, err := endpoints.SignaturesFor(ctx, c.Payer, onchain.Finalized, solana.Signature{}, c.Signature, 1)
 		if err != nil {
 			return fmt.Errorf("read history of fee payer %s: %w", c.Payer, err)

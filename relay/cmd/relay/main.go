@@ -31,8 +31,8 @@ type environment struct {
 	context.Context
 	in       io.Reader
 	out, err io.Writer
-	// pace is the pause between two readings of chain and database in relay sweep; 0 is the
-	// default.
+	// pace is the pause between two checks in `relay sweep` and `relay attempts --end`; 0
+	// selects each command's default.
 	pace time.Duration
 	// malformed are the errors of flags that do not parse.
 	malformed []error

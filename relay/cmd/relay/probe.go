@@ -26,7 +26,7 @@ var errProbe = errors.New("a check failed: the table names it and what to do")
 // uses no database.
 func (c *probeCmd) Run(env *environment) error {
 	c.EarlierProblems = env.malformed
-	keys, err := c.keys()
+	payers, err := c.payerAddresses()
 	if err != nil {
 		c.EarlierProblems = append(c.EarlierProblems, err)
 	}
@@ -39,7 +39,7 @@ func (c *probeCmd) Run(env *environment) error {
 		return err
 	}
 	defer p.transport.CloseIdleConnections()
-	report := p.run(env, keys)
+	report := p.run(env, payers)
 	write := report.writeTable
 	if c.Output == "json" {
 		write = report.writeJSON
@@ -53,14 +53,15 @@ func (c *probeCmd) Run(env *environment) error {
 	return nil
 }
 
-// keys returns the payers' addresses. Load reports paths that are not files.
-func (c *probeCmd) keys() (addresses []solana.PublicKey, err error) {
+// payerAddresses returns the addresses of the fee payers whose key files are configured. Load
+// reports paths without a readable file.
+func (c *probeCmd) payerAddresses() (addresses []solana.PublicKey, err error) {
 	if err := checkFeePayerKeys(c.FeePayerKeyFile); err != nil {
 		return nil, err
 	}
 	keys, err := feepayer.ReadKeys(c.FeePayerKeyFile)
 	if err != nil {
-		return nil, nil //nolint:nilerr // no file may be intended; otherwise Load lists the problem without the path
+		return nil, nil //nolint:nilerr // a probe needs no key file; if one is missing, Load lists the problem without the path
 	}
 	for _, key := range keys {
 		addresses = append(addresses, key.PublicKey())

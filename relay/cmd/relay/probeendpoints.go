@@ -28,9 +28,9 @@ type probedEndpoint struct {
 	Genesis string  `json:"genesis,omitempty"`
 	Version string  `json:"version,omitempty"`
 	Slot    *uint64 `json:"slot,omitempty"`
-	// Lag is the number of slots that it is behind the best endpoint.
+	// Lag is the number of slots that the endpoint is behind the best one.
 	Lag *uint64 `json:"lag,omitempty"`
-	// History is the number of slots from its first available block to its slot.
+	// History is the number of slots from the endpoint's first available block to its slot.
 	History *uint64 `json:"history_slots,omitempty"`
 	Found   string  `json:"found"`
 	Remedy  string  `json:"remedy,omitempty"`

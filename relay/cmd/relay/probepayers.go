@@ -39,14 +39,14 @@ func (p *probe) payer(ctx context.Context, client *rpc.Client, slot uint64, addr
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.flags.Timeout)
 	defer cancel()
-	took, err := client.SlotDuration(ctx)
-	if err != nil { // a node that started a moment ago
-		took = onchain.NominalSlot
+	slotDuration, err := client.SlotDuration(ctx)
+	if err != nil { // such as a node that started a moment ago
+		slotDuration = onchain.NominalSlot
 	}
-	anHour := onchain.SlotsIn(time.Hour, took)
-	spent, slots, err := client.SpentSince(ctx, address, lamports, slot-min(slot, anHour), slot)
+	slotsPerHour := onchain.SlotsIn(time.Hour, slotDuration)
+	spent, slots, err := client.SpentSince(ctx, address, lamports, slot-min(slot, slotsPerHour), slot)
 	if err == nil && spent > 0 {
-		hours := float64(lamports) / float64(spent) * float64(slots) / float64(anHour)
+		hours := float64(lamports) / float64(spent) * float64(slots) / float64(slotsPerHour)
 		out.Runway = &hours
 	}
 	return out

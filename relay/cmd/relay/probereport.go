@@ -60,8 +60,8 @@ func (r *probeReport) writeTable(w io.Writer) error {
 	return table.Flush()
 }
 
-// conclude sets OK. A check that had no landed transaction to compare with is no
-// failure.
+// conclude sets OK. A check that needs a landed transaction does not fail if there is none to
+// compare with.
 func (r *probeReport) conclude() {
 	r.OK = true
 	for i := range r.Endpoints {

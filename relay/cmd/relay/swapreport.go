@@ -21,8 +21,9 @@ type swapReport struct {
 	Slot     uint64     `json:"slot"`
 	Reckoned bool       `json:"slot_reckoned"`
 	Swaps    []swapLine `json:"swaps"`
-	// ByPhase counts all swaps that have not ended. Unfinished counts those that are neither
-	// executed nor refunded, and Overdue those of them that are past their timeout slot.
+	// ByPhase counts all swaps whose row has not ended, which includes executed and refunded
+	// swaps that are not final yet. Unfinished counts the swaps that are neither executed nor
+	// refunded. Overdue counts the unfinished swaps that are past their timeout slot.
 	ByPhase            map[submission.Phase]int64 `json:"by_phase"`
 	Unfinished         int64                      `json:"unfinished"`
 	OldestAge          float64                    `json:"oldest_age_seconds"`
@@ -66,7 +67,7 @@ func lineOf(l *store.ListedSwap, slot uint64) swapLine {
 	return line
 }
 
-// waitsFor returns the stored reason of the wait, or else what the row shows.
+// waitsFor returns the stored reason of the wait, or derives it from the row if none is stored.
 func waitsFor(l *store.ListedSwap) string {
 	switch {
 	case l.Final, l.State == submission.Failed:
@@ -134,7 +135,7 @@ func (r *swapReport) total() string {
 	}
 	late := "none past its timeout slot"
 	if r.Overdue > 0 {
-		late = fmt.Sprintf("%d past the timeout slot, the first for %d slots", r.Overdue, r.OldestOverdueSlots)
+		late = fmt.Sprintf("%d past the timeout slot, the longest by %d slots", r.Overdue, r.OldestOverdueSlots)
 	}
 	if r.Slot == 0 {
 		late = "timeouts not checked, because no slot is known"

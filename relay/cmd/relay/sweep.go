@@ -159,7 +159,7 @@ func checkChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logge
 		if errors.As(err, &foreign) && !slices.ContainsFunc(endpoints.Status(), func(e chain.EndpointStatus) bool { return !e.Foreign }) {
 			return fmt.Errorf("%w: the RPC endpoints serve another chain: %w, or --genesis-hash", commandline.ErrUsage, err)
 		}
-		// A configured hash is known before any endpoint has answered.
+		// GenesisHash returns a configured hash even if no endpoint answers: make sure that one does.
 		if _, err = endpoints.Slot(ctx, onchain.Confirmed); err == nil {
 			return nil
 		}

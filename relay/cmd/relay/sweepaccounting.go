@@ -38,10 +38,10 @@ func (b *sweepAccounting) Complete(ctx context.Context, payers []solana.PublicKe
 		}
 		b.reconciler = reconciler
 	}
-	began := time.Now().Add(-time.Millisecond) // the database stores times with less precision
+	began := time.Now().Add(-time.Millisecond) // a margin, because the database stores times with less precision
 	if err := b.reconciler.Reconcile(ctx); err != nil {
 		if errors.Is(err, ledger.ErrCursorMoved) {
-			return false, nil // another process reads it too
+			return false, nil // another process has advanced the ledger at the same time
 		}
 		return false, err
 	}

@@ -9,20 +9,21 @@ import (
 )
 
 const (
-	// containerLog is the file from which Kubernetes reads a container's termination
+	// terminationFile is the file from which Kubernetes reads a container's termination
 	// message.
-	containerLog = contract.TerminationLog
+	terminationFile = contract.TerminationLog
 	// maxTermination is the length of the message that Kubernetes keeps, in bytes.
 	maxTermination = 4096
 )
 
-// writeTerminationMessage writes the termination message to the file in which Kubernetes looks for it.
+// writeTerminationMessage writes line to path, as one line. Without a path it uses the file from
+// which Kubernetes reads the message, or writes nothing where that file does not exist.
 func writeTerminationMessage(path, line string) error {
 	if path == "" {
-		if _, err := os.Stat(containerLog); err != nil {
+		if _, err := os.Stat(terminationFile); err != nil {
 			return nil
 		}
-		path = containerLog
+		path = terminationFile
 	}
 	line = strings.Join(strings.Fields(line), " ")
 	if err := os.WriteFile(path, []byte(line[:min(len(line), maxTermination)]), 0o600); err != nil {

@@ -60,8 +60,8 @@ func New(o Options) (*Admission, error) {
 	return a, nil
 }
 
-// NoteBounds returns how many bytes of encrypted notes fit into each kind of transaction of the
-// formats before V1, which the network always takes.
+// NoteBounds returns how many bytes of encrypted notes fit into each kind of transaction in the
+// format before V1, which the network always accepts.
 func (a *Admission) NoteBounds() map[shieldpool.Kind]int {
 	return a.bounds[shieldpool.OlderFormat(a.Submissions.Table)]
 }
@@ -90,7 +90,7 @@ func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submissi
 	key, took := KeyHash(r.IdempotencyKey, r.Client, call), a.Now().Sub(began)
 	var admitted *submission.Submission
 	err = a.waits.retry(ctx, r.Wait, func(ctx context.Context) (err error) {
-		tried := *call // a try completes the call with what it read
+		tried := *call // each try has its own copy, because it adds to the call what it reads
 		admitted, err = a.admit(ctx, &tried, encoding, key, took)
 		return err
 	})
@@ -98,8 +98,8 @@ func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submissi
 }
 
 // admit accepts a call whose bytes and proof are valid, or returns the submission that it
-// repeats. took is how long
-// the checks of the bytes and the proof took; pauses between tries are not part of the stage.
+// repeats. took is how long the checks of the bytes and the proof took. The time between tries
+// does not count as part of the admission stage.
 func (a *Admission) admit(ctx context.Context, call *shieldpool.Call, encoding groth16.Sign, key []byte, took time.Duration) (*submission.Submission, error) {
 	began := a.Now()
 	if err := a.Ready(); err != nil {

@@ -10,13 +10,13 @@ import (
 func (a *Admission) checkFunds(ctx context.Context, c *shieldpool.Call) error {
 	rent, created := a.Submissions.Rent(), c.NewAccounts()
 	payerNeeds := created.Rent(rent.Upper()) + shieldpool.SignatureFee
-	capsCount := created.Rent(rent.Known()) + shieldpool.SignatureFee
+	cappedCost := created.Rent(rent.Known()) + shieldpool.SignatureFee
 	if c.Swap != nil { // a swap that has started has to be finished
 		payerNeeds += shieldpool.SecondLegAccounts().Rent(rent.Upper())
-		capsCount += rent.Known().Minimum(shieldpool.TokenAccountLength) + shieldpool.SignatureFee
+		cappedCost += rent.Known().Minimum(shieldpool.TokenAccountLength) + shieldpool.SignatureFee
 	}
 	if err := a.Payers.Ready(ctx, payerNeeds); err != nil {
 		return err
 	}
-	return a.Spending.Ready(ctx, c.Kind() == shieldpool.KindTransfer, capsCount)
+	return a.Spending.Ready(ctx, c.Kind() == shieldpool.KindTransfer, cappedCost)
 }

@@ -14,7 +14,7 @@ const (
 	// roots that it evicts from the root history.
 	leavesPerSubmission = 2
 	// queueCountMaxAge is the greatest age of the count of queued submissions of all relays.
-	// Submissions that this process has accepted since then are added to the count.
+	// The submissions that this process has accepted since that count are added to it.
 	queueCountMaxAge = 100 * time.Millisecond
 	// poolBusyRetryAfter is the Retry-After of a busy pool: within one or two slots some
 	// submissions land.

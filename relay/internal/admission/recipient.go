@@ -10,8 +10,9 @@ import (
 )
 
 // checkRecipientAccount checks on the chain whether the recipient can be paid: a refund needs a
-// wallet, and a withdrawal must leave the account with the minimum for rent. An account that
-// has lamports never needs more than it has (SIMD-0392), only what the program asks for.
+// wallet, and a withdrawal must leave the account with the minimum for rent. If the account
+// already has lamports, the network asks for no more than these (SIMD-0392), so only the
+// program's minimum counts.
 func (a *Admission) checkRecipientAccount(c *shieldpool.Call, seen *onchain.Inspection) error {
 	if c.Swap != nil && seen.RecipientExists && !seen.RecipientOwner.Equals(solana.SystemProgramID) {
 		return refusal.New(refusal.InvalidRecipient,

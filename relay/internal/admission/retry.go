@@ -17,8 +17,8 @@ const (
 	// retryDelay, doubled up to retryMaxDelay, is the pause between tries.
 	retryDelay    = 250 * time.Millisecond
 	retryMaxDelay = 2 * time.Second
-	// retryJitter is the largest part by which a pause is longer, so that requests that failed
-	// together do not call the chain together.
+	// retryJitter is the largest part of a pause that is added to it at random, so that
+	// requests that failed together do not call the chain together.
 	retryJitter = 0.5
 )
 
@@ -36,9 +36,9 @@ type chainWaits struct {
 	closed  sync.Once
 }
 
-// retry calls try until the chain answers, or until wait has passed. It returns try's last error,
-// or the context's when the client left during a pause. Other errors than a chain that is
-// unavailable for a moment are returned at once.
+// retry calls try until the chain answers, or until wait has passed. It returns try's last
+// error, or the context's when the client left during a pause. It repeats try only while the
+// chain is unavailable for a moment, and returns any other error at once.
 func (w *chainWaits) retry(ctx context.Context, wait time.Duration, try func(context.Context) error) error {
 	deadline := w.now().Add(wait)
 	after, momentary, err := w.once(ctx, try)
@@ -63,8 +63,8 @@ func (w *chainWaits) retry(ctx context.Context, wait time.Duration, try func(con
 	return err
 }
 
-// once calls try with a time limit of its own. momentary and after are retryAfter's; a try whose
-// limit ended a call to the chain may be repeated as well.
+// once calls try with its own time limit. after and momentary are the results of retryAfter. A
+// try may also be repeated when its time limit ended a call to the chain.
 func (w *chainWaits) once(ctx context.Context, try func(context.Context) error) (after time.Duration, momentary bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, w.callTimeout)
 	defer cancel()
@@ -76,10 +76,11 @@ func (w *chainWaits) once(ctx context.Context, try func(context.Context) error) 
 	return 0, ok && refused.Code == refusal.ChainUnavailable && errors.Is(err, context.DeadlineExceeded), err
 }
 
-// retryAfter reports whether the same request may be accepted in a moment, because the chain did
-// not answer. The duration is the pause that its endpoints need; 0 when they name none. Errors
-// behind the refusal that are not the chain's do not pass in a moment: those of the relay itself,
-// of a transaction, and of an endpoint that refuses the call.
+// retryAfter reports whether the same request may be accepted in a moment, because the chain
+// did not answer. The duration is the pause that the endpoints ask for; 0 when they ask for
+// none. A refusal chain_unavailable can also be caused by an error of the relay itself, of a
+// transaction, or of an endpoint that refuses the call. Such an error does not pass in a
+// moment.
 func retryAfter(err error) (time.Duration, bool) {
 	refused, ok := refusal.As(err)
 	if !ok || refused.Code != refusal.ChainUnavailable {
@@ -106,7 +107,7 @@ func (w *chainWaits) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// enter returns false when as many requests wait as may.
+// enter returns false when maxWaiting requests wait already.
 func (w *chainWaits) enter() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

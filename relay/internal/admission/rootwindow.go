@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// treeMaxAge is the greatest age of a tree whose root history contains the proof's
-	// root. An unknown root is searched in a tree that is read anew.
+	// treeMaxAge is the greatest age of a tree that is used because its root history contains
+	// the proof's root. If it does not contain the root, a tree that is read anew decides.
 	treeMaxAge = 400 * time.Millisecond
 	// treeSlotReportDelay is the longest time until all relays know a slot that one process has
 	// observed.

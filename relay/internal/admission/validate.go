@@ -6,10 +6,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// decode makes all checks that need only the request's bytes, and returns the call. Its bound of
-// the notes is that of the largest format: a request that another relay of the fleet has accepted
-// has to be recognised, even if this relay does not send that format. checkNewNotes makes the
-// check for what is new.
+// decode makes all checks that need only the request's bytes, and returns the call. It accepts
+// notes that fit the largest format, even if this relay does not send that format: another
+// relay may have accepted the same request, which must then be recognised. checkNewNotes makes
+// the stricter check for a new request.
 func (a *Admission) decode(r submission.Request) (*shieldpool.Call, error) {
 	if err := shieldpool.CheckProofLength(r.Proof); err != nil {
 		return nil, err

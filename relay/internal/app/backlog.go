@@ -8,8 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// backlogMaxAge is how long /health and the gauges reuse one count of the backlog.
-const backlogMaxAge = 2 * time.Second
+// summaryMaxAge is how long /health and the gauges reuse one count of the backlog, or one
+// summary of the swaps.
+const summaryMaxAge = 2 * time.Second
 
 // backlogCache caches one count of the backlog for all gauges of a scrape, for scrapes
 // that follow each other closely, and for /health.
@@ -26,7 +27,7 @@ func newBacklogCache(reader *submission.Reader) *backlogCache { return &backlogC
 func (c *backlogCache) get() (submission.Backlog, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.at) > backlogMaxAge {
+	if time.Since(c.at) > summaryMaxAge {
 		ctx, cancel := context.WithTimeout(context.Background(), healthTimeout)
 		defer cancel()
 		b, err := c.reader.Backlog(ctx)

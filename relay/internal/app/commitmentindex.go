@@ -15,12 +15,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// indexPollInterval is how often the commitment index reads the tree when no
-// submission triggers it.
+// indexPollInterval is how often the commitment index reads the tree when no submission triggers
+// a read.
 const indexPollInterval = 500 * time.Millisecond
 
-// maxIndexLag is how far the served commitments may be behind: clients
-// stop using them at about 50 leaves.
+// maxIndexLag is how many leaves the served commitments may be behind the tree: from about 50 on,
+// clients stop using them.
 const maxIndexLag = 50
 
 // commitmentHistory adapts the endpoints to the commitment index.
@@ -31,8 +31,8 @@ func (h commitmentHistory) SignaturesFor(ctx context.Context, address solana.Pub
 	return h.Endpoints.SignaturesFor(ctx, address, onchain.Confirmed, before, until, limit)
 }
 
-// FirstAvailableBlock implements commitments.Chain. It returns the start of the history at
-// the endpoint that is asked first for history.
+// FirstAvailableBlock implements commitments.Chain. It returns the first block that one endpoint
+// still has, an archive if one is configured.
 func (h commitmentHistory) FirstAvailableBlock(ctx context.Context) (uint64, error) {
 	result, err := h.Search(ctx, []solana.Signature{})
 	return result.FirstAvailable, err
@@ -57,7 +57,7 @@ func (a *App) checkIndex(context.Context) error {
 
 func (a *App) treeChanged(s onchain.Snapshot, selfCheck error) {
 	a.metrics.TreeObserved(s.Tree.NextIndex, selfCheck)
-	if !s.Doubtful { // the whole fleet uses the slot, and a doubtful one may be wrong
+	if !s.Doubtful { // a doubtful slot may be wrong, and the whole fleet would use it
 		a.submissions.TreeSlots.Observe(s.Slot)
 	}
 	if selfCheck != nil {

@@ -32,7 +32,7 @@ func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 		case e.Foreign:
 			problems = append(problems, e.Name+" serves another chain and is not used: correct its URL")
 		case e.Breaker != outbound.Closed:
-			problems = append(problems, fmt.Sprintf("%s fails and is only probed: its last error, %s ago, was %s", e.Name, age(now, e.LastErrorAt), e.LastError))
+			problems = append(problems, fmt.Sprintf("%s keeps failing, so the relay sends it nothing but probes: its last error, %s ago, was %s", e.Name, age(now, e.LastErrorAt), e.LastError))
 		case e.LastError == onchain.KindContradiction && now.Sub(e.LastErrorAt) < contradictionShownFor:
 			problems = append(problems, e.Name+" contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and remove the endpoint that is wrong")
 		case e.Lag > maxLag:
@@ -45,8 +45,8 @@ func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 	return joinProblems(problems)
 }
 
-// contradictionOf describes an endpoint's answers that others contradict. Two endpoints
-// that contradict each other are described once.
+// contradictionOf describes the contradiction between an endpoint and others. Two endpoints that
+// contradict each other are described once, under the name that sorts first.
 func contradictionOf(e *chain.EndpointStatus, now time.Time) string {
 	switch {
 	case e.ContradictedAt.IsZero() || now.Sub(e.ContradictedAt) > contradictionShownFor || e.ContradictedBy != "" && e.ContradictedBy < e.Name:
@@ -59,7 +59,7 @@ func contradictionOf(e *chain.EndpointStatus, now time.Time) string {
 	}
 }
 
-// endpointsMessage returns the message of the check rpc while all endpoints are healthy.
+// endpointsMessage returns the message of the health check "rpc" while all endpoints are healthy.
 func endpointsMessage(all []chain.EndpointStatus) string {
 	var readers []string
 	for _, e := range all {

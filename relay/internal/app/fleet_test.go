@@ -318,7 +318,7 @@ func TestAnEndpointThatFailsAndRecovers(t *testing.T) {
 	f.depositNotes(s)
 	s.setFaults("one", fault.Rule{Cut: true})
 	s.waitCompleted(f.submitWithdrawals(s, 3))
-	s.waitHealthReport("rpc", "one fails and is only probed", "connection")
+	s.waitHealthReport("rpc", "one keeps failing, so the relay sends it nothing but probes", "connection")
 	if a := s.health(); a.at("checks", "chain", "status") != "ok" || a.body["status"] != "degraded" {
 		t.Errorf("health is %v, want degraded with a chain that answers", a.body)
 	}

@@ -20,7 +20,7 @@ func (e endpointEvents) BreakerChanged(endpoint string, state outbound.State) {
 	e.BreakerStateChanged(endpoint, string(state))
 }
 
-// registerGauges registers the metrics that are read when they are scraped.
+// registerGauges registers the metrics whose values are read at each scrape.
 func (a *App) registerGauges() {
 	a.registerManagerGauges()
 	a.registerBacklogGauges()

@@ -45,7 +45,7 @@ func newGenesisGate(chain chainReader, want solana.Hash, keyHash [32]byte, prepa
 var errWrongChain = errors.New("the RPC endpoints serve another chain than this relay may use")
 
 // check reads the chain's genesis and opens the gate once the chain answers. errWrongChain
-// and errInvalidLookupTable are permanent, other errors may pass. If one of several endpoints
+// and errInvalidLookupTable are permanent; other errors may pass. If one of several endpoints
 // serves another chain, the relay does not use that endpoint, and /health names it.
 func (g *genesisGate) check(ctx context.Context) (solana.Hash, error) {
 	got, err := g.chain.GenesisHash(ctx)
@@ -65,7 +65,7 @@ func (g *genesisGate) check(ctx context.Context) (solana.Hash, error) {
 		return got, fmt.Errorf("%w: its genesis hash is %s, and the verifying key is the development one, under which anybody can forge proofs: it is accepted only with the local chain's %s; give the pool's own --verifying-key",
 			errWrongChain, got, shieldpool.DevelopmentGenesisHash)
 	}
-	// With a configured genesis hash, no endpoint has answered so far.
+	// GenesisHash returns a configured hash even if no endpoint answers: make sure that one does.
 	if _, err := g.chain.Slot(ctx, onchain.Confirmed); err != nil {
 		return got, err
 	}

@@ -30,8 +30,8 @@ func TestHealthNamesEveryUnhealthyEndpoint(t *testing.T) {
 		want string
 	}{
 		"all are healthy":                    {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed, Lag: 40}, {Name: "b", Breaker: outbound.Closed, LastError: "timeout"}}, ""},
-		"one that fails":                     {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed}, {Name: "b", Breaker: outbound.Open, LastError: "rate_limited", LastErrorAt: now.Add(-90 * time.Second)}}, "b fails and is only probed: its last error, 1m30s ago, was rate_limited"},
-		"one that is probed":                 {[]chain.EndpointStatus{{Name: "b", Breaker: outbound.HalfOpen, LastError: "timeout", LastErrorAt: now}}, "b fails and is only probed: its last error, 0s ago, was timeout"},
+		"one that fails":                     {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed}, {Name: "b", Breaker: outbound.Open, LastError: "rate_limited", LastErrorAt: now.Add(-90 * time.Second)}}, "b keeps failing, so the relay sends it nothing but probes: its last error, 1m30s ago, was rate_limited"},
+		"one that is probed":                 {[]chain.EndpointStatus{{Name: "b", Breaker: outbound.HalfOpen, LastError: "timeout", LastErrorAt: now}}, "b keeps failing, so the relay sends it nothing but probes: its last error, 0s ago, was timeout"},
 		"one that is behind":                 {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed, Lag: 301}}, "a is 301 slots behind the others"},
 		"one of another chain":               {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed, Foreign: true}}, "a serves another chain and is not used: correct its URL"},
 		"one that contradicts others":        {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed, LastError: "contradiction", LastErrorAt: now.Add(-59 * time.Second)}}, "a contradicts other endpoints, or itself, on the chain's block height: compare its getEpochInfo with an explorer's, and remove the endpoint that is wrong"},

@@ -80,12 +80,12 @@ func sumByKind(sums []ledger.Sum, day time.Time) map[ledger.Kind]ledger.Amounts 
 	return out
 }
 
-// sampleCosts samples the costs by kind. Returned rent, which Rent leaves out, is added
-// again and has its own metric, because a counter cannot fall.
+// sampleCosts samples the costs by kind. A counter must not fall, but Rent falls when rent is
+// returned. So the sample is the rent before returns, and returned rent has its own metric.
 func sampleCosts(kinds map[ledger.Kind]ledger.Amounts, sample telemetry.Sample) {
 	for kind, t := range kinds {
 		if kind == ledger.KindReceived {
-			continue // received lamports are no cost
+			continue // received lamports are not a cost
 		}
 		for cost, lamports := range map[string]float64{
 			"fee": float64(t.Fee), "priority_fee": float64(t.PriorityFee), "rent": float64(t.Rent) + float64(t.Returned), "other": float64(t.Other),

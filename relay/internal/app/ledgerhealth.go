@@ -48,8 +48,8 @@ type accountingCache struct {
 	mu     sync.Mutex
 	last   *ledger.Snapshot // nil when it could not be read
 	at     time.Time        // of the last try to read it
-	// incompleteSince has the time of the first observation of each payer whose ledger was
-	// never complete.
+	// incompleteSince is when a payer's ledger was first found incomplete. It has only the payers
+	// whose ledger was never complete.
 	incompleteSince map[solana.PublicKey]time.Time
 }
 
@@ -112,9 +112,9 @@ type ledgerLag struct {
 	Since, Checked time.Time
 }
 
-// lags returns the lag of each payer that has a ledger, or that has funds and so a history.
-// It includes payers whose ledger was never complete. Otherwise nothing would report that
-// an endpoint lacks the history of a new payer, whose ledger never starts.
+// lags returns the lag of each payer that has a ledger, or that has funds and therefore a
+// history. It includes payers whose ledger was never complete: if an endpoint lacks the history
+// of a new payer, the payer's ledger never starts, and nothing else would report this.
 func (c *accountingCache) lags(l *ledger.Snapshot, balances []feepayer.Balance, now time.Time) []ledgerLag {
 	c.mu.Lock()
 	defer c.mu.Unlock()

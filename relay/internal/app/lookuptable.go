@@ -31,10 +31,10 @@ type corroboratedReader interface {
 	CorroboratedAccount(ctx context.Context, key solana.PublicKey) (*onchain.Account, error)
 }
 
-// readLookupTable reads the relay's own lookup table at the commitment finalized, because a
-// transaction that uses an index which a fork removes is lost. The process uses the result
-// until it ends, so a single endpoint must not decide it. errInvalidLookupTable is permanent,
-// other errors may pass.
+// readLookupTable reads the relay's own lookup table at the commitment finalized: a fork could
+// still remove newer entries, and a transaction that uses a removed entry is lost. The process
+// uses the result until it ends, so a single endpoint must not decide it. errInvalidLookupTable
+// is permanent; other errors may pass.
 func readLookupTable(ctx context.Context, chain corroboratedReader, t *shieldpool.LookupTable, pool *shieldpool.Pool) error {
 	if t == nil {
 		return nil

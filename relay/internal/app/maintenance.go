@@ -14,7 +14,7 @@ import (
 // are a few hundred thousand rows, whose deletion takes a minute or two.
 const retentionInterval = 10 * time.Minute
 
-// openMaintenance makes the maintenance jobs, each of which runs in one process of the fleet at a time.
+// openMaintenance makes the maintenance jobs. Each job runs in one process of the fleet at a time.
 func (a *App) openMaintenance(context.Context) error {
 	var err error
 	a.maintenance, err = store.NewMaintenance(a.store, store.MaintenanceOptions{

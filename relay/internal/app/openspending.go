@@ -18,7 +18,7 @@ func (a *App) openSpending(context.Context) error {
 	}
 	a.payers, err = feepayer.New(feepayer.Options{
 		Keys: keys, Balances: a.endpoints, Log: a.log, Now: time.Now, MinBalance: c.FeePayerMinBalance,
-		Funded: func() { a.submissions.Manager.ClaimSoon() }, // not called before Run, when the manager is set
+		Funded: func() { a.submissions.Manager.ClaimSoon() }, // called only after Run has started: the manager is set by then
 	})
 	if err != nil {
 		return err

@@ -31,7 +31,7 @@ func (a *App) checkPool(ctx context.Context) error {
 	return a.checks.problem(ctx)
 }
 
-// poolChecks runs the checks of the pool that the operator also runs, for /health.
+// poolChecks runs the pool checks for /health. The operator runs the same checks.
 type poolChecks struct {
 	reader poolcheck.Reader
 	target poolcheck.Target
@@ -56,5 +56,5 @@ func (p *poolChecks) problem(ctx context.Context) error {
 	case poolcheck.Failed:
 		p.last, p.at = errors.New(report.Message()), time.Now()
 	}
-	return p.last // an unknown result keeps the last known state
+	return p.last // if the new result is unknown, the last known one still holds
 }

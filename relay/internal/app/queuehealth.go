@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// maxDueAge is how long due work may wait for a process: on a busy pool, its root leaves
-// the root history soon after.
+// maxDueAge is how long a due submission may wait for a process: on a busy pool, the root of its
+// proof leaves the root history soon after.
 const maxDueAge = time.Minute
 
 func (a *App) checkQueue(context.Context) error {
@@ -34,7 +34,8 @@ func queueProblem(b submission.Backlog, pausedBy string) error {
 	}
 	var reasons []string
 	for _, reason := range slices.Sorted(maps.Keys(b.Held)) {
-		// Waiting for a price is not a fault; checkSwaps reports a swap past its timeout.
+		// A swap that waits, such as for a price, is not a fault, unless history is missing.
+		// checkSwaps reports swaps past their timeout.
 		if n := b.Held[reason]; n > 0 && (reason == txmgr.HoldHistory || !slices.Contains(swap.Reasons(), reason)) {
 			reasons = append(reasons, fmt.Sprintf("%d for %s", n, reason))
 		}

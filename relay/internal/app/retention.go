@@ -14,9 +14,9 @@ const (
 	// is the pause after each.
 	ledgerBatch = 1000
 	ledgerPause = 50 * time.Millisecond
-	// ledgerGrace is how long submissions are kept beyond the configured retention if the
-	// ledger has not read their transactions. Without the rows, the ledger would count the
-	// transactions as unknown, which raises an alert.
+	// ledgerGrace is the longest time for which submissions are kept beyond the configured
+	// retention, if the ledger has not read their transactions. Without the rows, the ledger
+	// would count the transactions as unknown, which raises an alert.
 	ledgerGrace = 7 * 24 * time.Hour
 )
 
@@ -53,8 +53,8 @@ func submissionRetention(retention time.Duration, payers []solana.PublicKey, cur
 	return retention + min(ledgerGrace, now.Sub(oldest))
 }
 
-// deleteLedger deletes the ledger's rows that are older than a time. It keeps the daily
-// sums.
+// deleteLedger deletes the ledger's rows of transactions that landed before the given time. It
+// keeps the daily sums.
 func (a *App) deleteLedger(ctx context.Context, before time.Time) error {
 	for {
 		n, err := a.store.Ledger().DeleteBefore(ctx, before, ledgerBatch)

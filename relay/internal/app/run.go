@@ -22,7 +22,7 @@ func (a *App) serve(s *http.Server, l net.Listener) {
 // sends under way end, and the database is closed last. It returns an error when the relay
 // cannot continue.
 func (a *App) Run(ctx context.Context) error {
-	defer a.close() //nolint:contextcheck // closing waits for nothing that a context could end
+	defer a.close() //nolint:contextcheck // nothing that close calls takes a context
 	go a.serve(a.api, a.apiListener)
 
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))

@@ -17,7 +17,7 @@ func (a *App) checkSpending(ctx context.Context) error {
 	return spendingProblem(usage)
 }
 
-// spendingProblem names every cap that is reached, and its flag.
+// spendingProblem names every cap that is reached, and the flag that raises it.
 func spendingProblem(usage []spendcap.Usage) error {
 	var reached []string
 	for _, u := range usage {

@@ -27,8 +27,8 @@ func newTransactionFormats(c *config.Config, table *shieldpool.LookupTable, gate
 	return f
 }
 
-// read reads the feature gate once, so that a relay which starts accepts longer notes from its
-// first request on. A read that fails is repeated by run.
+// read reads the feature gate once at start, so that the relay accepts longer notes from its
+// first request on if V1 is active.
 func (f *transactionFormats) read(ctx context.Context) {
 	if f.gate != nil {
 		_ = f.gate.Read(ctx) // run repeats it
@@ -42,7 +42,7 @@ func (f *transactionFormats) run(ctx context.Context) {
 	}
 }
 
-// now returns the formats that transactions may have now, the usual one first.
+// now returns the formats that transactions may have now, the preferred one first.
 func (f *transactionFormats) now() []shieldpool.Format {
 	switch {
 	case f.gate == nil || !f.gate.Active():

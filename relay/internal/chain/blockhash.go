@@ -26,7 +26,7 @@ const (
 type blockhashes struct {
 	mu     sync.Mutex
 	cached onchain.Blockhash
-	at     time.Time // when the call for cached began
+	at     time.Time // when the last successful call began
 	flight *hashFlight
 	newest []firstSeen // by endpoint
 }
@@ -45,15 +45,15 @@ type hashFlight struct {
 
 // LatestBlockhash returns a confirmed blockhash that was the newest one less than about a
 // second ago. All callers share it. While it is in use, one call at a time replaces it in
-// the background. A frozen blockhash, or one from an endpoint that is behind the others,
-// fails with onchain.KindNodeBehind; one whose height is impossible fails with
-// onchain.KindContradiction.
+// the background. The call fails with onchain.KindNodeBehind if the endpoint's blockhash no
+// longer changes or the endpoint is behind the others, and with onchain.KindContradiction if
+// the blockhash's height is impossible.
 //
 // Its last valid block height is the highest that the agreement of two endpoints allows.
 // With a single endpoint it is the height that the endpoint reports. While several
-// endpoints do not agree, it is computed from the slot, because no height exceeds its slot:
-// one endpoint alone must not make a transaction seem dead early. For the same reason the
-// slot is then the highest that any endpoint reports.
+// endpoints do not agree, the height is computed from the slot, because no block's height
+// exceeds its slot: one endpoint alone must not make a transaction seem expired early. For the
+// same reason the slot is then the highest that any endpoint reports.
 func (e *Endpoints) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
 	b := &e.hashes
 	for {

@@ -49,8 +49,8 @@ func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContext
 	return refused.err()
 }
 
-// Flush waits until no send is under way. Each send ends within its timeout. It returns the
-// context's error if that ends first.
+// Flush waits until no send is under way. Each send ends within its timeout. Flush returns the
+// context's error if the context ends first.
 func (e *Endpoints) Flush(ctx context.Context) error { return e.sends.wait(ctx) }
 
 // target is an endpoint that a send goes to.

@@ -150,7 +150,7 @@ func commonStatus(a, b *onchain.Status) *onchain.Status {
 }
 
 // corroborateStatuses asks other endpoints about the decisive statuses that the endpoint with the
-// index origin reported, in one call each for all signatures.
+// index origin reported. It asks each endpoint about all of them in one call.
 func (e *Endpoints) corroborateStatuses(ctx context.Context, origin int, signatures []solana.Signature, first slotted[[]*onchain.Status]) []*onchain.Status {
 	reports := []endpointReport{{e.all[origin], first.value, first.slot, 0}}
 	statuses, done, _ := combineReports(reports, false, e.maxLag)
@@ -163,8 +163,8 @@ func (e *Endpoints) corroborateStatuses(ctx context.Context, origin int, signatu
 		wanted[k] = signatures[i]
 	}
 	askOthers(ctx, e, query[slotted[[]*onchain.Status]]{
-		// The endpoint's slot may be wrong, but a status that equals the first still
-		// counts.
+		// The query does not check the slot: a status that equals the first one counts even
+		// if the endpoint's slot is wrong.
 		method: "getSignatureStatuses", urgency: outbound.Read,
 		do: func(ctx context.Context, source askedEndpoint) (slotted[[]*onchain.Status], error) {
 			return newSlotted(source.Statuses(ctx, wanted, true))
@@ -205,7 +205,7 @@ func unverifiedError(method string) error {
 	}
 }
 
-// presence is one endpoint's report whether an account of the pool's program exists.
+// presence is one endpoint's report on whether an account of the pool's program exists.
 type presence int
 
 const (
@@ -227,11 +227,12 @@ func (e *Endpoints) accountPresence(ctx context.Context, ep *endpoint, program, 
 	}
 }
 
-// corroborate asks other endpoints' histories to confirm first, which the endpoint with the index
-// origin found. It returns the finding that two endpoints report. reconcile reports whether two
-// findings are the same, and then reduces its first argument to what both report. An endpoint that
-// finds nothing also confirms first when forgotten reports that its history no longer has the
-// transaction.
+// corroborate makes the query at other endpoints, because one endpoint's finding is not enough. The
+// parameter first is the finding of the endpoint with the index origin. corroborate returns the
+// finding that two endpoints report. If two findings are the same, reconcile returns true and
+// reduces its first argument to what both endpoints report. An endpoint that finds nothing still
+// confirms the first finding if forgotten returns true: the account shows that the transaction
+// landed, although the endpoint's history no longer has it.
 func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T, origin int, reconcile func(a, b *T) bool, forgotten func(*endpoint) bool) (*T, error) {
 	found := []*T{first}
 	var agreed *T

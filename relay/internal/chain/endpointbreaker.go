@@ -13,8 +13,8 @@ import (
 const (
 	// breakerWait is how long a read waits for a breaker to close when all are open.
 	breakerWait = time.Second
-	// hangAfter is the duration from which a call that its caller's deadline ended shows that
-	// the endpoint hangs.
+	// hangAfter is how long a call must have taken to count as hanging, if its caller's deadline
+	// ended it.
 	hangAfter = time.Second
 )
 
@@ -112,7 +112,7 @@ func withNextPermit(err error, candidates []*endpoint) error {
 }
 
 // nextPermit returns the time until one of the endpoints may be asked; 0 when one may be asked now
-// or is being probed. A pause that an endpoint asked for is part of its breaker's time.
+// or is being probed. The time includes a pause that an endpoint asked for.
 func nextPermit(candidates []*endpoint) time.Duration {
 	soonest := maxPause
 	for _, ep := range candidates {

@@ -93,8 +93,8 @@ func (e *Endpoints) lamports(ctx context.Context, method string, do func(context
 	return s.value, s.slot, err
 }
 
-// PriorityFees reads the lowest priority fee that landed in each recent block among
-// transactions that write the accounts, in micro-lamports a compute unit.
+// PriorityFees reads, for each recent block, the lowest priority fee of its transactions that
+// write the accounts, in micro-lamports a compute unit.
 func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
 	return ask(ctx, e, query[[]uint64]{
 		method: "getRecentPrioritizationFees", urgency: outbound.Read, roles: []Role{RoleRead},
@@ -144,9 +144,10 @@ func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, erro
 	}))
 }
 
-// Block reads the confirmed block of the slot. Endpoints that do not have it are skipped.
-// It fails with onchain.ErrBlockPruned or onchain.ErrSlotSkipped only when every endpoint
-// that could be asked reports it.
+// Block reads the transactions that name the account, from the confirmed block of the slot; see
+// rpc.Client.Block. If an endpoint does not have the block, the next one is asked. Block fails
+// with onchain.ErrBlockPruned or onchain.ErrSlotSkipped only when no endpoint that could be
+// asked has the block.
 func (e *Endpoints) Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error) {
 	return ask(ctx, e, historyQuery("getBlock", outbound.Background, func(ctx context.Context, source askedEndpoint) (*onchain.Block, error) {
 		return source.Block(ctx, slot, account)

@@ -73,14 +73,14 @@ func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.String()) }
 // EndpointsOptions configure Endpoints. Endpoints, Now, Rand and Log are
 // required.
 type EndpointsOptions struct {
-	// Endpoints are in the order of preference among equals. At least one has the role read
-	// and at least one has the role submit.
+	// Endpoints are in order of preference: among equally good endpoints the first is used. At
+	// least one has the role read and at least one has the role submit.
 	Endpoints []Endpoint
-	// Genesis is the genesis hash of the only chain that is used. Zero uses that of the
-	// first endpoint, in this order, that answers.
+	// Genesis is the genesis hash of the relay's chain. Zero stands for the genesis hash of the
+	// first endpoint, in the order of Endpoints, that reports one.
 	Genesis solana.Hash
-	// HTTP makes the client of one endpoint, so that a slow one does not exhaust the
-	// connections of others; nil stands for rpc.NewHTTPClient.
+	// HTTP makes a separate client for each endpoint, so that a slow endpoint does not exhaust
+	// the connections of others; nil stands for rpc.NewHTTPClient.
 	HTTP func() *http.Client
 	// Now is the clock. Rand returns numbers from 0 to below 1, for jitter.
 	Now  func() time.Time
@@ -94,8 +94,7 @@ type EndpointsOptions struct {
 	// MaxLag is the number of slots that an endpoint may be behind the best one. Beyond it,
 	// the endpoint is asked last and its blockhash is refused. 0 is 10 slots, 2 to 4 seconds.
 	MaxLag uint64
-	// Probe is the time without calls after which Run asks an endpoint for its slot; 0 is 5
-	// s.
+	// Probe is the time without calls after which Run asks an endpoint for its slot; 0 is 5 s.
 	Probe time.Duration
 }
 
@@ -106,7 +105,8 @@ type Observer interface {
 	RPCCalled(endpoint, method, class string, took time.Duration)
 	// BreakerChanged reports the new state: closed, half_open or open.
 	BreakerChanged(endpoint string, state outbound.State)
-	// RebroadcastSkipped counts a rebroadcast for which the budget had no request.
+	// RebroadcastSkipped counts a rebroadcast that was not sent, because the endpoint's request
+	// budget was exhausted.
 	RebroadcastSkipped(endpoint string)
 	// NotificationReceived counts a WebSocket notification.
 	NotificationReceived(endpoint string)
@@ -191,7 +191,7 @@ type endpoint struct {
 	breaker *outbound.Breaker
 	budget  *outbound.Budget
 	meter   *latencyMeter
-	asking  singleflight.Group
+	asking  singleflight.Group // shares one read of the genesis hash
 
 	mu        sync.Mutex
 	chain     identity
@@ -303,8 +303,8 @@ func (e *Endpoints) newEndpoint(i int, c Endpoint, transport *http.Client) (*end
 // chain has reached a slot.
 func (e *Endpoints) Corroborated(slot uint64) bool { return e.slots.Corroborated(slot, e.now()) }
 
-// SlotIsOld reports whether the slot was old at that time, by what two endpoints agreed on.
-// Until two agree, one endpoint's report suffices.
+// SlotIsOld reports whether the slot was old at that time, according to the slots on which two
+// endpoints agree. While no two agree, one endpoint's report suffices.
 func (e *Endpoints) SlotIsOld(slot uint64, at time.Time) bool { return e.slots.SlotIsOld(slot, at) }
 
 // Status returns the health of every endpoint, in their configured order.

@@ -21,8 +21,8 @@ type finalizedReport struct {
 
 // recordFinalized records a finalized block of an endpoint that had reached highestSlot. All
 // blockhashes of slots up to expiredSlot, and all that were fetched before expiredAt, have
-// expired: this endpoint has finalized more than blockhashLifetime blocks after them. Recorded
-// last valid heights are not used.
+// expired: this endpoint has finalized more than blockhashLifetime blocks after them. The result
+// does not depend on recorded last valid heights, which may be wrong.
 func (h *heights) recordFinalized(i int, b block, highestSlot uint64, now time.Time) (expiredSlot uint64, expiredAt time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// rounds is the number of times that each endpoint is asked before a read fails. With
-	// several endpoints a read fails after minCalls calls already, unless all are only behind.
+	// rounds is how often each endpoint is asked before a read fails. With several endpoints a
+	// read already fails after the round in which it reaches minCalls calls, unless every failure
+	// of that round is a node that is behind.
 	rounds   = 3
 	minCalls = 3
 	// retryDelay, doubled up to retryMaxDelay, is the pause between rounds of endpoints.
@@ -41,9 +42,9 @@ type query[T any] struct {
 	// roles are the roles of endpoints that can answer, in the order of preference.
 	roles []Role
 	do    func(context.Context, askedEndpoint) (T, error)
-	// slot returns the slot of the answer, which is refused if the chain cannot have reached
-	// it; nil when the answer has none. unconfirmed marks a processed or a finalized slot,
-	// which does not show how far the endpoint is behind.
+	// slot returns the slot of the answer; nil when the answer has none. The answer is refused
+	// if the chain cannot have reached that slot. unconfirmed marks a processed or a finalized
+	// slot, which does not show how far the endpoint is behind.
 	slot        func(T) uint64
 	unconfirmed bool
 	// unknown reports that the endpoint does not have what is asked for; another one may have it.
@@ -97,7 +98,7 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 	}
 }
 
-// askWithIndex is ask, and also returns the index of the endpoint that answered.
+// askWithIndex is like ask, and also returns the index of the endpoint that answered.
 func askWithIndex[T any](ctx context.Context, e *Endpoints, q query[T]) (v T, origin int, err error) {
 	do := q.do
 	q.do = func(ctx context.Context, source askedEndpoint) (T, error) {
@@ -201,7 +202,7 @@ func (a *callFailures) behind() bool {
 }
 
 // err returns why there is no answer; nil when every endpoint answered that it does not have
-// what is asked for. That proves nothing while one endpoint was not asked.
+// what is asked for. If one endpoint was not asked, it may have the answer, so err is not nil.
 func (a *callFailures) err() error {
 	notFound := a.definite == nil || errors.Is(a.definite, onchain.ErrBlockPruned) || errors.Is(a.definite, onchain.ErrSlotSkipped)
 	switch {

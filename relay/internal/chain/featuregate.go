@@ -14,7 +14,7 @@ import (
 
 const (
 	// gateInterval is how often a feature gate is read until it is active. Features become
-	// active with an epoch, once a day at most.
+	// active at the start of an epoch, which is at most once a day.
 	gateInterval = time.Minute
 	// gateRetry, doubled up to gateInterval, is the pause after a read that failed.
 	gateRetry = 2 * time.Second
@@ -29,8 +29,8 @@ var TransactionV1Gate = solana.MustPublicKeyFromBase58("txv1aq4pp281K9um3tnPgkfX
 // featureProgram owns the accounts of feature gates.
 var featureProgram = solana.MustPublicKeyFromBase58("Feature111111111111111111111111111111111111") //nolint:gochecknoglobals // a constant
 
-// FeatureGate knows whether the network has activated a feature. Of several endpoints two have
-// to report it. A feature stays active.
+// FeatureGate tracks whether the network has activated a feature. With several endpoints, two
+// have to report that it is active. An active feature stays active.
 type FeatureGate struct {
 	key     solana.PublicKey
 	account func(ctx context.Context, key solana.PublicKey) (*onchain.Account, error)
@@ -38,7 +38,7 @@ type FeatureGate struct {
 	active  atomic.Bool
 }
 
-// NewFeatureGate makes one that reads from the endpoints.
+// NewFeatureGate makes a FeatureGate that reads from the endpoints.
 func NewFeatureGate(key solana.PublicKey, e *Endpoints, log *slog.Logger) *FeatureGate {
 	return &FeatureGate{key: key, account: e.CorroboratedAccount, log: log}
 }
@@ -46,8 +46,8 @@ func NewFeatureGate(key solana.PublicKey, e *Endpoints, log *slog.Logger) *Featu
 // Active reports whether the feature was active when the gate was last read.
 func (g *FeatureGate) Active() bool { return g.active.Load() }
 
-// Run reads the gate until it is active or the context ends. It warns once of reads that fail,
-// however many follow: the relay sends the older formats meanwhile.
+// Run reads the gate until it is active or the context ends. It warns once for each series of
+// failed reads: until the gate is read, the relay works with the older transaction formats.
 func (g *FeatureGate) Run(ctx context.Context) {
 	for retry := gateRetry; !g.Active(); {
 		pause := gateInterval
@@ -67,8 +67,8 @@ func (g *FeatureGate) Run(ctx context.Context) {
 	}
 }
 
-// Read reads the gate once. An account that is missing, not a feature gate's, or pending, is
-// that of an inactive feature.
+// Read reads the gate once. The feature is inactive if the account is missing, is not that of a
+// feature gate, or shows that the activation is pending.
 func (g *FeatureGate) Read(ctx context.Context) error {
 	if g.Active() {
 		return nil

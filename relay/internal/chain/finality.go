@@ -17,7 +17,8 @@ const (
 	// finalityStalledAfter is how long the finalized slot has to stand still to count as
 	// stalled: on a healthy chain it advances with each slot.
 	finalityStalledAfter = 20 * time.Second
-	// consensusEvery is the number of readings between two questions for the consensus rules.
+	// consensusEvery is the number of readings of the slots for each reading of the consensus
+	// rules.
 	consensusEvery = 12
 )
 
@@ -27,15 +28,16 @@ type FinalityReport struct {
 	// endpoints last answered; zero before the first reading.
 	Slot               uint64
 	AdvancedAt, ReadAt time.Time
-	// Stalled reports that endpoints answer and the finalized slot stands still. Moving
-	// reports that slots went on since the reading before, as in a migration of the consensus:
-	// then no transaction lands, nothing becomes confirmed, and nothing more expires.
+	// Stalled reports that endpoints answer, but the finalized slot stands still. Moving reports
+	// that processed slots still advance while it does. One possible cause is a migration of the
+	// consensus, during which no transaction lands, becomes confirmed or expires.
 	Stalled, Moving bool
 	Consensus       onchain.Consensus
 }
 
-// Finality follows the finalized slot and the consensus rules of the chain. Of several
-// configured endpoints two have to report a slot or Alpenglow: otherwise the last reading stays.
+// Finality tracks the finalized slot and the consensus rules of the chain. With several
+// endpoints configured, two have to have reached a slot, or report Alpenglow: otherwise the last
+// reading stays.
 type Finality struct {
 	endpoints *Endpoints
 	now       func() time.Time
@@ -46,15 +48,15 @@ type Finality struct {
 	processed uint64 // the newest processed slot of the last reading
 }
 
-// finalityMaxAge is how long a reading says something of the chain.
+// finalityMaxAge is the age beyond which a reading no longer describes the chain.
 const finalityMaxAge = 30 * time.Second
 
-// Current reports whether the reading still says something of the chain.
+// Current reports whether the reading is recent enough to describe the chain.
 func (r FinalityReport) Current(now time.Time) bool {
 	return !r.ReadAt.IsZero() && now.Sub(r.ReadAt) <= finalityMaxAge
 }
 
-// NewFinality makes one that reads from the endpoints.
+// NewFinality makes a Finality that reads from the endpoints.
 func NewFinality(e *Endpoints, now func() time.Time, log *slog.Logger) *Finality {
 	return &Finality{endpoints: e, now: now, log: log}
 }
@@ -105,13 +107,13 @@ func (f *Finality) Read(ctx context.Context) {
 	}
 }
 
-// slot returns the newest slot of the commitment that two endpoints have reached, or the
-// only one that is configured.
+// slot returns the newest slot of the commitment that two endpoints have reached. If only one
+// endpoint is configured, slot returns the slot of that one.
 func (f *Finality) slot(ctx context.Context, c onchain.Commitment) (slot uint64, answered bool) {
 	slots := askEach(ctx, f.endpoints, query[uint64]{
 		method: "getSlot", urgency: outbound.Background,
-		// Not checked against the confirmed slots, which processed ones leave behind when
-		// nothing becomes confirmed.
+		// The slot is not checked against the confirmed slots: when nothing becomes confirmed,
+		// the processed slots run far ahead of them.
 		do: func(ctx context.Context, source askedEndpoint) (uint64, error) { return source.Slot(ctx, c) },
 	})
 	if len(slots) < f.needed() {
@@ -124,7 +126,8 @@ func (f *Finality) slot(ctx context.Context, c onchain.Commitment) (slot uint64,
 // needed is how many endpoints have to report the same.
 func (f *Finality) needed() int { return max(min(len(f.endpoints.withRole(RoleRead)), 2), 1) }
 
-// ReadConsensus reads the consensus rules once. The change to Alpenglow has no way back.
+// ReadConsensus reads the consensus rules once, unless they are known to be Alpenglow's: a chain
+// does not leave Alpenglow.
 func (f *Finality) ReadConsensus(ctx context.Context) {
 	if f.Report().Consensus == onchain.Alpenglow {
 		return

@@ -101,12 +101,12 @@ func (ep *endpoint) identity() identity {
 
 func (ep *endpoint) isForeign() bool { return ep.identity().foreign }
 
-// verify makes sure that the endpoint serves the relay's chain. It makes one call, before the
-// endpoint's first other call.
+// verify makes sure that the endpoint serves the relay's chain. It calls the endpoint only until
+// the endpoint has reported its chain.
 func (e *Endpoints) verify(ctx context.Context, ep *endpoint) error {
 	want := e.knownGenesis()
 	if want.IsZero() {
-		// The configured order decides which chain it is, not the endpoint that answers first.
+		// The configured order decides which chain is the relay's, not who answers first.
 		e.identifyAll(ctx)
 		want = e.reference()
 	}

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// blockhashLifetime is the number of blocks after its own for which a blockhash is valid
-	// (Agave).
+	// blockhashLifetime is the number of blocks for which a blockhash stays valid after its own
+	// block (Agave).
 	blockhashLifetime = onchain.BlockhashBlocks
 	// nearSlots is the greatest distance in slots at which the heights of two blocks
-	// corroborate each other. reportMaxAge is the greatest age of a report that is used for
-	// that.
+	// corroborate each other. reportMaxAge is the age beyond which a report is no longer
+	// compared with other reports.
 	nearSlots    = 64
 	reportMaxAge = 30 * time.Second
 	// agreedMaxAge is the age at which the agreed height is asked for again.
@@ -24,7 +24,7 @@ const (
 // block is a block of the chain, by slot and block height.
 type block struct{ slot, height uint64 }
 
-// tip is the newest block of the commitment at an endpoint.
+// tip reads the newest block of the commitment from an endpoint.
 func tip(ctx context.Context, source askedEndpoint, commitment onchain.Commitment) (block, error) {
 	t, err := source.Newest(ctx, commitment)
 	return block{t.Slot, t.Height}, err
@@ -129,8 +129,8 @@ func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint
 	return above, below, against
 }
 
-// findCorroborating finds a block of another endpoint that corroborates b. Otherwise it returns in
-// against an endpoint that contradicts it, -1 for none.
+// findCorroborating finds a block of another endpoint that corroborates b. If there is none,
+// against is the index of an endpoint that contradicts b, or -1.
 func (h *heights) findCorroborating(i int, b block, now time.Time) (corroborating *block, against int) {
 	against = -1
 	for j := range h.reports {

@@ -35,7 +35,7 @@ func (f *inFlight) done() {
 	}
 }
 
-// wait waits until no call is under way. It returns the context's error if that ends first.
+// wait waits until no call is under way. It returns the context's error if the context ends first.
 func (f *inFlight) wait(ctx context.Context) error {
 	f.mu.Lock()
 	idle := f.idle

@@ -28,7 +28,7 @@ func (e *Endpoints) verifiedLastValid(ctx context.Context, source askedEndpoint,
 			return 0, err
 		}
 	case due:
-		e.backgroundWork.run(func() { _ = e.askHeights(e.background, source) }) // the next blockhash is checked against it
+		e.backgroundWork.run(func() { _ = e.askHeights(e.background, source) }) // the next blockhash is checked against the result
 	}
 	if a, ok := e.heights.agreedOn(); ok {
 		// The blockhash may be newer than the endpoint reports, but not newer than the chain.
@@ -55,9 +55,10 @@ func (e *Endpoints) checkBlockhashHeight(i int, h onchain.Blockhash, b block) er
 	return nil
 }
 
-// askHeights asks other endpoints for a block's height until one agrees with the known
-// heights. When none does, or no other endpoint exists, it asks the endpoint that returned
-// the blockhash: its newest block must be consistent with that blockhash.
+// askHeights asks other endpoints for the height of their newest block, until there is an
+// agreement. If there was one before, it asks only one endpoint. If no answer makes an agreement,
+// or no other endpoint can be asked, it asks the endpoint that returned the blockhash: its newest
+// block must be consistent with that blockhash.
 func (e *Endpoints) askHeights(ctx context.Context, source askedEndpoint) error {
 	others := slices.DeleteFunc(e.candidates([]Role{RoleRead}, "getEpochInfo", outbound.Read), func(ep *endpoint) bool { return ep.index == source.index })
 	for _, ep := range others {

@@ -16,9 +16,10 @@ const (
 	// failurePenalty is the cost of a failed call: about the time that asking another
 	// endpoint takes.
 	failurePenalty = 2 * time.Second
-	// latencyStep is the smallest difference that matters. Costs below it rank the same,
-	// and so do costs within a factor of two. Reads then stay with the endpoint that is
-	// configured first, instead of alternating between nodes at slightly different slots.
+	// latencyStep is the cost below which all costs have rank 0. Above it each rank spans a
+	// factor of two. Endpoints of similar cost therefore have the same rank, and reads stay
+	// with the endpoint that is configured first, instead of alternating between nodes at
+	// slightly different slots.
 	latencyStep = 25 * time.Millisecond
 )
 
@@ -68,8 +69,8 @@ func (m *latencyMeter) Slowest() time.Duration {
 	return time.Duration(slowest * float64(time.Second))
 }
 
-// Rank returns the expected cost of a call of the method, in steps that double. The
-// best rank is 0. A method that was never called has it, too.
+// Rank returns the rank of the expected cost of a call: 0 below latencyStep, and one more for
+// each doubling. A method that was never called has rank 0.
 func (m *latencyMeter) Rank(method string, now time.Time) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

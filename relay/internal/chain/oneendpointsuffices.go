@@ -6,14 +6,15 @@ const (
 	// singleSufficesAfter is the time without any corroboration by a second endpoint after which a
 	// single endpoint suffices, because the others are unreachable.
 	singleSufficesAfter = time.Minute
-	// searchStopsAfter is the time after which a second endpoint counts as no longer needed:
-	// held submissions are searched once a minute.
-	searchStopsAfter = 90 * time.Second
+	// maxSearchGap is the longest time between two uncorroborated searches that belong to one
+	// series: held submissions are searched once a minute. After a longer gap the time until a
+	// single endpoint suffices starts again.
+	maxSearchGap = 90 * time.Second
 )
 
 // recordCorroboration records whether a second endpoint corroborated a search. It returns true
-// if so, or if one endpoint suffices because no other has corroborated repeated searches for
-// singleSufficesAfter.
+// if one did. It also returns true if a single endpoint suffices, because no other endpoint has
+// corroborated the repeated searches of the last singleSufficesAfter.
 func (h *heights) recordCorroboration(corroborated bool, now time.Time) (enough bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -21,7 +22,7 @@ func (h *heights) recordCorroboration(corroborated bool, now time.Time) (enough 
 		h.aloneSince = time.Time{}
 		return true
 	}
-	if h.aloneSince.IsZero() || now.Sub(h.wantedAt) > searchStopsAfter {
+	if h.aloneSince.IsZero() || now.Sub(h.wantedAt) > maxSearchGap {
 		h.aloneSince = now
 	}
 	h.wantedAt = now

@@ -42,8 +42,8 @@ type PoolOptions struct {
 	// Corroborated reports whether two endpoints confirm that the chain has reached a slot.
 	// Only then do answers of lower slots count as older. Nil means always.
 	Corroborated func(slot uint64) bool
-	// SlotIsOld reports whether the chain may have long passed a slot at a time. An account
-	// that was read then, at that slot, may be old. Nil means never.
+	// SlotIsOld reports whether the chain may already have been far past the slot at the given
+	// time. What an account contained at that slot may then be old. Nil means never.
 	SlotIsOld func(slot uint64, at time.Time) bool
 	// History finds the transaction that created a nullifier's account, as
 	// Endpoints.FindCreation does. Nil when it is not needed.
@@ -52,8 +52,8 @@ type PoolOptions struct {
 	AllEndpoints func(ctx context.Context, key solana.PublicKey) []AccountAt
 	// MinInterval is the least time between two reads of the tree account; 0 means 200 ms.
 	MinInterval time.Duration
-	// Changed is called with every new state of the tree account, newest or agreed on, and
-	// with the error of its self-check or nil. Calls do not overlap. Nil calls nothing.
+	// Changed is called with every new state of the tree account, whether it is the newest or the
+	// agreed one, and with the error of its self-check or nil. Calls do not overlap. Nil for none.
 	Changed func(onchain.Snapshot, error)
 }
 
@@ -61,8 +61,9 @@ type PoolOptions struct {
 // of its tree account. However many callers ask for the tree, one read runs at a time, and
 // none starts within MinInterval of the last one. Safe for concurrent use.
 //
-// Errors are refusals: pool_not_initialised when the tree account does not exist or does
-// not belong to the program and never did, chain_unavailable when it could not be read.
+// Errors are refusals. pool_not_initialised means that the reader has never seen the tree account
+// of the program, or that the account's layout does not fit the profile. chain_unavailable means
+// that the account could not be read.
 type PoolReader struct {
 	accounts     AccountReader
 	pool         *shieldpool.Pool
@@ -80,8 +81,8 @@ type PoolReader struct {
 	started time.Time // when the last read started
 
 	updating    sync.Mutex // held while an answer is processed
-	data        []byte     // the account's bytes from which the field last was decoded
-	confirmedAt time.Time  // when an endpoint most recently reported this account
+	data        []byte     // the account's bytes; p.last is decoded from them
+	confirmedAt time.Time  // when an endpoint most recently reported the known state
 
 	mu        sync.Mutex
 	last      *onchain.Snapshot // the newest known tree
@@ -131,9 +132,9 @@ func (p *PoolReader) FindCreation(ctx context.Context, nullifier [32]byte) (*onc
 	return p.history(ctx, p.pool, nullifier)
 }
 
-// Tree returns the tree account as it was at most maxAge before the call, or later: from
-// the cache, or else by the next permitted read. With maxAge 0 the read starts after the
-// call. The snapshot is shared: do not change it.
+// Tree returns a snapshot of the tree account that is at most maxAge old when Tree is called. It
+// is from the cache, or else from the next read that MinInterval permits. With maxAge 0 the read
+// starts after the call. The snapshot is shared: do not change it.
 func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
 	since := p.now().Add(-maxAge)
 	if s := p.cached(); s != nil && !s.At.Before(since) {
@@ -254,7 +255,7 @@ func (p *PoolReader) refresh(ctx context.Context) reading {
 		}
 		return r
 	}
-	p.readOthers(ctx)
+	p.startReadAll(ctx)
 	return r
 }
 
@@ -267,9 +268,9 @@ func (p *PoolReader) pause(last time.Time) {
 	}
 }
 
-// update makes the account's state the newest one and returns it. When it has fewer leaves
-// than the known state, it returns the known state, and alone is true: a single endpoint
-// reports the smaller tree.
+// update makes the account's state the newest one and returns it. If the account has fewer
+// leaves than the known state, update returns the known state, and alone is true: only a single
+// endpoint reports the smaller tree.
 func (p *PoolReader) update(a *onchain.Account, slot uint64, at time.Time) (s onchain.Snapshot, alone bool, err error) {
 	p.updating.Lock()
 	defer p.updating.Unlock()

@@ -70,7 +70,8 @@ func (e *Endpoints) AccountAtAll(ctx context.Context, key solana.PublicKey) (all
 // errNoAnswer reports that no endpoint returned the tree account when all were asked.
 var errNoAnswer = fmt.Errorf("%w: no endpoint returned the tree account when all were asked", onchain.ErrUnavailable)
 
-// readAll reads the tree at every endpoint after the call. Waiting callers share one read.
+// readAll reads the tree at every endpoint. The read starts after the call, and waiting callers
+// share it.
 func (p *PoolReader) readAll(ctx context.Context) (reading, error) {
 	since := p.now()
 	for {
@@ -86,8 +87,9 @@ func (p *PoolReader) readAll(ctx context.Context) (reading, error) {
 	}
 }
 
-// readOthers starts a read of the tree at every endpoint if the last one is old.
-func (p *PoolReader) readOthers(ctx context.Context) {
+// startReadAll starts a read of the tree at every endpoint if the last such read is old. It does
+// not wait for the answers.
+func (p *PoolReader) startReadAll(ctx context.Context) {
 	p.mu.Lock()
 	due := p.allEndpoints != nil && p.now().Sub(p.readAllAt) >= readAllInterval
 	p.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// rentInterval is how often the rate of rent is read. It changes with an epoch, once a
-	// day at most.
+	// rentInterval is how often the rate of rent is read. The rate changes only at the start of an
+	// epoch, which is at most once a day.
 	rentInterval = time.Minute
 	// rentRetry is the pause after the first failed read while the rate is unknown. It doubles
 	// with each further one, up to rentInterval.
@@ -25,7 +25,8 @@ const (
 // errNoRentSysvar reports an endpoint without the rent sysvar, which every chain has.
 var errNoRentSysvar = errors.New("the rent sysvar does not exist: check the RPC URL")
 
-// RentRate follows the network's rate of rent. If there are several endpoints, two have to report it.
+// RentRate tracks the network's rate of rent. With several endpoints, two have to report the same
+// rate.
 type RentRate struct {
 	account func(ctx context.Context, key solana.PublicKey) (*onchain.Account, error)
 	log     *slog.Logger

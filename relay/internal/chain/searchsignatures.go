@@ -13,13 +13,13 @@ import (
 )
 
 // Search looks up at most 256 signatures in an endpoint's whole history, preferably an
-// archive's, and returns the horizon that shows whether an unknown signature proves anything. When the
-// endpoint does not know a signature, or its answer is decisive, other endpoints are asked
-// too, each for its statuses and its horizon. A decisive status needs two endpoints;
-// otherwise it is unverified. The horizon is the point before which no further transaction
-// can land, and reaches only as far as two endpoints agree. An endpoint that lies, has lost
-// its history or is ahead of the chain must not make the relay conclude that a transaction
-// landed, or that none did.
+// archive's. It also returns the horizon, the point before which no further transaction can
+// land: it shows whether an unknown signature proves anything. When the endpoint does not know a
+// signature, or its answer is decisive, other endpoints are asked too, each for its statuses and
+// its horizon. A decisive status needs two endpoints; otherwise it is unverified. The horizon
+// reaches only as far as two endpoints agree. An endpoint that lies, has lost its history or is
+// ahead of the chain must not make the relay conclude that a transaction landed, or that it did
+// not.
 func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
 	q := historyQuery("getSignatureStatuses", outbound.Read, func(ctx context.Context, source askedEndpoint) (onchain.SearchResult, error) {
 		return e.search(ctx, source, signatures)
@@ -34,7 +34,7 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 	if done || !e.hasOther(origin) {
 		return first, nil
 	}
-	askOthers(ctx, e, e.searchOthers(signatures), origin, func(ep *endpoint, w corroboration) bool {
+	askOthers(ctx, e, e.corroborationQuery(signatures), origin, func(ep *endpoint, w corroboration) bool {
 		if !w.horizonUsable {
 			w.FinalizedHeight = 0
 		}
@@ -85,8 +85,8 @@ type corroboration struct {
 	horizonUsable bool
 }
 
-// searchOthers returns the query that searches at a further endpoint.
-func (e *Endpoints) searchOthers(signatures []solana.Signature) query[corroboration] {
+// corroborationQuery returns the query that searches at a further endpoint.
+func (e *Endpoints) corroborationQuery(signatures []solana.Signature) query[corroboration] {
 	const method = "getSignatureStatuses"
 	return query[corroboration]{method: method, urgency: outbound.Read, do: func(ctx context.Context, source askedEndpoint) (corroboration, error) {
 		found, err := e.search(ctx, source, signatures)

@@ -38,8 +38,8 @@ type secondOpinion[T any] struct {
 	combine func(first, second T) T
 }
 
-// askAgain is ask, but asks a second endpoint too when the answer is doubtful. If the
-// second one fails or is slow, the first answer is returned.
+// askAgain is like ask, but asks a second endpoint too when the answer is doubtful. If no second
+// endpoint answers soon, askAgain returns the first answer.
 func askAgain[T any](ctx context.Context, e *Endpoints, q query[T], d secondOpinion[T]) (T, error) {
 	first, origin, err := askWithIndex(ctx, e, q)
 	if err != nil || !d.doubtful(first) {
@@ -54,7 +54,7 @@ func askAgain[T any](ctx context.Context, e *Endpoints, q query[T], d secondOpin
 		if !ok {
 			continue
 		}
-		// With 2 endpoints left, the second call gets only a short time.
+		// The call gets only a short time, as if there were 2 endpoints left to ask.
 		if second, err := attempt(ctx, e, ep, permit, q, 2); err == nil {
 			return d.combine(first, second), nil
 		}

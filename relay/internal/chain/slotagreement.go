@@ -10,29 +10,30 @@ import (
 )
 
 const (
-	// answerMaxAge is how long an answer shows the endpoint's position. It is also how long
-	// the clock's estimate of the chain's slot holds after the last endpoint was near it.
+	// answerMaxAge is how long an answer shows the endpoint's position. It is also how long the
+	// clock's estimate of the chain's slot stays valid after an answer was last near it.
 	answerMaxAge = 30 * time.Second
 	// maxLead is the number of slots that an answer may be ahead of the clock's estimate,
 	// because a processed slot is some slots ahead of the confirmed ones. A lone endpoint
 	// gets maxLeadAlone, because no other can confirm it.
 	maxLead, maxLeadAlone = 64, 1000
 	// initialRate is the assumed number of slots a second until it is measured over at least
-	// rateWindow. Until then the rate may be up to maxInitialRate, that of a local chain.
+	// rateWindow. Until then the chain may run at up to maxInitialRate, the rate of a local chain.
 	initialRate, maxInitialRate = 5.0, 50.0
 	rateWindow                  = 2 * time.Second
-	// jumpAcceptedAfter is how long a lone endpoint has to keep reporting a slot that is
-	// impossible by the clock before it is believed.
+	// jumpAcceptedAfter is how long a lone endpoint has to keep reporting slots that are
+	// impossible by the clock before they are accepted.
 	jumpAcceptedAfter = 2 * time.Second
-	// highestSlot is a slot that no chain reaches. Additions to it do not overflow.
-	highestSlot = 1 << 62
+	// maxSlot is above the slot of any chain: a higher slot is refused. Additions to it do not
+	// overflow.
+	maxSlot = 1 << 62
 )
 
 // slotAgreement tracks the newest confirmed slot of a chain that several endpoints report,
 // and how many slots each of them is behind it. A slot counts when a second endpoint comes
-// near it, or when it matches the clock's estimate since two endpoints last agreed. This
-// distinguishes an endpoint that is ahead of the chain from one that is behind it. Safe for
-// concurrent use.
+// near it, or when it matches the clock's estimate: the last agreed slot, plus the slots that
+// the chain has probably passed since then. This distinguishes an endpoint that is ahead of the
+// chain from one that is behind it. Safe for concurrent use.
 type slotAgreement struct {
 	// tolerance is the greatest distance in slots at which two endpoints agree.
 	tolerance float64
@@ -76,8 +77,8 @@ func newSlotAgreement(n int, tolerance uint64) *slotAgreement {
 	return &slotAgreement{all: make([]slotReport, n), tolerance: float64(tolerance), rate: initialRate}
 }
 
-// Best returns the newest slot that counts; 0 when none is known. Until two endpoints have
-// agreed it is the lowest slot of any endpoint, because it is unknown which one is wrong.
+// Best returns the newest slot that counts; 0 when none is known. While the chain's position is
+// unknown, Best returns the lowest slot of any endpoint, because any higher one may be wrong.
 func (f *slotAgreement) Best(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,16 +99,16 @@ func (f *slotAgreement) best(now time.Time) (best uint64) {
 	return best
 }
 
-// Observe records that endpoint i answered from the slot, in a call that began when best
-// was the best known slot: the endpoint is certainly best - slot behind. Observe returns false
-// for a slot that the chain cannot have reached; that answer must not be used.
+// Observe records that endpoint i answered from the slot. best is what Best returned when the call
+// began, so the endpoint is behind by at least the difference between best and slot. Observe
+// returns false for a slot that the chain cannot have reached; that answer must not be used.
 func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possible bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.firstAnswerAt.IsZero() {
 		f.firstAnswerAt = now
 	}
-	if slot > highestSlot {
+	if slot > maxSlot {
 		return false
 	}
 	possible = f.checkAndRecord(i, float64(slot), now)
@@ -145,13 +146,13 @@ func (p *slotReport) recordLag(slot, best uint64, now time.Time) {
 func (f *slotAgreement) Possible(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slot <= highestSlot && (len(f.all) == 1 || !f.positionKnown(now) || float64(slot) <= f.limit(now))
+	return slot <= maxSlot && (len(f.all) == 1 || !f.positionKnown(now) || float64(slot) <= f.limit(now))
 }
 
-// SlotIsOld reports whether the chain had passed the slot at that time by more than half the
-// distance at which endpoints agree: a lone endpoint that lags by little more than that distance
-// slows the clock down, and must not seem current. While the chain's position is unknown, it
-// reports whether the chain may have passed it.
+// SlotIsOld reports whether, at that time, the chain was past the slot by more than half the
+// tolerance. It is half, because a lone endpoint that lags slows the clock down, so its lag seems
+// smaller than it is. While the chain's position is unknown, SlotIsOld reports whether the chain
+// may have been that far past the slot.
 func (f *slotAgreement) SlotIsOld(slot uint64, at time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,8 +166,8 @@ func (f *slotAgreement) SlotIsOld(slot uint64, at time.Time) bool {
 }
 
 // HighestIfUnknown returns the highest slot that an endpoint reported recently, or the clock's
-// estimate since two last agreed, whichever is higher. While the chain's position is known, it
-// returns 0.
+// estimate, whichever is higher. It returns 0 while the chain's position is known, and when there
+// is only one endpoint.
 func (f *slotAgreement) HighestIfUnknown(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,10 +186,10 @@ func (f *slotAgreement) HighestIfUnknown(now time.Time) uint64 {
 	return highest
 }
 
-// Corroborated reports whether the chain has reached the slot, by the clock and by what two
-// endpoints have agreed on. An endpoint that is the only one, or has been the only one to
-// answer for a while, suffices. Two endpoints that never agreed corroborate the slots that
-// both have reached: one may lag, or one may lie.
+// Corroborated reports whether the chain has reached the slot, according to the clock's estimate.
+// An endpoint that is the only one, or has been the only one to answer for a while, suffices.
+// While the chain's position is unknown, a slot counts if two endpoints have reached it: if they
+// disagree, one may lag or lie.
 func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -211,7 +212,7 @@ func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	return reached > 1 || answering == 1 && now.Sub(f.firstAnswerAt) > answerMaxAge
 }
 
-// checkAndRecord checks a slot against the other endpoints and the clock.
+// checkAndRecord checks a slot against the other endpoints and the clock, and moves the clock.
 func (f *slotAgreement) checkAndRecord(i int, slot float64, now time.Time) (possible bool) {
 	other, reported, agreed := f.findAgreeing(i, slot, now)
 	expected, low, high := f.expected(now), min(slot, other), max(slot, other)
@@ -238,9 +239,10 @@ func (f *slotAgreement) checkAndRecord(i int, slot float64, now time.Time) (poss
 	}
 }
 
-// findAgreeing looks for another endpoint that is near the slot, and returns that one's present
-// slot by the clock and the one that it reported. A lone endpoint may agree with itself when it
-// does not go back. When it is ahead of the clock, it has to stay there for a while first.
+// findAgreeing looks for other endpoints that are near the slot. reported is the highest slot that
+// they reported, and other is the highest that they should have reached by now. A lone endpoint
+// agrees with its own earlier report if it does not go back. If that report was refused, it agrees
+// only after jumpAcceptedAfter.
 func (f *slotAgreement) findAgreeing(i int, slot float64, now time.Time) (other, reported float64, ok bool) {
 	for j, p := range f.all {
 		if p.reportedAt.IsZero() || now.Sub(p.reportedAt) > answerMaxAge {
@@ -263,9 +265,9 @@ func (f *slotAgreement) continues(p *slotReport, slot float64, now time.Time) bo
 	return slot >= previous-f.tolerance && slot <= previous+moved+f.tolerance
 }
 
-// recordAgreement records the slot of two endpoints that agree, of which newest is the newest
-// report, and measures the chain's speed. A chain that stands still does not show how long its
-// slots take, and its jump afterwards hardly shows it.
+// recordAgreement records the slot on which two endpoints agree, and measures the chain's speed.
+// newest is the higher of their two reports. While the chain stands still, its speed is not
+// measured. After a standstill its slot may jump, so a new measurement has a limited effect.
 func (f *slotAgreement) recordAgreement(slot, newest float64, now time.Time) {
 	f.slot, f.at, f.confirmedAt, f.pairSlot, f.pairAt = slot, now, now, slot, now
 	took := now.Sub(f.rateSince)
@@ -281,7 +283,7 @@ func (f *slotAgreement) recordAgreement(slot, newest float64, now time.Time) {
 	}
 }
 
-// positionKnown reports whether the clock shows the chain's position.
+// positionKnown reports whether the clock's estimate is recent enough to show the chain's position.
 func (f *slotAgreement) positionKnown(now time.Time) bool {
 	return !f.confirmedAt.IsZero() && now.Sub(f.confirmedAt) <= answerMaxAge
 }
@@ -305,8 +307,8 @@ func (f *slotAgreement) limit(now time.Time) float64 {
 	return most + maxLead
 }
 
-// Lag returns the number of slots that endpoint i was behind when it last answered, and
-// that time; the zero time when it never did.
+// Lag returns the number of slots that endpoint i was behind when it last answered, and the time
+// of that answer; the zero time when it never answered.
 func (f *slotAgreement) Lag(i int) (lag uint64, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

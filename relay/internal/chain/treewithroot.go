@@ -8,10 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// TreeWith returns the tree account that has the root in its history: the one that Tree
-// returns, or else any endpoint's tree. When all lack the root, it returns one that was read
-// after the call: the agreed tree, whose slot does not rest on one endpoint, or else the
-// newest.
+// TreeWith returns a tree that has the root in its root history: the tree that Tree returns, or
+// else any endpoint's. When all trees lack the root, TreeWith returns one that was read after the
+// call: the agreed tree, whose slot does not rest on one endpoint, or else the newest.
 func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	s, err := p.Tree(ctx, maxAge)
 	if err != nil || !s.Checked || s.Tree.LeavesUntilEviction(root) >= 0 {

@@ -21,8 +21,8 @@ const (
 	socketPong     = 10 * time.Second
 	socketDelay    = 500 * time.Millisecond
 	socketMaxDelay = 30 * time.Second
-	// socketStableAfter is how long a connection has to last to be reopened without a longer
-	// delay.
+	// socketStableAfter is how long a connection has to last for the delay to start again at
+	// socketDelay.
 	socketStableAfter = time.Minute
 	// maxNotification bounds a message in bytes. The subscription asks for no data, so
 	// messages are small.
@@ -73,7 +73,7 @@ func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, not
 			e.log.Debug("rpc endpoint websocket ended", "endpoint", ep.name, "reason", socketReason(err))
 		}
 		if e.now().Sub(began) >= socketStableAfter {
-			// Start with the first endpoint again, which this one may have replaced.
+			// Start with the first endpoint again: this one may only have stood in for it.
 			delay, i = socketDelay, -1
 		}
 		if !sleep(ctx, time.Duration(float64(delay)*(1-retryJitter*e.rand()))) {

@@ -17,15 +17,16 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// ErrMoved reports that another pod has changed the index since it was read.
+// ErrMoved reports that another pod has changed the index since its position was read.
 var ErrMoved = errors.New("another relay has moved the commitment index")
 
-// Position is the state of the index: Leaves are stored, the chain has confirmed Published
-// of them, and every slot up to Slot was read completely.
+// Position is the state of the commitment index, which is the stored list of the pool's leaves:
+// Leaves are stored, the chain has confirmed Published of them, and every slot up to Slot was
+// read completely.
 type Position struct {
 	Leaves, Published, Slot uint64
-	// Generation changes whenever stored leaves are removed. It tells a pod that the leaves
-	// that it read were replaced by as many others.
+	// Generation changes whenever stored leaves are removed. Without it, a pod would not notice
+	// that leaves which it has read were replaced by the same number of others.
 	Generation uint64
 }
 
@@ -45,12 +46,12 @@ type Store interface {
 	Publish(ctx context.Context, from Position, published uint64) error
 	// Rewind removes the leaves of all slots after slot and starts a new generation.
 	Rewind(ctx context.Context, from Position, slot uint64) error
-	// Read returns at most limit stored leaves from index from on. It fails with ErrMoved
-	// when the generation has changed, or no leaf has that index.
+	// Read returns at most limit stored leaves, starting at the leaf with the index from. It
+	// fails with ErrMoved when the generation has changed, or no leaf has that index.
 	Read(ctx context.Context, generation, from uint64, limit int) ([]IndexedCommitment, error)
-	// Find returns the newest index of each commitment that has one. Unpublished leaves
-	// count only if others are published: otherwise the first leaf that was read need not be
-	// the tree's first.
+	// Find returns the newest leaf index of each commitment that is stored. It finds nothing
+	// until some leaves are published: before that, the first stored leaf need not be the
+	// tree's first, so indexes may be wrong. After that, it finds unpublished leaves too.
 	Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error)
 }
 
@@ -91,13 +92,13 @@ type Report struct {
 	UnknownVersions uint64
 	// Verified reports that the chain confirms the root of all stored leaves.
 	Verified bool
-	// Problem describes a problem and its remedy; empty when there is none.
+	// Problem describes why the newest pass failed, and the remedy; empty when it succeeded.
 	Problem string
 	// At is the time at which the index was last compared with the chain.
 	At time.Time
 }
 
-// Lag returns the number of leaves that the served list is behind the chain.
+// Lag returns how many leaves of the chain the served list lacks.
 func (r Report) Lag() uint64 {
 	if r.Published >= r.ChainNext {
 		return 0

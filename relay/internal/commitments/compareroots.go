@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// stuckAfter is how long an endpoint's list of transactions may trail its accounts.
+// stuckAfter is how long an endpoint's list of transactions may be behind its accounts.
 const stuckAfter = 10 * time.Second
 
 var (
@@ -26,10 +26,10 @@ var (
 type verdict int
 
 const (
-	confirmed  verdict = iota // the chain's root history contains the leaves' root
-	unchecked                 // the account is inconsistent
-	notReached                // the account is older than the blocks, or so much newer that its root history no longer has the root
-	wrong                     // leaves are missing, in the wrong order, or from an abandoned fork
+	confirmed    verdict = iota // the chain's root history contains the leaves' root
+	unchecked                   // the account is inconsistent
+	inconclusive                // the account is older than the blocks, or so much newer that its root history no longer has the root
+	wrong                       // leaves are missing, in the wrong order, or from an abandoned fork
 )
 
 // classify compares the leaves' root with the newest tree account. leavesBefore is the
@@ -41,9 +41,9 @@ func classify(pos Position, root [32]byte, leavesBefore uint64, snap onchain.Sna
 	case snap.Tree.LeavesUntilEviction(root) >= 0:
 		return confirmed
 	case snap.Slot < pos.Slot:
-		return notReached
+		return inconclusive
 	case pos.Leaves >= leavesBefore && snap.Tree.NextIndex >= pos.Leaves+uint64(len(snap.Tree.History)):
-		return notReached
+		return inconclusive
 	default:
 		return wrong
 	}
@@ -142,14 +142,15 @@ func (f *Follower) applyVerdict(ctx context.Context, c comparison) error {
 	case unchecked:
 		f.report(c)
 		return errUnchecked
-	default: // notReached: the next pass compares again
+	default: // inconclusive: the next pass compares again
 		f.report(c)
 		return nil
 	}
 }
 
-// isStuck reports whether the stored leaves have been confirmed but incomplete for too long. An
-// endpoint's list of transactions may trail its accounts by a moment.
+// isStuck reports whether the stored leaves have been confirmed but incomplete for longer than
+// stuckAfter. It waits because an endpoint's list of transactions may be a moment behind its
+// accounts. After a rewind it does not wait.
 func (f *Follower) isStuck(c comparison) bool {
 	if c.verdict != confirmed || c.pos.Leaves >= c.leavesBefore {
 		f.stuckSince = time.Time{}
@@ -172,8 +173,8 @@ func (f *Follower) publish(ctx context.Context, pos *Position, leaves uint64) er
 	return nil
 }
 
-// window returns the range of leaf counts whose roots the root history still contains: each
-// leaf takes one entry of it.
+// window returns the range of leaf counts whose roots are still in the root history, which gets
+// one entry for each leaf.
 func window(snap onchain.Snapshot) (oldest, newest uint64) {
 	newest = snap.Tree.NextIndex
 	return newest - min(newest, uint64(len(snap.Tree.History))-1), newest

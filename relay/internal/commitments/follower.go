@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// maxMoveTries is the number of tries of a pass when another pod changes the index meanwhile.
+// maxMoveTries is how often a pass is tried if another pod changes the index during each try.
 const maxMoveTries = 3
 
 // Follower reads leaves from the chain and serves those that the chain confirms. Safe for
@@ -23,12 +23,12 @@ type Follower struct {
 	lock       chan struct{}
 	tree       *merkle.Tree
 	generation uint64 // of the stored leaves that tree was built from
-	// rewinds and failures count the rewinds and the failed attempts since the chain last confirmed
-	// all leaves. Nothing is tried before retryAt, because of lastFailure.
+	// rewinds and failures count the rewinds and the failed attempts since the chain last
+	// confirmed all leaves. Until retryAt, a pass reads no blocks and fails with lastFailure.
 	rewinds, failures int
 	retryAt           time.Time
 	lastFailure       error
-	// stuckAt is the number of leaves at which the index is stuck since stuckSince.
+	// stuckAt is the number of leaves at which the index has been stuck since stuckSince.
 	stuckAt    uint64
 	stuckSince time.Time
 
@@ -164,8 +164,7 @@ func (f *Follower) Status() Report {
 	return f.status
 }
 
-// Find returns the newest index in the tree of each commitment that has one. It includes
-// leaves that the chain has confirmed but that are not published yet.
+// Find returns the newest leaf index of each commitment that is stored, as Store.Find does.
 func (f *Follower) Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
 	return f.Store.Find(ctx, commitments)
 }

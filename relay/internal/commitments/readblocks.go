@@ -38,7 +38,7 @@ func (f *Follower) load(ctx context.Context) (Position, error) {
 	return pos, f.walk(ctx, pos, f.tree.NextIndex(), func(l IndexedCommitment) error { return appendLeaf(f.tree, l) })
 }
 
-// walk visits the stored leaves from index from on.
+// walk visits the stored leaves, starting at the leaf with the index from.
 func (f *Follower) walk(ctx context.Context, pos Position, from uint64, visit func(IndexedCommitment) error) error {
 	for from < pos.Leaves {
 		leaves, err := f.Store.Read(ctx, pos.Generation, from, int(min(loadPage, pos.Leaves-from)))
@@ -98,8 +98,8 @@ func (f *Follower) read(ctx context.Context, pos Position) (Position, error) {
 	return pos, nil
 }
 
-// slots lists the slots after the given one that contain transactions of the tree, oldest
-// first. Signatures come newest first, without an order inside a slot.
+// slots lists the slots after the given one that contain transactions of the tree, oldest first.
+// The endpoint lists signatures newest first, and in no order inside a slot.
 func (f *Follower) slots(ctx context.Context, after uint64) ([]uint64, error) {
 	var out []uint64
 	var before solana.Signature
@@ -116,7 +116,7 @@ func (f *Follower) slots(ctx context.Context, after uint64) ([]uint64, error) {
 				out = append(out, s.Slot)
 			}
 		}
-		// Endpoints may return fewer than requested before the end.
+		// Only an empty page is the end: endpoints may return a short page before it.
 		if len(page) == 0 {
 			return oldestFirst(out), nil
 		}
@@ -154,8 +154,8 @@ func (f *Follower) readLeaves(ctx context.Context, slots []uint64) ([]IndexedCom
 	return slices.Concat(found...), nil
 }
 
-// leaves returns a block's leaves in execution order. Failed transactions appended none,
-// and other pools of the program have their own trees.
+// leaves returns a block's leaves in execution order. It skips failed transactions, which
+// appended none, and other pools of the program, which have their own trees.
 func (f *Follower) leaves(slot uint64, b *onchain.Block) (out []IndexedCommitment) {
 	for _, tx := range b.Transactions {
 		if tx.Failed {

@@ -10,11 +10,13 @@ import (
 )
 
 const (
-	// firstDepth is the number of slots that the first rewind without a confirmed prefix
-	// goes back: more than an unfinalized fork can span. Each further rewind goes back
-	// depthGrowth times as far, so that a few rewinds reach the tree's first leaf.
+	// firstDepth is the number of slots that the second rewind goes back, and the first one too
+	// if the chain confirms all stored leaves or no prefix. It is more than an unfinalized fork
+	// can span. From the third on, each rewind goes back depthGrowth times as far as the one
+	// before, so that a few rewinds reach the tree's first leaf.
 	firstDepth, depthGrowth = 512, 16
-	// firstRetryDelay and maxRetryDelay bound the wait after a rewind that did not help.
+	// firstRetryDelay and maxRetryDelay bound the wait after a rewind that did not help. The
+	// wait doubles at most maxDoublings times.
 	firstRetryDelay, maxRetryDelay, maxDoublings = time.Second, 10 * time.Minute, 10
 )
 
@@ -56,8 +58,8 @@ func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapsh
 	return f.Store.Rewind(ctx, pos, slot)
 }
 
-// rewindSlot returns the slot after which a rewind reads again. rewinds is the number of the
-// rewind, from 1.
+// rewindSlot returns the slot after which blocks are read again. rewinds is the number of rewinds
+// so far, including this one.
 func rewindSlot(slot uint64, rewinds int) uint64 {
 	depth := uint64(firstDepth)
 	for n := 2; n < rewinds && depth < slot; n++ {
@@ -73,9 +75,9 @@ type prefix struct {
 	leaves, slot uint64
 }
 
-// publishPrefix publishes the confirmed prefix of the leaves when the chain does not confirm all of
-// them. Without such a prefix, published leaves are wrong if their root should still be in the
-// root history. They are then withdrawn; otherwise they stay.
+// publishPrefix publishes the confirmed prefix of the leaves when the chain does not confirm all
+// of them. If there is no such prefix, but the root of the published leaves should still be in
+// the root history, these leaves are wrong and are withdrawn. Otherwise they stay.
 func (f *Follower) publishPrefix(ctx context.Context, pos *Position, snap onchain.Snapshot) (prefix, error) {
 	p, err := f.commonPrefix(ctx, *pos, snap)
 	if err != nil {

@@ -61,7 +61,8 @@ func keyFiles(path string) ([]string, error) {
 			continue
 		}
 		file := filepath.Join(path, entry.Name())
-		// The files of a mounted Secret are links, so Stat follows them.
+		// The files of a mounted Secret are symbolic links: os.Stat follows them, entry.Info
+		// does not.
 		info, err := os.Stat(file)
 		if err != nil {
 			return nil, fmt.Errorf("read fee payer key: %w", err)
@@ -71,7 +72,7 @@ func keyFiles(path string) ([]string, error) {
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("folder %s holds no fee payer key: expected a file for each", path)
+		return nil, fmt.Errorf("folder %s holds no fee payer key: expected one file per key", path)
 	}
 	return files, nil
 }

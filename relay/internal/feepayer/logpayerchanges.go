@@ -2,18 +2,18 @@ package feepayer
 
 import "github.com/gagliardetto/solana-go"
 
-// change is that a payer is used from now on, or no longer.
+// change says that a payer is used again or, if dry is set, is no longer used.
 type change struct {
 	payer    solana.PublicKey
 	lamports uint64
-	empty    bool
+	dry      bool
 	// breakerClosed means that the chain had refused the payer, and its breaker has closed.
 	breakerClosed bool
 }
 
 func (p *Payers) logChange(c change) {
 	switch {
-	case c.empty:
+	case c.dry:
 		p.log.Warn("fee payer fell below its minimum and is not used; fund it", "payer", c.payer, "lamports", c.lamports, "minimum", p.minBalance)
 	case c.breakerClosed:
 		p.log.Info("fee payer refused by the chain is used again", "payer", c.payer, "lamports", c.lamports)
@@ -22,7 +22,7 @@ func (p *Payers) logChange(c change) {
 	}
 }
 
-// transition is a change of whether any payer can be used.
+// transition says how the answer to "can any payer be used?" changed.
 type transition int
 
 const (
@@ -33,8 +33,8 @@ const (
 	usableAgain
 )
 
-// overallTransition returns the transition since its last call, under the lock; noTransition before
-// the first reading.
+// overallTransition returns the transition since its previous call, or noTransition before the
+// first reading. It is called under the lock.
 func (p *Payers) overallTransition() transition {
 	known := false
 	for _, a := range p.accounts {

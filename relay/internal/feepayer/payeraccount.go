@@ -10,7 +10,8 @@ type account struct {
 	known          bool
 	lamports, slot uint64
 	at             time.Time
-	// unconfirmed is set when the last reading fell below the minimum without an explanation.
+	// unconfirmed is set when the newest reading was not taken over: it is below the minimum,
+	// and this process's own spending does not explain the fall.
 	unconfirmed bool
 
 	inFlight int
@@ -21,11 +22,12 @@ type account struct {
 	releasedSum   uint64
 
 	breaker breaker
-	// loggedEmpty is set when the last logged change is that the payer is empty.
-	loggedEmpty bool
+	// loggedDry is set when the last logged change is that the payer became dry.
+	loggedDry bool
 }
 
-// expense is the sum of the costs released within one second, the last one at the time at.
+// expense is the sum of the costs that were released within one second. Its field at is the
+// time of the last of these releases.
 type expense struct {
 	at       time.Time
 	lamports uint64

@@ -33,8 +33,8 @@ type Options struct {
 	Balances BalanceReader
 	Log      *slog.Logger
 	Now      func() time.Time
-	// MinBalance is in lamports. A payer that holds less is empty and gets no new work, so
-	// that it can still pay for its work in flight. A payer with no lamports is always empty.
+	// MinBalance is in lamports. A payer that holds less is dry and gets no new work, so
+	// that it can still pay for its work in flight. A payer with no lamports is always dry.
 	MinBalance uint64
 	// Interval is the time between two reads while all payers can be used; 0
 	// means 15 s.
@@ -68,7 +68,7 @@ type Payers struct {
 	exhausted bool
 }
 
-// New makes payers without a call: Run, Pick and Ready make calls.
+// New makes Payers. It reads nothing from the chain; Run, Pick and Ready do.
 func New(o Options) (*Payers, error) {
 	switch {
 	case o.Balances == nil || o.Log == nil || o.Now == nil:

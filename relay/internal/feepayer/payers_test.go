@@ -376,7 +376,7 @@ func TestUnconfirmedFallIsReadAgainSoon(t *testing.T) {
 		if got := p.Balances()[0].Lamports; got != 1000 {
 			t.Errorf("balance is %d after one answer of 0, want 1000", got)
 		}
-		time.Sleep(emptyInterval)
+		time.Sleep(unusableInterval)
 		synctest.Wait()
 		if got := p.Balances()[0]; got.Lamports != 0 || got.State != StateDry {
 			t.Errorf("payer is %+v after the second answer of 0, want it dry", got)
@@ -411,13 +411,13 @@ func TestDryPayerIsNotUsedUntilItIsFunded(t *testing.T) {
 				t.Errorf("payer %d is picked, want 1: the other one is dry", got)
 			}
 		}
-		step(3, emptyInterval, 50, 60)
+		step(3, unusableInterval, 50, 60)
 		checkRefusal(t, p, 1, refusal.FeePayerEmpty)
-		step(4, emptyInterval, 50, 60) // no change, so nothing is logged
+		step(4, unusableInterval, 50, 60) // no change, so nothing is logged
 		if funded != 0 {
 			t.Errorf("Funded was called %d times before a payer was funded", funded)
 		}
-		step(5, emptyInterval, 1000, 60)
+		step(5, unusableInterval, 1000, 60)
 		checkRefusal(t, p, 10, "")
 		if funded != 1 {
 			t.Errorf("Funded was called %d times, want once", funded)

@@ -9,9 +9,9 @@ import (
 
 const (
 	defaultInterval = 15 * time.Second
-	// emptyInterval is the time between two reads while some payer cannot be used, so that
+	// unusableInterval is the time between two reads while some payer cannot be used, so that
 	// funding is noticed at once.
-	emptyInterval = 2 * time.Second
+	unusableInterval = 2 * time.Second
 	// minInterval is the least time between reads on demand: an empty wallet must not turn
 	// every request into a call to the chain.
 	minInterval = time.Second
@@ -51,7 +51,7 @@ func (p *Payers) wait(ctx context.Context) bool {
 // pause returns the time until the next read.
 func (p *Payers) pause() time.Duration {
 	if p.anyUnusable() {
-		return min(emptyInterval, p.interval)
+		return min(unusableInterval, p.interval)
 	}
 	return p.interval
 }
@@ -157,9 +157,9 @@ func (p *Payers) update(lamports []uint64, n reading) (unconfirmed bool, changes
 			unconfirmed = true
 		}
 		breakerClosed := refused && !a.breaker.open
-		if empty := a.state(p.minBalance) == StateDry; empty != a.loggedEmpty || breakerClosed {
-			a.loggedEmpty = empty
-			changes = append(changes, change{payer: p.keys[i], lamports: a.lamports, empty: empty, breakerClosed: breakerClosed})
+		if dry := a.state(p.minBalance) == StateDry; dry != a.loggedDry || breakerClosed {
+			a.loggedDry = dry
+			changes = append(changes, change{payer: p.keys[i], lamports: a.lamports, dry: dry, breakerClosed: breakerClosed})
 		}
 	}
 	return unconfirmed, changes

@@ -63,8 +63,8 @@ func (b *breaker) closeAfterSuccess() (closed bool) {
 
 // closeIfFunded closes the breaker when a balance of at least the minimum was read after the
 // refusal. From the second refusal in a row on, the balance also has to differ from
-// knownLamports: otherwise a node that reports lamports that do not exist would have every
-// attempt refused.
+// knownLamports: otherwise a node that reports too many lamports would close the breaker again and
+// again, and the chain would refuse every attempt.
 func (b *breaker) closeIfFunded(n reading) {
 	if b.open && n.began.After(b.refusedAt) && (b.refusals == 1 || n.lamports != b.knownLamports) {
 		b.open, b.probing = false, false

@@ -22,7 +22,7 @@ const defaultRetryAfter = 5 * time.Second
 func (a *api) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
-	// Messages have texts such as "publicAmount < 0", and no browser parses them as
+	// Messages may contain texts such as "publicAmount < 0", and no browser parses the answer as
 	// HTML.
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
@@ -36,8 +36,8 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, status int, v any) 
 	_, _ = w.Write(body.Bytes())
 }
 
-// fail answers with an error: a refusal as it is, any other error as an internal error.
-// Only fail logs the latter.
+// fail answers with an error: a refusal as it is, any other error as an internal error, which it
+// also logs.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if ref, ok := refusal.As(err); ok {
 		a.refuse(w, r, ref)

@@ -10,13 +10,13 @@ import (
 )
 
 // clientAddress is the address by which a client is counted. For IPv6 it is the /64
-// network, because one client has all its addresses.
+// network, because one client can use all addresses of such a network.
 func (a *api) clientAddress(r *http.Request) string {
 	return httprate.CanonicalizeIP(clientIP(r, a.ClientIPHeader))
 }
 
 // clientIP is the last address in the header, which the nearest proxy wrote: the
-// client itself may have sent the others. Without the header it is the peer's
+// client itself may have sent the others. Without a valid header it is the peer's
 // address.
 func clientIP(r *http.Request, header string) string {
 	if header != "" {

@@ -45,8 +45,8 @@ func newChunks(source Commitments, timeout time.Duration) *chunks {
 	return &chunks{source: source, timeout: timeout, cached: map[chunkName][]byte{}}
 }
 
-// read returns the encoded leaves [from, to), but none after the end of the chunk of
-// the leaf from. Each entry ends with a comma; next is the index after the last entry.
+// read returns the encoded leaves [from, to), but stops at the end of the chunk that contains
+// the first of them. Each entry ends with a comma; next is the index after the last entry.
 // Only fully published chunks are shared between readers.
 func (c *chunks) read(ctx context.Context, pos commitments.Position, from, to uint64) (text []byte, next uint64, err error) {
 	number := from / chunkLeaves
@@ -110,8 +110,8 @@ func (c *chunks) store(name chunkName, text []byte) {
 	c.cached[name] = text
 }
 
-// readChunk reads and encodes leaves. The store returns fewer leaves than requested when a
-// rollback shortened the index, which ends the generation.
+// readChunk reads and encodes leaves. The store returns fewer leaves than requested when a rewind
+// has removed some, which also ends the generation.
 func (c *chunks) readChunk(ctx context.Context, generation, from, to uint64) ([]byte, error) {
 	leaves, err := c.source.Read(ctx, generation, from, int(to-from)) //nolint:gosec // a chunk's size at most
 	if err != nil {

@@ -45,8 +45,8 @@ func (l *list) size() int64 {
 	return size
 }
 
-// ListCommitments lists published leaves. The answer is written in chunks that all
-// readers share, so that the memory of a slow reader does not grow with the answer.
+// ListCommitments lists published leaves. The answer is written in chunks that all readers share,
+// so that a slow reader does not make the relay keep a whole answer in memory.
 func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params openapi.ListCommitmentsParams) {
 	began := a.Now()
 	if err := a.checkQuery(r, params.Mint); err != nil {
@@ -86,8 +86,8 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 	}
 }
 
-// openList chooses the leaves of the answer and reads their first chunk, while an error
-// can still be answered.
+// openList chooses the leaves of the answer and reads their first chunk. It does so before
+// anything is sent, so that an error can still be answered.
 func (a *api) openList(ctx context.Context, from uint64, limit int) (l *list, err error) {
 	for range maxListTries {
 		if l, err = a.firstChunk(ctx, from, limit); !errors.Is(err, commitments.ErrMoved) {

@@ -58,7 +58,7 @@ const (
 type field struct {
 	// name is the member's name; want describes the expected text.
 	name, want string
-	// maxLength is the most bytes of the text; tooLong is the code for a longer one.
+	// maxLength is the largest length of the text in bytes; tooLong is the code for a longer one.
 	maxLength int
 	tooLong   refusal.Code
 }
@@ -83,7 +83,7 @@ func parseObject(raw []byte) (object, error) {
 	case len(raw) == 0:
 		return nil, refusal.New(refusal.InvalidJSON, "the body is empty: expected a JSON object")
 	case errors.As(err, &syntax):
-		// The decoder's message would quote the character.
+		// The decoder's own message would quote a character of the body.
 		return nil, refusal.New(refusal.InvalidJSON, "the body is not JSON: it goes wrong at byte %d of %d; expected one JSON object and nothing after it", syntax.Offset, len(raw))
 	case err != nil || o == nil:
 		return nil, refusal.New(refusal.InvalidRequest, "the body is a JSON %s: expected an object", kindOf(raw))

@@ -1,5 +1,5 @@
 // Package httpapi serves the documented interface, relay/openapi.yaml. It decodes
-// requests and encodes answers; the relay's domains, behind the interfaces of this
+// requests and encodes answers. The relay's other packages, behind the interfaces of this
 // package, decide what a request means. No content of a request reaches the log, the
 // metrics or an error body.
 package httpapi
@@ -32,8 +32,8 @@ import (
 // submission needs, and small enough to read before anything is checked.
 const MaxBody = 16 << 10
 
-// Admission accepts submissions. Refusals are *refusal.Refusal; any other error is the
-// relay's own.
+// Admission accepts submissions. A refusal is a *refusal.Refusal; any other error is a fault of
+// the relay, not of the request.
 type Admission interface {
 	// Submit accepts the request durably, or returns the submission that it repeats. A
 	// request with a Wait may take that much longer.
@@ -129,7 +129,8 @@ type Options struct {
 	// NewID makes the ids of requests: 1 to 64 letters, digits, '.', '_' or '-'.
 	NewID func() string
 
-	// CallTimeout bounds each call to a domain, without the waits of a submission.
+	// CallTimeout bounds each call to one of the parts above. It does not include the waits of a
+	// submission.
 	CallTimeout time.Duration
 	// WaitDefault is how long POST /transact waits to be accepted and for the outcome;
 	// WaitMax is the longest wait that a client can ask for, not below WaitDefault.
@@ -262,7 +263,7 @@ func (a *api) router() *chi.Mux {
 	return r
 }
 
-// call returns a context for one call to a domain, bounded by CallTimeout.
+// call returns a context for one call to a part of the relay, bounded by CallTimeout.
 func (a *api) call(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, a.CallTimeout)
 }

@@ -39,8 +39,8 @@ func describePanic(v any) string {
 	return fmt.Sprintf("value of type %T", v)
 }
 
-// callers lists the functions on the stack below the one that panicked, as
-// file:line, without arguments.
+// callers lists the functions on the stack of a panic, the innermost first, each with its
+// file:line and without its arguments.
 func callers() []string {
 	const skip, most = 4, 24
 	pcs := make([]uintptr, most)

@@ -15,7 +15,7 @@ type preference struct {
 	applied string
 }
 
-// parsePrefer parses a Prefer header (RFC 7240). Of two preferences of one name the first
+// parsePrefer parses a Prefer header (RFC 7240). If a preference is repeated, the first one
 // counts. Unknown and malformed preferences are ignored, as the RFC demands, and so is
 // an overlong header.
 func (a *api) parsePrefer(header *string) preference {

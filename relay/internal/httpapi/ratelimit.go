@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// limitRate limits requests by client address. It counts in memory alone.
+// limitRate limits requests by client address. It keeps the counts only in memory.
 func (a *api) limitRate() func(http.Handler) http.Handler {
 	const window = time.Minute
 	refuse := func(w http.ResponseWriter, r *http.Request) {

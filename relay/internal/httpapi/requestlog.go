@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// unmatched is the route label of an unknown path, which is text of the client and
-	// must not be logged.
+	// unmatched is the route label of an unknown path. The path itself is the client's text,
+	// and must not be logged.
 	unmatched = "unmatched"
-	// statusClientClosed is the status in log and metrics when the client left
-	// before the answer; it is never sent.
+	// statusClientClosed is the status in log and metrics when the client left before the
+	// answer; no client receives it.
 	statusClientClosed = 499
 )
 

@@ -18,16 +18,16 @@ const (
 	// writeMargin is the time that a slow client gets to read the largest answer.
 	writeMargin = 30 * time.Second
 	// sendBuffer is the size in bytes of a connection's send buffer in the kernel.
-	// The default grows to several megabytes for each stalled reader, and counts as
-	// the pod's memory.
+	// The kernel's default grows to several megabytes for each stalled reader, and that
+	// counts as the pod's memory.
 	sendBuffer = 256 << 10
-	// maxHeader is the most bytes of a request's headers.
+	// maxHeader is the largest size of a request's headers in bytes.
 	maxHeader = 16 << 10
 )
 
-// NewServer makes the server of the API's handler. longest is the most time that the
-// handler may take: Options.CallTimeout and Options.WaitMax together. The write
-// timeout is longer, so that a client that waits for an outcome is not cut off.
+// NewServer makes a server for the handler. longest is the longest time that the handler may
+// take: for the API, Options.CallTimeout and Options.WaitMax together. The write timeout is
+// longer, so that a client that waits for an outcome is not cut off.
 func NewServer(addr string, handler http.Handler, longest time.Duration, l *slog.Logger) *http.Server {
 	return &http.Server{
 		Addr:              addr,

@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// serviceInfo makes the service information document. Only the limits by format change while
-// the relay runs.
+// serviceInfo makes the service information document, without the limits by format. These change
+// while the relay runs, and GetServiceInfo adds them.
 func serviceInfo(i Info) openapi.ServiceInfo {
 	mints := make([]openapi.MintInfo, len(i.Profile.Mints))
 	for n, m := range i.Profile.Mints {

@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// GetStatus returns the state of a submission. A swap's second leg is part of the
-// first leg's answer: its own row is not public.
+// GetStatus returns the state of a submission. The status of a swap's first leg includes the
+// second leg, whose own row is not public.
 func (a *api) GetStatus(w http.ResponseWriter, r *http.Request, id uuid.UUID) {
 	ctx, cancel := a.call(r.Context())
 	defer cancel()

@@ -50,12 +50,12 @@ func (a *api) Withdraw(w http.ResponseWriter, r *http.Request, params openapi.Wi
 	})
 }
 
-// acceptDivisor divides a client's wait: until it is accepted, a submission may use the wait
-// divided by this. The rest is for the outcome.
+// acceptDivisor divides a client's wait. While the chain is unavailable, a submission may use
+// wait/acceptDivisor to be accepted. The rest is for the outcome.
 const acceptDivisor = 2
 
-// submit decodes the body and submits it, and returns what is left of the client's wait. Only
-// while the chain is unavailable does it use a part of the wait (see acceptDivisor).
+// submit decodes the body and submits it, and returns what is left of the client's wait. It waits
+// only while the chain is unavailable (see acceptDivisor).
 func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte) (submission.Request, error), idempotencyKey *string, withdrawalOnly bool, wait time.Duration) (*submission.Submission, time.Duration, error) {
 	raw, err := readBody(w, r)
 	if err != nil {
@@ -111,8 +111,8 @@ func failure(s *submission.Submission) error {
 	return f
 }
 
-// Signature, slot, leaf indices and root are shown only for a completed submission:
-// an earlier attempt may never land.
+// Signature, slot, leaf indices and root are shown only for a completed submission. Before that,
+// any attempt may still fail to land.
 
 func signatureOf(s *submission.Submission) *string {
 	if s.State != submission.Completed || s.Signature == nil {

@@ -46,7 +46,7 @@ func (b *accumulator) add(s slot) {
 		}
 	}
 	first := b.cursor == nil
-	opening, closing, consistent := chainBalances(found, b.cursor)
+	opening, closing, consistent := slotBalances(found, b.cursor)
 	if !b.checkGap(s, len(found), consistent) {
 		return
 	}
@@ -78,11 +78,11 @@ func (b *accumulator) addEntry(p *onchain.Payment) (lost int64) {
 	return e.Net()
 }
 
-// chainBalances finds the balances before and after a slot from its payments, whose
-// order is unknown: each payment except the first starts at the balance at which
-// another payment ends. consistent reports that the payments form such a chain, which
-// startsAtCursor at the cursor's balance. Otherwise closing is a guess.
-func chainBalances(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint64, consistent bool) {
+// slotBalances finds the balances before and after a slot from its payments, whose order is
+// unknown: each payment except the first starts at the balance at which another payment ends.
+// consistent reports that the payments form such a chain, and that it starts at the cursor's
+// balance. Otherwise closing is a guess.
+func slotBalances(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint64, consistent bool) {
 	if len(payments) == 0 {
 		return 0, 0, false
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// newEntry classifies a payment. attempt is nil when the database has none. rate is the
-// chain's rate of rent, 0 when it is unknown. ok is false when the payer's balance did not
-// change: anybody may name its address.
+// newEntry classifies a payment. attempt is nil when the database has none. rate is the chain's
+// rate of rent, 0 when it is unknown. ok is false when another account paid the fee and the
+// payer's balance did not change: anybody may name the payer's address in a transaction.
 func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, rate shieldpool.Rent, now time.Time) (e Entry, ok bool) {
 	e = Entry{Signature: p.Signature, Payer: payer, Slot: p.Slot, At: p.At, BalanceAfter: p.After}
 	if e.At.IsZero() {
@@ -48,8 +48,9 @@ func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, rate
 	return e, true
 }
 
-// rentPaid is the rent that the payer paid for new accounts, at most the network's highest:
-// more than an account's minimum balance is no rent, wherever it went.
+// rentPaid is the rent that the payer paid for new accounts. It is at most the minimum balance
+// of these accounts at the network's highest rate: what was paid beyond that is not rent,
+// wherever it went.
 func rentPaid(p *onchain.Payment, rate shieldpool.Rent) uint64 {
 	var most uint64
 	for _, size := range p.CreatedSizes {
@@ -59,9 +60,10 @@ func rentPaid(p *onchain.Payment, rate shieldpool.Rent) uint64 {
 }
 
 // attributeLoss attributes the payer's loss beyond fees. created is the rent that it paid for
-// new accounts. An execution closes the swap state and accounts that it created: their rent comes
-// back, and lamports of others that they had count as received, not as rent. A refund returns
-// nothing: all lamports of a swap go to the recipient's wallet.
+// new accounts. An execution closes the swap state and the accounts that the execution itself
+// created. Their rent comes back; lamports that others sent to these accounts count as
+// received, not as rent. A refund returns nothing: all lamports of a swap go to the recipient's
+// wallet.
 func (a Amounts) attributeLoss(lost int64, created uint64, rate shieldpool.Rent, p txmgr.Purpose) Amounts {
 	least := int64(0)
 	if p == txmgr.PurposeExecute {

@@ -36,13 +36,13 @@ func Kinds() []Kind {
 	return []Kind{KindTransfer, KindWithdrawal, KindSwap, KindSweep, KindFailed, KindReceived, KindUnknown}
 }
 
-// Amounts are lamports by their use. Fee is the cost of signatures, and PriorityFee is the
-// rest of the network's fee. Rent is the cost of accounts that the transaction created,
-// less Returned, the rent of the accounts that it closed: negative when a swap was
-// executed. Other is what left the account for no known reason, and must be 0 except in
-// unknown transactions. Moved is what a sweep moved to another key of the operator,
-// negative for the key that received it: it is neither spent nor received. Received is
-// what came from others.
+// Amounts are lamports by their use. Fee is the cost of signatures, and PriorityFee is the rest
+// of the network's fee. Rent is the cost of the accounts that the transaction created, less the
+// rent of the accounts that it closed: negative when a swap was executed. For one transaction,
+// Returned is -Rent if Rent is negative, and 0 otherwise. Other is what left the account for no
+// known reason, and must be 0 except in unknown transactions. Moved is what a sweep moved to
+// another key of the operator, negative for the key that received it: it is neither spent nor
+// received. Received is what came from others.
 type Amounts struct {
 	Fee         uint64 `json:"fee"`
 	PriorityFee uint64 `json:"priority_fee"`

@@ -232,7 +232,7 @@ func TestChainBalances(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opening, closing, consistent := chainBalances(test.payments, test.cursor)
+			opening, closing, consistent := slotBalances(test.payments, test.cursor)
 			if consistent != test.consistent || consistent && (opening != test.opening || closing != test.closing) {
 				t.Errorf("from %d to %d (%v), want from %d to %d (%v)", opening, closing, consistent, test.opening, test.closing, test.consistent)
 			}

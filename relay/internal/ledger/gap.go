@@ -18,8 +18,9 @@ const (
 	problemGap     = "the balance before the slot differs from the balance after the previous slot"
 )
 
-// checkGap reports whether a slot is added, of which found payments are known. When history is
-// missing, it sets problem, or skips the slot once gaps are accepted.
+// checkGap reports whether the slot s is added. found is the number of its payments that an
+// endpoint knows. When history is missing, checkGap sets problem; once gaps are accepted, it
+// skips the slot or lets it be added with a gap.
 func (b *accumulator) checkGap(s slot, found int, consistent bool) (add bool) {
 	complete := found == len(s.payments)
 	switch {
@@ -33,8 +34,8 @@ func (b *accumulator) checkGap(s slot, found int, consistent bool) (add bool) {
 		b.problem, b.problemSlot = problemGap, s.number
 		return false
 	case b.cursor == nil, found == 0:
-		// The ledger starts after the missing history; otherwise the next slot shows what
-		// is missing.
+		// Without a cursor, the ledger starts after the missing history. With a cursor, the
+		// balance before the next slot shows how much is missing.
 		b.lastSlot, b.gapless = s.number, false
 		return false
 	default:

@@ -42,9 +42,9 @@ type Store interface {
 	Cursor(ctx context.Context, payer solana.PublicKey) (*Cursor, error)
 	// Attempts returns the attempts that are stored for the signatures.
 	Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]Attempt, error)
-	// Append adds entries and moves the cursor in one transaction. If the stored cursor is
-	// not from (nil: none), it changes nothing and returns ErrCursorMoved. It skips entries that
-	// exist already.
+	// Append adds entries and moves the cursor, in one database transaction. from is the cursor
+	// that the caller has read, nil for none. If the stored cursor is another one, Append
+	// changes nothing and returns ErrCursorMoved. It skips entries that exist already.
 	Append(ctx context.Context, from *Cursor, to Cursor, entries []Entry) error
 }
 

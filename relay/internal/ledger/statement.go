@@ -58,8 +58,8 @@ type KindLine struct {
 type PayerLine struct {
 	Payer   solana.PublicKey `json:"payer"`
 	Opening uint64           `json:"opening"`
-	// Spent is everything that left, without Moved, the net amount that sweeps moved to
-	// other keys of the operator: negative when sweeps brought more.
+	// Spent is everything that left, except what was moved. Moved is the net amount that sweeps
+	// moved to other keys of the operator, negative when sweeps brought more.
 	Spent    int64  `json:"spent"`
 	Moved    int64  `json:"moved"`
 	Received uint64 `json:"received"`
@@ -68,7 +68,7 @@ type PayerLine struct {
 	Missing int64  `json:"missing"`
 	// Closing is the balance after the last transaction that was read.
 	Closing uint64 `json:"closing"`
-	// Unexplained is Closing less the balance that the other figures add up to: 0.
+	// Unexplained is Closing less the balance that the other figures add up to. It should be 0.
 	Unexplained int64 `json:"unexplained"`
 	// Chain is the balance on the chain, and Difference is its excess over Closing, from
 	// transactions that are not final yet. Nil when the chain was not read.

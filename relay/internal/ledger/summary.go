@@ -11,8 +11,8 @@ type Summary struct {
 	Unknown uint64
 	// Gaps counts places where history is missing.
 	Gaps uint64
-	// Unexplained is the cost of the relay's transactions beyond fee and rent, plus the
-	// part of the balances that the sums do not explain: 0, unless rows were changed by
+	// Unexplained is the cost of the relay's transactions beyond fee and rent, plus the part of
+	// the balances that the sums do not explain. That part is 0 unless rows were changed by
 	// hand.
 	Unexplained int64
 	// OldestCheck is the oldest time at which a payer's history was last read
@@ -20,7 +20,7 @@ type Summary struct {
 	OldestCheck time.Time
 }
 
-// Summary sums up the ledger, whose Days must be only today.
+// Summary sums up the ledger. The Days of l must contain only today.
 func (l *Snapshot) Summary() Summary {
 	var f Summary
 	for _, s := range l.Days {

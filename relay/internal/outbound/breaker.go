@@ -32,7 +32,7 @@ const (
 	Reachable
 	// Good: the endpoint answered the call as it should.
 	Good
-	// Bad: it did not.
+	// Bad: the endpoint did not answer, or not as it should.
 	Bad
 )
 
@@ -44,9 +44,9 @@ type BreakerOptions struct {
 	Rand func() float64
 	// Consecutive is the number of bad calls in a row that opens the breaker; 0 means 5.
 	Consecutive int
-	// Rate is the share of bad calls that opens the breaker. It is computed over the last Window
-	// calls that are younger than Recent, if they are at least MinCalls. 0 means 0.5 for Rate,
-	// 20 for Window, 10 for MinCalls and 30 s for Recent.
+	// Rate is the share of bad calls that opens the breaker. It is computed over those of the last
+	// Window calls that are younger than Recent, if there are at least MinCalls of them. 0 means
+	// 0.5 for Rate, 20 for Window, 10 for MinCalls and 30 s for Recent.
 	Rate             float64
 	Window, MinCalls int
 	Recent           time.Duration
@@ -80,9 +80,9 @@ func orDefault[T comparable](v, byDefault T) T {
 
 // Breaker stops calls to a failing endpoint. It opens after a number of failures in a row
 // or at a rate of failures among recent calls. After a delay it permits one call as a
-// probe, whose outcome closes the breaker or opens it again. failsafe-go's breaker is not used: it has
-// only one of the two rules at a time, has no jitter, and keeps a probe's permit when the
-// caller stops waiting. Safe for concurrent use.
+// probe, whose outcome closes the breaker or opens it again. failsafe-go's breaker is not used:
+// it has only one of the two rules at a time, has no jitter, and does not free a probe's permit
+// when the caller stops waiting. Safe for concurrent use.
 type Breaker struct {
 	o BreakerOptions
 
@@ -222,8 +222,8 @@ func (b *Breaker) count(now time.Time, bad bool) (notify func()) {
 	return b.open(now, delay)
 }
 
-// Pause opens the breaker for at least d, without jitter, but at most for maxPause. Use it when
-// the endpoint asked for a pause.
+// Pause opens the breaker for d, or for maxPause if that is shorter, without jitter. A pause or
+// delay that ends later stays. Use Pause when the endpoint asked for a pause.
 func (b *Breaker) Pause(d, maxPause time.Duration) {
 	b.mu.Lock()
 	now := b.o.Now()
@@ -270,8 +270,8 @@ func (b *Breaker) State() State {
 	return b.state
 }
 
-// Next returns the time until Try may permit a call; 0 when it may now. While a probe is under
-// way Next returns MaxDelay, because the probe's end is unknown.
+// Next returns the time until Try may permit a call; 0 when it may do so now. While a probe is
+// under way, Next returns MaxDelay, because the probe's end is unknown.
 func (b *Breaker) Next() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

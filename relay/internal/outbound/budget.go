@@ -19,7 +19,8 @@ type Urgency int
 
 // The urgencies are ordered from the most urgent to calls that use only what others leave.
 const (
-	// FirstSend reserves future requests, for which later calls have to wait.
+	// FirstSend is the first send of a transaction. It reserves the next available request, so
+	// that later calls cannot take that one.
 	FirstSend Urgency = iota
 	// Read is a read that a submission waits for.
 	Read
@@ -29,7 +30,8 @@ const (
 	Background
 )
 
-// reservedShare returns the share of the burst that a call of the urgency leaves to more urgent calls.
+// reservedShare returns the share of the burst that a call of the urgency leaves to more urgent
+// calls.
 func (u Urgency) reservedShare() float64 {
 	switch u {
 	case FirstSend, Read:
@@ -41,8 +43,8 @@ func (u Urgency) reservedShare() float64 {
 	}
 }
 
-// Budget bounds the requests a second to an endpoint, over a burst of one
-// second. Safe for concurrent use.
+// Budget bounds the requests a second to an endpoint. It permits a burst of as many requests as
+// one second allows. Safe for concurrent use.
 type Budget struct {
 	now func() time.Time
 

@@ -37,7 +37,7 @@ func (c *Caps) endAllowance(a *allowance, recorded bool) {
 	}
 }
 
-// count adds a new allowance. The caller holds the lock.
+// count adds an allowance. The caller holds the lock.
 func (c *Caps) count(a *allowance) {
 	c.allowances = append(c.allowances, a)
 	for _, s := range c.caps {

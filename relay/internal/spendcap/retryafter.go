@@ -7,22 +7,22 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// timeUntilFree returns the time until at least over lamports have left the window. ok
-// is false when the window has less than that.
-func (w window) timeUntilFree(over uint64) (wait time.Duration, ok bool) {
+// timeUntilFree returns the time until at least excess lamports have left the window. ok is
+// false when the window has fewer lamports than that.
+func (w window) timeUntilFree(excess uint64) (wait time.Duration, ok bool) {
 	for _, p := range w.parts {
-		if p.lamports >= over {
+		if p.lamports >= excess {
 			return p.leavesIn, true
 		}
-		over -= p.lamports
+		excess -= p.lamports
 	}
 	return 0, false
 }
 
 func (s *spendCap) refusal(lamports uint64) error {
 	spent := s.window.spent + s.pending
-	over := spent + lamports - s.limit
-	wait, ok := s.window.timeUntilFree(over)
+	excess := spent + lamports - s.limit
+	wait, ok := s.window.timeUntilFree(excess)
 	if !ok {
 		wait = maxRetry
 	}

@@ -17,9 +17,9 @@ type part struct {
 	lamports uint64
 }
 
-// sum adds up the buckets of the last length. A bucket counts until all of it has left.
-// Releases only reduce earlier spending: an attempt whose bucket has left the window must
-// not make room when it dies.
+// sum adds up the buckets of the newest period of that length. A bucket counts until all of it
+// has left the period. Releases only reduce earlier spending: an attempt whose bucket has left
+// the window must not make room when it dies.
 func sum(buckets []Bucket, length time.Duration, transfersOnly bool) window {
 	var inWindow []Bucket
 	for _, b := range buckets {

@@ -15,8 +15,9 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// acceptTries bounds the retries of Accept after a race: between insert and lookup
-// another request committed, or a failed submission released its nullifiers.
+// acceptTries bounds the tries of Accept. Accept tries again if the insert met a reservation or
+// a key, and the lookup afterwards finds no earlier submission: the earlier one has failed and
+// released its nullifiers meanwhile, or the key is too old.
 const acceptTries = 5
 
 // overlapState is the SQLSTATE of the error that the SQL function relaypool_overlap raises.

@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// LiveAttempt is an attempt that may still land, as the operator sees it: without the
-// content of the request.
+// LiveAttempt is an attempt that may still land, as the command `relay attempts` shows it:
+// without the content of the request.
 type LiveAttempt struct {
 	JobID int64
 	// ID is the id of the request in GET /status.

@@ -19,7 +19,7 @@ import (
 //
 // Claims name the kinds that this release knows, and skip kinds of a later release. Second
 // legs have their own claim and index, because thousands may wait for a price. In the order
-// of roots they come last, and the other claims stop before them.
+// of roots the second legs come last, so that the other claims can stop before them.
 const (
 	claimHead = `
 WITH picked AS MATERIALIZED (
@@ -52,9 +52,10 @@ ORDER BY `
 	claimStarted = `(s.state = 'processing' AND COALESCE(s.hold_reason, '') IN ('', '` + txmgr.HoldSecondEndpoint + `'))`
 
 	claimSQL = claimHead + claimDue + claimAlive + ` ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
-	// probeSQL claims all started submissions and one of the others, the one that is due
-	// longest: when its try fails, it goes behind the rest. In the order of roots the same
-	// few would be tried for ever, even if they wait for something else than the queue does.
+	// probeSQL claims all started submissions and one of the others: the one that has been due
+	// longest. If its try fails, it becomes due later and so goes behind the rest. In the order
+	// of roots the same few would be tried for ever. They may wait for something other than the
+	// cause of the pause, and then their tries do not show whether the pause can end.
 	probeSQL = claimHead + claimDue + claimAlive + ` AND (` + claimStarted + ` OR s.id = (
 		SELECT s.id FROM submissions s WHERE ` + claimDue + ` AND NOT ` + claimStarted + ` ORDER BY s.due_at, ` + byRoot + ` LIMIT 1
 	)) ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt

@@ -11,13 +11,14 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 )
 
-// Commitments is one pool's index. It implements commitments.Store.
+// Commitments is the commitment index of one pool: its stored leaves and its position. It
+// implements commitments.Store.
 type Commitments struct {
 	store *Store
 	pool  solana.PublicKey
 }
 
-// Commitments returns the index of a pool.
+// Commitments returns the commitment index of a pool.
 func (s *Store) Commitments(pool solana.PublicKey) *Commitments { return &Commitments{s, pool} }
 
 // Position implements commitments.Store.
@@ -28,7 +29,7 @@ func (c *Commitments) Position(ctx context.Context) (p commitments.Position, err
 		return commitments.Position{}, nil
 	}
 	if err != nil {
-		return p, unavailable(fmt.Errorf("read index position: %w", err))
+		return p, unavailable(fmt.Errorf("read position of the commitment index: %w", err))
 	}
 	return p, nil
 }
@@ -37,7 +38,7 @@ func (c *Commitments) Position(ctx context.Context) (p commitments.Position, err
 func (c *Commitments) Append(ctx context.Context, from commitments.Position, leaves []commitments.IndexedCommitment, slot uint64) error {
 	return c.store.inTx(ctx, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `INSERT INTO commitment_index (pool) VALUES ($1) ON CONFLICT DO NOTHING`, c.pool.Bytes()); err != nil {
-			return fmt.Errorf("create index position: %w", err)
+			return fmt.Errorf("create position of the commitment index: %w", err)
 		}
 		to := from
 		to.Leaves, to.Slot = from.Leaves+uint64(len(leaves)), slot
@@ -63,7 +64,7 @@ func (c *Commitments) move(ctx context.Context, tx pgx.Tx, from, to commitments.
 		WHERE pool = $1 AND leaves = $2 AND published = $3 AND slot = $4 AND generation = $5`,
 		c.pool.Bytes(), from.Leaves, from.Published, from.Slot, from.Generation, to.Leaves, to.Published, to.Slot, to.Generation)
 	if err != nil {
-		return fmt.Errorf("change index position: %w", err)
+		return fmt.Errorf("change position of the commitment index: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
 		return commitments.ErrMoved
@@ -117,7 +118,7 @@ func (c *Commitments) Read(ctx context.Context, generation, from uint64, limit i
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("read leaves: %w", err))
 	}
-	if len(out) == 0 {
+	if len(out) == 0 { // the generation has changed, or the tree ends before from
 		return nil, commitments.ErrMoved
 	}
 	return out, nil

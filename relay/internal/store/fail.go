@@ -13,13 +13,13 @@ import (
 
 const (
 	// lockSQL is a separate statement, so that failSQL sees every attempt that was recorded
-	// during the wait for the lock. It also locks a swap's second leg, whoever has its
-	// lease, in the order of ids.
+	// during the wait for the lock. It also locks a swap's second leg, whichever worker has
+	// that leg's lease. It locks in the order of ids.
 	lockSQL = `SELECT FROM submissions WHERE (id = $1 AND epoch = $2 AND lease_owner IS NOT DISTINCT FROM $3::uuid) OR parent = $1 ORDER BY id FOR UPDATE`
 
-	// failSQL also fails the second leg of a swap that had landed on an abandoned fork,
-	// whoever has its lease. It fails neither leg if the second is final, which proves that
-	// the swap landed.
+	// failSQL also fails a swap's second leg, whichever worker has that leg's lease. There is
+	// one only if the first leg had landed on a fork that was abandoned later. If the second
+	// leg is final, the first leg must have landed, and failSQL fails neither.
 	failSQL = `
 WITH failed AS (
 	UPDATE submissions s SET state = 'failed', error_code = $4, error_message = $5, error_fields = $6,

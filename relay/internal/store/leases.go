@@ -12,9 +12,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// heartbeatSQL returns whether the worker had expired. It locks the row first: either
-// FreeDeadProcesses has deleted the row, and it is inserted again, or FreeDeadProcesses
-// skips it.
+// heartbeatSQL returns whether the worker had expired. It locks the row first, so that
+// FreeDeadProcesses skips it. If FreeDeadProcesses has already deleted the row, heartbeatSQL
+// inserts it again.
 const heartbeatSQL = `
 WITH before AS MATERIALIZED (
 	SELECT id, until <= now() AS lapsed FROM workers WHERE id = $1 FOR UPDATE
@@ -26,8 +26,8 @@ WITH before AS MATERIALIZED (
 )
 SELECT COALESCE((SELECT lapsed FROM renewed), true)`
 
-// Heartbeat implements submission.Store. It also returns lapsed for a worker's first
-// heartbeat: the worker has no row, as after FreeDeadProcesses.
+// Heartbeat implements submission.Store. lapsed is also true for a worker's first heartbeat,
+// because a new worker has no row, like one whose row FreeDeadProcesses has deleted.
 func (s *Store) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Duration) (lapsed bool, err error) {
 	pool := s.Heartbeats
 	if pool == nil {
@@ -44,11 +44,11 @@ const (
 	// its worker is renewing it, or another process is deleting it.
 	deleteDeadWorkersSQL = `DELETE FROM workers WHERE id IN (SELECT id FROM workers WHERE until <= now() FOR UPDATE SKIP LOCKED)`
 
-	// freeLeasesSQL frees the leases of workers without a row, even if the row was deleted
-	// before their claim was committed. It steps from owner to owner through the index and
-	// reads only the submissions of owners without a row, so its cost grows with the number
-	// of owners and not of leases. It skips locked rows, which are being written: the next
-	// pass frees them.
+	// freeLeasesSQL frees the leases of workers without a row. It also finds a lease that was
+	// committed only after its worker's row was deleted. It steps from owner to owner through
+	// the index and reads only the submissions of owners without a row, so its cost grows with
+	// the number of owners and not of leases. It skips locked rows, which are being written:
+	// the next pass frees them.
 	freeLeasesSQL = `
 WITH RECURSIVE holder (id) AS (
 	(SELECT lease_owner FROM submissions WHERE lease_owner IS NOT NULL ORDER BY lease_owner LIMIT 1)
@@ -86,8 +86,8 @@ func (s *Store) FreeDeadProcesses(ctx context.Context) (freed int, err error) {
 	}
 }
 
-// releaseAllSQL locks in the order of ids, as does every statement that writes many
-// submissions and waits for locks, so that no two deadlock.
+// releaseAllSQL locks in the order of ids, like every statement that writes many submissions
+// and waits for locks, so that no two of them deadlock.
 const releaseAllSQL = `
 WITH retired AS (DELETE FROM workers WHERE id = $1
 ), picked AS MATERIALIZED (

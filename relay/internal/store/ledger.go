@@ -156,8 +156,8 @@ func insertEntries(ctx context.Context, tx pgx.Tx, entries []ledger.Entry) error
 	return nil
 }
 
-// Read returns the ledger's days from the first to the last, both included, in
-// UTC, with all days' totals and all cursors, in one snapshot.
+// Read returns the sums of the days from first to last, both included and in UTC. It also
+// returns the totals of all stored days and all cursors. All are from one snapshot.
 func (l *Ledger) Read(ctx context.Context, first, last time.Time) (*ledger.Snapshot, error) {
 	var out ledger.Snapshot
 	err := pgx.BeginTxFunc(ctx, l.store.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {

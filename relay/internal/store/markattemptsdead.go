@@ -6,7 +6,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// markDeadSQL releases the lamports that the attempts booked on the spend caps. It does so
+// markDeadSQL also releases the lamports that the attempts booked on the spend caps. It does so
 // once, because it does not change an attempt that is already dead. A swap without a live
 // execution returns to the phase funded, as before the first quote.
 const markDeadSQL = leasedSubmission + `, marked AS (

@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// markHeldSQL locks rows in the order of ids, as all statements do.
+// markHeldSQL locks rows in the order of ids; see releaseAllSQL.
 const markHeldSQL = `
 WITH held AS MATERIALIZED (
 	SELECT s.id FROM submissions s JOIN unnest($1::uuid[], $2::bigint[], $3::uuid[]) AS l (id, epoch, owner) ON l.id = s.id AND l.epoch = s.epoch

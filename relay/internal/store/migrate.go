@@ -53,8 +53,8 @@ func Migrate(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	}
 	if int(version) > len(m.Migrations) {
 		// A newer release has migrated the schema during a rolling update. The changelog of
-		// that release names what this release cannot do with the new schema. The newer
-		// relays do it.
+		// that release names what this release cannot do with the new schema; until the end
+		// of the update only the newer relays do that work.
 		log.InfoContext(ctx, "schema is newer than this release", "schema", version, "known", len(m.Migrations))
 		return nil
 	}

@@ -19,13 +19,14 @@ import (
 // ids. The conditions on owner and state are written so that no partial index matches; see
 // lockedSQL.
 //
-// The landing of a swap's first leg inserts its second leg, which no worker has before the
-// commit. A repeated landing must not try to insert it: the conflict would wait for a
-// writer of that row, which may wait for the first leg. When the second leg is final, its
-// own cost replaces the cost that the first leg booked for it, and the lamports that it
-// returned are subtracted from the caps. The caps' buckets are updated after the proof A
-// encoding is pinned, because all statements lock buckets last. A pin with the same value is
-// not written: a conflict locks its row, and all landings would wait for that lock.
+// The landing of a swap's first leg inserts the second leg, a row that no other statement can
+// lock before the commit. A repeated landing must not try to insert it again: the conflict
+// would wait for whoever is writing the second leg's row, and that writer may be waiting for
+// the first leg's. When the second leg is final, its own cost replaces the cost that the first
+// leg booked for it, and the lamports that it returned are subtracted from the caps. The caps'
+// buckets are updated after the proof A encoding is pinned, because all statements lock buckets
+// last. A pin with the same value is not written: a conflict locks its row, and all landings
+// would wait for that lock.
 const (
 	landingsSQL = `
 WITH landing AS MATERIALIZED (

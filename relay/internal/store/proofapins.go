@@ -25,7 +25,7 @@ func (s *Store) PinnedProofA(ctx context.Context, keyHash [32]byte) (string, err
 }
 
 // ProofAPin is the pinned encoding of proof A, with the transaction that proved it and the
-// time since which it is pinned.
+// time at which it was pinned.
 type ProofAPin struct {
 	submission.ProofAPin
 	Since time.Time

@@ -17,7 +17,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// submissionColumns are scanned into submissionRow.targets, in this order. joinsSQL names the tables.
+// submissionColumns are scanned into submissionRow.targets, in this order. joinsSQL names the
+// tables.
 const submissionColumns = `s.id, s.pool, s.kind, s.state, s.root_seq, s.epoch, COALESCE(s.lease_owner, '00000000-0000-0000-0000-000000000000'), s.tries, s.hold_reason,
 	s.signature, s.slot, s.leaf_indices, s.root, s.finalized, s.rolled_back,
 	s.error_code, s.error_message, s.error_fields, s.created_at, s.completed_at,

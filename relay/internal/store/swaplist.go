@@ -12,14 +12,15 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// SwapSummary summarises the fleet's swaps that have not ended.
+// SwapSummary summarises the fleet's swaps whose outcome is not final yet.
 type SwapSummary struct {
-	// ByPhase counts the swaps by phase. The executed and refunded ones are not final yet.
+	// ByPhase counts the swaps by phase. It contains executed and refunded swaps until a fork
+	// can no longer undo them.
 	ByPhase map[submission.Phase]int64
-	// OldestAge is the time since the oldest open swap was funded; 0 without one.
+	// OldestAge is the time since the oldest unfinished swap was funded; 0 without one.
 	OldestAge time.Duration
-	// Overdue counts the open swaps past their timeout slot. OldestOverdueSlots is how many
-	// slots ago the first of them timed out.
+	// Overdue counts the unfinished swaps past their timeout slot. OldestOverdueSlots is how
+	// many slots ago the first of them timed out.
 	Overdue            int64
 	OldestOverdueSlots uint64
 }
@@ -29,13 +30,14 @@ func (s SwapSummary) Unfinished() int64 {
 	return s.ByPhase[submission.PhaseFunded] + s.ByPhase[submission.PhaseQuoted]
 }
 
-// swapsSQL reads only the index of swaps that have not ended.
+// swapsSQL reads only the partial index of swaps that are not final. The column ended means
+// that the outcome is final.
 const swapsSQL = `SELECT phase, count(*), EXTRACT(epoch FROM now() - min(created_at))::float8,
 		count(*) FILTER (WHERE timeout_slot BETWEEN 1 AND $1), $1 - COALESCE(min(timeout_slot) FILTER (WHERE timeout_slot BETWEEN 1 AND $1), $1)
 	FROM swaps WHERE NOT ended GROUP BY phase`
 
-// Swaps summarises the swaps whose first leg landed and that have not ended. slot is the
-// newest known slot; with 0 no swap counts as overdue.
+// Swaps summarises the swaps whose first leg has landed and whose outcome is not final. slot
+// is the newest known slot; with 0 no swap counts as overdue.
 func (s *Store) Swaps(ctx context.Context, slot uint64) (SwapSummary, error) {
 	out := SwapSummary{ByPhase: map[submission.Phase]int64{}}
 	rows, err := s.Pool.Query(ctx, swapsSQL, int64(slot)) //nolint:gosec // slots are below 2^63
@@ -61,7 +63,7 @@ func (s *Store) Swaps(ctx context.Context, slot uint64) (SwapSummary, error) {
 	return out, nil
 }
 
-// ListedSwap is a swap as the operator sees it, without amounts and addresses.
+// ListedSwap is a swap as the command `relay swaps` shows it, without amounts and addresses.
 type ListedSwap struct {
 	// ID is the id of the request in GET /status. JobID is the id in GET /backlog.
 	ID    uuid.UUID
@@ -72,7 +74,7 @@ type ListedSwap struct {
 	Error string
 	// Age is the time since the first leg landed.
 	Age time.Duration
-	// TimeoutSlot is the first slot in which the swap is refunded; 0 when unknown.
+	// TimeoutSlot is the first slot in which the swap can be refunded; 0 when unknown.
 	TimeoutSlot uint64
 	// HeldBy is the reason for which the second leg waits; "" for none. DueIn is the time
 	// until it is due; 0 when it is due already. Leased reports that a process has its lease.
@@ -88,12 +90,13 @@ type ListedSwap struct {
 	Final bool
 }
 
-// HasEnded reports that the swap is executed or refunded, or was never funded.
+// HasEnded reports that the swap is executed or refunded, or was never funded. Until Final is
+// set, a fork can still undo that.
 func (l *ListedSwap) HasEnded() bool {
 	return l.State == submission.Completed || l.State == submission.Failed
 }
 
-// Overdue reports whether the swap is open past its timeout slot.
+// Overdue reports whether the swap has passed its timeout slot and has not ended.
 func (l *ListedSwap) Overdue(slot uint64) bool {
 	return !l.HasEnded() && l.TimeoutSlot > 0 && l.TimeoutSlot <= slot
 }
@@ -112,13 +115,13 @@ const (
 	listEndedSwapsSQL = listSwapsHead + `WHERE ended ORDER BY created_at DESC, id` + listSwapsTail + `w.created_at DESC, w.id`
 )
 
-// ListSwaps lists at most limit swaps that have not ended, the next timeout first.
+// ListSwaps lists at most limit swaps that are not final, the next timeout first.
 func (s *Store) ListSwaps(ctx context.Context, limit int) ([]ListedSwap, error) {
 	return s.listSwaps(ctx, listOpenSwapsSQL, limit)
 }
 
-// ListEndedSwaps lists at most limit swaps that have ended and that retention has not
-// deleted, the last funded first. It reads all of them.
+// ListEndedSwaps lists at most limit swaps that are final and that retention has not deleted,
+// the last funded first. It reads all of them.
 func (s *Store) ListEndedSwaps(ctx context.Context, limit int) ([]ListedSwap, error) {
 	return s.listSwaps(ctx, listEndedSwapsSQL, limit)
 }

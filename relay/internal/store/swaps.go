@@ -55,7 +55,8 @@ func swapTerms(b []byte) (*shieldpool.SwapTerms, error) {
 	}
 }
 
-// updateSwapSQL updates no ended swap: only a rollback by a fork reopens one.
+// updateSwapSQL does not update a swap whose second leg has landed or failed. Only Reopen, after
+// a fork, takes a landed second leg back.
 const updateSwapSQL = `WITH ` + lockedSQL + `, held AS MATERIALIZED (
 	SELECT id FROM locked WHERE state = 'processing'
 ), updated AS (

@@ -26,8 +26,8 @@ const (
 	keepaliveInterval = 10 * time.Second
 )
 
-// Sweeps stores transactions that move lamports between the operator's own keys. It
-// implements sweep.Store.
+// Sweeps stores the transactions that move lamports between fee payers, and to other accounts
+// of the people who run the fleet. It implements sweep.Store.
 type Sweeps struct{ store *Store }
 
 var _ sweep.Store = (*Sweeps)(nil)

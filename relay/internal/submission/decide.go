@@ -22,7 +22,7 @@ type noteFact int
 const (
 	notesUnread noteFact = iota
 	notesUnspent
-	// notesSpentByUs: an own transaction with the submission's content spent the notes.
+	// notesSpentByUs: a transaction of this submission spent the notes.
 	notesSpentByUs
 	// notesSpentByOther: a finalized transaction of a stranger or of another submission spent
 	// the notes.
@@ -56,8 +56,8 @@ type facts struct {
 	root     rootFact
 	// class is why an attempt failed on the chain or in simulation; "" for none.
 	class shieldpool.Class
-	// rootLongMissing reports that the program has refused the root for so long, although
-	// the root history has it, that no lagging node explains it.
+	// rootLongMissing reports that the submission was tried so often that a lagging node no
+	// longer explains why the program, or the tree that was read, does not have the root.
 	rootLongMissing bool
 }
 
@@ -74,7 +74,8 @@ const (
 	// stepReadNotes and stepReadRoot read the accounts.
 	stepReadNotes
 	stepReadRoot
-	// stepAdopt: an own transaction spent the notes, although no live attempt landed.
+	// stepAdopt: a transaction of this submission spent the notes, although no live attempt
+	// landed.
 	stepAdopt
 	// stepFailSpent, stepFailRoot and stepFailClass end the submission.
 	stepFailSpent

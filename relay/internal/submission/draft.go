@@ -9,11 +9,11 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// HoldFormat is the reason while a submission waits because its notes fit no format of
-// transactions that this relay sends: it was accepted by a relay that sends longer ones.
+// HoldFormat is the reason of a submission that waits because its notes fit no transaction
+// format that this relay sends. A relay that sends longer transactions accepted it.
 const HoldFormat = "transaction_format"
 
-// draft is the transaction of the client's call, or a deferral when the call fits no format that
+// draft returns the draft of the client's call, or a deferral when the call fits no format that
 // this relay sends now.
 func (h *Handler) draft(s *Submission) (*txmgr.Draft, error) {
 	format, ok := h.format(s.Call)
@@ -48,8 +48,9 @@ func (h *Handler) format(c *shieldpool.Call) (shieldpool.Format, bool) {
 	return "", false
 }
 
-// withoutNotes returns the submission with a call that fits every format, for a simulation that
-// asks only for the root: notes are bound by nothing.
+// withoutNotes returns a copy of the submission without notes, which fits every format. It is
+// for a simulation that only checks the root: neither the proof nor the program checks the
+// notes.
 func (s *Submission) withoutNotes() *Submission {
 	short, call := *s, *s.Call
 	call.Notes, short.Call = nil, &call

@@ -57,7 +57,7 @@ func (f *failedNotes) add(in *shieldpool.PublicInputs, paid int, now time.Time) 
 	}
 }
 
-// check refuses a submission with a note that is to be refused until later.
+// check refuses a submission if the delay of one of its notes is not over.
 func (f *failedNotes) check(in *shieldpool.PublicInputs, now time.Time) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -42,7 +42,8 @@ type Options struct {
 	Rent func() shieldpool.Rent
 	// Table is the relay's own lookup table; nil for legacy transactions.
 	Table *shieldpool.LookupTable
-	// Formats are the formats that transactions may have; nil for those before V1.
+	// Formats returns the formats that transactions may have now. If it is nil, all have the
+	// format before V1.
 	Formats shieldpool.Formats
 }
 
@@ -99,13 +100,13 @@ func (h *Handler) Run(ctx context.Context) {
 	slots.Wait()
 }
 
-// RecipientMinimum is the least that a withdrawal's recipient has to hold afterwards, in
-// lamports, by the program and the network.
+// RecipientMinimum returns the least that a recipient must hold after a withdrawal, in
+// lamports: the program's minimum or the network's, whichever is larger.
 func (h *Handler) RecipientMinimum() uint64 {
 	return max(h.Pool.Profile.RecipientMinimum, h.Rent().Minimum(0))
 }
 
-// class classifies a failure of a transaction of the purpose and format.
+// class classifies the failure of a transaction with that purpose and format.
 func (h *Handler) class(p txmgr.Purpose, f shieldpool.Format, err *shieldpool.TransactionError) shieldpool.Class {
 	if p == txmgr.PurposeTransact || err.Kind != "InstructionError" || err.Detail != "Custom" {
 		return h.Pool.Profile.ClassOfTransaction(err, f.PoolInstruction())
@@ -120,8 +121,8 @@ type progress struct {
 	facts
 	// minContextSlot is the slot that account reads must have reached.
 	minContextSlot uint64
-	// landing is set when an attempt landed, or an own transaction that the database does not
-	// know.
+	// landing is set when a transaction of this submission landed: one of its attempts, or one
+	// that the database does not know.
 	landing *txmgr.Landing
 	// spent is the index of the spent nullifier.
 	spent int
@@ -221,7 +222,8 @@ func (h *Handler) finishStep(ctx context.Context, j *txmgr.Job, p *progress, s s
 			return err
 		}
 	}
-	// No live attempt can land. It may only count as live because no history reaches back to it.
+	// No attempt can land any more. Those that still count as live do so only because no
+	// history reaches back to them.
 	if err := h.Manager.MarkDead(ctx, j); err != nil {
 		return err
 	}

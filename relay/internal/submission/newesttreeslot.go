@@ -16,7 +16,7 @@ const (
 	treeSlotRetry   = 50 * time.Millisecond
 )
 
-// TreeSlots reports the newest slot at which the pool's tree changed to the other relays, so
+// TreeSlots reports to the other relays the newest slot at which the pool's tree changed, so
 // that a process can notice that its node is behind.
 type TreeSlots struct {
 	store   Store

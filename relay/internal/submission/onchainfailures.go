@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// HoldFailing is the reason while a submission waits because it keeps failing on the chain.
+// HoldFailing is the reason of a submission that waits because it keeps failing on the chain.
 const HoldFailing = string(refusal.ProgramError)
 
 const (

@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Complete implements txmgr.Outcomes. The landings of one call are all first legs, or all
-// second legs.
+// Complete implements txmgr.Outcomes. The landings of one call are all of second legs, or none
+// is.
 func (h *Handler) Complete(ctx context.Context, landed []txmgr.Landed) (lost []txmgr.Lease, err error) {
 	landings := make([]Landing, len(landed))
 	for i, l := range landed {

@@ -19,8 +19,8 @@ type PoolState interface {
 	// Tree returns the tree account, not older than maxAge if the chain answers.
 	Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error)
 	// TreeWith returns a tree account that has the root in its root history: the account from
-	// Tree, or that of another endpoint. When no account has the root, it returns the newest
-	// one, read after the call.
+	// Tree, or that of another endpoint. When no account has the root, it returns one that it
+	// has read anew.
 	TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error)
 	// Inspect reads nullifiers and recipient at one slot, not before minContextSlot.
 	Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error)
@@ -38,7 +38,7 @@ type PoolState interface {
 type LeafIndex interface {
 	// Sync reads the blocks that the chain has confirmed.
 	Sync(ctx context.Context) error
-	// Find returns the index of each commitment that the index has read.
+	// Find returns the leaf index of each commitment that is in the blocks read so far.
 	Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error)
 }
 
@@ -59,8 +59,8 @@ type Notifications struct {
 	Due func()
 }
 
-// Listener receives notifications of other processes, until ctx ends or the connection
-// breaks. The receiver also reads the rows, because notifications can be missed.
+// Listener receives notifications of other processes, until ctx ends or the connection breaks.
+// Notifications can be missed, so its user also reads the rows.
 type Listener interface {
 	Listen(ctx context.Context, h Notifications) error
 }
@@ -82,10 +82,10 @@ type Store interface {
 	Get(ctx context.Context, id uuid.UUID) (*Submission, error)
 	Backlog(ctx context.Context) (Backlog, error)
 	// CountAhead counts the pool's submissions that have not landed and whose root leaves the
-	// root history no later than the root with rootSeq. Submissions with a root before oldest,
-	// which has left the root history, do not count. Neither do submissions that are held for
-	// a reason that does not hold others: a history, an attempt's end, a spend cap, notes
-	// that fit no format, or failures on the chain. The count stops at limit.
+	// root history no later than the root with rootSeq. A submission with a root before oldest
+	// does not count: its root has already left the root history. A held submission does not
+	// count if its reason concerns it alone, such as a spend cap or failures on the chain,
+	// because others proceed meanwhile. The count stops at limit.
 	CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error)
 
 	// RecordTreeSlot records for all relays that the pool's tree changed at slot.
@@ -110,9 +110,9 @@ type Store interface {
 	// transaction, unless an earlier landing has created it. Complete returns the leases that
 	// were lost, under which nothing was written.
 	Complete(ctx context.Context, landings []Landing) (lost []txmgr.Lease, err error)
-	// Finalize records that landings are final. A pin replaces a pin of the other encoding for
-	// its verifying key. Finalize corrects each landing's slot, and its leaf indices when the
-	// outcome has any. It returns the leases that were lost.
+	// Finalize records that landings are final. A pin replaces a pin of the same verifying key
+	// with the other encoding. Finalize corrects each landing's slot, and its leaf indices when
+	// the outcome has any. It returns the leases that were lost.
 	Finalize(ctx context.Context, landings []Landing, pins []ProofAPin) (lost []txmgr.Lease, err error)
 	// Fail records the final failure and frees the nullifiers. It returns
 	// txmgr.ErrLeaseLost while an attempt is not marked as dead. When a swap's first leg

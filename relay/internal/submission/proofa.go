@@ -17,9 +17,9 @@ const pinMaxAge = 30 * time.Second
 
 // ProofAPolicy decides which encoding of a proof's A is accepted without a simulation. If one
 // is configured, only that encoding is accepted. In the automatic setting both are, until a
-// finalized transaction has shown which one the program accepts: this encoding is pinned. A
-// proof with the other encoding is then simulated before it is refused. If it lands, its
-// encoding replaces the pin.
+// finalized transaction has shown which one the program accepts: this encoding is pinned. From
+// then on, a simulation decides whether a proof with the other encoding is accepted. If that
+// proof lands, its encoding replaces the pin.
 type ProofAPolicy struct {
 	store   Store
 	keyHash [32]byte
@@ -88,9 +88,8 @@ func (p *ProofAPolicy) readPin(ctx context.Context) (required groth16.Sign, err 
 	return required, nil
 }
 
-// Learn returns the pins that final landings prove: an own transaction shows which encoding
-// of A the program accepts. Each encoding is pinned by the first such transaction of the
-// batch.
+// Learn returns the pins that final landings prove: a landed attempt shows which encoding of A
+// the program accepts. Each encoding is pinned by the first such transaction of the batch.
 func (p *ProofAPolicy) Learn(landed []txmgr.Landed) (pins []ProofAPin) {
 	for _, l := range landed {
 		encoding := FromJob(l.Job).ProofAEncoding

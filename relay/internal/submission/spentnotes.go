@@ -28,8 +28,8 @@ func (h *Handler) readNotes(ctx context.Context, j *txmgr.Job, p *progress) erro
 	return h.findSpender(ctx, j, p)
 }
 
-// findSpender finds who spent the notes: an attempt, which may count as dead; an own
-// transaction that the database lost; or a stranger.
+// findSpender finds who spent the notes: an attempt, which may count as dead; a transaction of
+// this submission that the database lost; or somebody else.
 func (h *Handler) findSpender(ctx context.Context, j *txmgr.Job, p *progress) error {
 	own, err := h.Manager.FindLanding(ctx, j, j.Attempts())
 	if err != nil || own != nil {
@@ -45,7 +45,7 @@ func (h *Handler) findSpender(ctx context.Context, j *txmgr.Job, p *progress) er
 	case h.isOwnTransaction(j, creation):
 		p.notes, p.landing = notesSpentByUs, &txmgr.Landing{Signature: creation.Signature, Slot: creation.Slot, Purpose: txmgr.PurposeTransact}
 		h.Observer.Attempt("adopted")
-		h.Log.WarnContext(ctx, "landing of this relay found that the database did not know", "request_id", j.ID, "slot", creation.Slot)
+		h.Log.WarnContext(ctx, "landing of this relay found on the chain; the database did not know it", "request_id", j.ID, "slot", creation.Slot)
 	case creation.Confirmation.AtLeast(onchain.Finalized):
 		p.notes = notesSpentByOther
 	default:

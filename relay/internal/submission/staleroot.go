@@ -14,8 +14,8 @@ import (
 // stale: with their pauses they take about a minute. No usable node lags longer.
 const rootLagTries = 10
 
-// readRoot searches the root in the root history. It reads the root history anew when the
-// program did not know the root.
+// readRoot looks for the root in the root history. If the program did not know the root, it
+// first reads the root history anew.
 func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
 	age := h.Timing.Poll
 	if p.class == shieldpool.ClassStaleProof {
@@ -65,10 +65,10 @@ func evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
 	return t.NextIndex >= rootSeq+uint64(len(t.History))
 }
 
-// tryRoot simulates a transaction whose root is missing from the tree account, because a
-// single endpoint returned that account and it may be fabricated. It returns nil when the
-// simulation fails permanently too. A call whose notes fit no format is simulated without them:
-// it is held for that, and has to end too when its root is gone.
+// tryRoot simulates a transaction whose root is missing from the tree account, because a single
+// endpoint returned that account and it may be fabricated. It returns nil when the simulation
+// fails permanently too. If the notes of the call fit no format, it simulates the call without
+// them: a submission that is held for its notes must end too when its root is gone.
 func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
 	draft, err := h.draft(FromJob(j))
 	if err != nil {

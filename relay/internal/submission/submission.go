@@ -38,7 +38,7 @@ type Request struct {
 	IdempotencyKey string
 	// Client is the hash of the client's API key; zero when none is required.
 	Client [32]byte
-	// WithdrawalOnly refuses a public amount ≥ 0 with withdrawal_required.
+	// WithdrawalOnly refuses a public amount of 0, a transfer, with withdrawal_required.
 	WithdrawalOnly bool
 	// Wait is how long the request may wait to be accepted while the chain is unavailable for a
 	// moment; 0 does not wait.
@@ -118,7 +118,7 @@ const KindSwapExecution shieldpool.Kind = "swap_execution"
 // Phase is a swap's state between its two legs.
 type Phase string
 
-// The phases. A quoted swap whose execution expired or failed is funded again.
+// The phases. When its execution expires or fails, a quoted swap returns to PhaseFunded.
 const (
 	// PhaseFunded: the first leg landed, and the swap state holds the lamports.
 	PhaseFunded Phase = "funded"
@@ -190,7 +190,7 @@ type Backlog struct {
 	OldestDue time.Duration
 	// Held counts held submissions by reason; more workers would not help them.
 	Held map[string]int64
-	// QueuedJobs are at most 100 ids of queue jobs. They are no request ids, which give access
-	// to /status.
+	// QueuedJobs are at most 100 ids of queue jobs. They are not request ids, because a request
+	// id gives access to /status.
 	QueuedJobs []int64
 }

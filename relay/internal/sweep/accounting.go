@@ -2,8 +2,8 @@ package sweep
 
 import "context"
 
-// completeAccounting reads the payers' history into the accounting up to its end: no
-// serving relay has their keys any more, so no other process reads it.
+// completeAccounting adds the payers' history to the accounting, up to its end. No serving
+// relay has their keys any more, so no other process reads this history.
 func (r *run) completeAccounting(ctx context.Context) error {
 	for {
 		complete, err := r.Accounting.Complete(ctx, r.payers())

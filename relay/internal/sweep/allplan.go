@@ -6,9 +6,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// allPlan plans the moves that empty the payers, to the last lamport. A payer that
-// cannot afford the priority fee pays none. leftover is the sum that cannot be moved: the
-// network refuses a payer that the fee alone would leave below the rent-exempt minimum.
+// allPlan plans the moves that empty the payers, to the last lamport. A payer that cannot
+// afford the priority fee pays none. leftover is the sum that cannot be moved, because the
+// network refuses a transaction whose fee alone would leave its payer with less than the
+// rent-exempt minimum.
 func allPlan(from []balance, to solana.PublicKey, price uint64) (moves []move, leftover uint64) {
 	for _, h := range from {
 		p := price

@@ -8,11 +8,11 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// fundPlan plans the moves that bring each new payer to the target, while each old
-// payer keeps at least o.Keep. When there is not enough for all, the poorest are raised
-// first, to equal balances. If a new payer would then hold less than minBalance, which it
-// needs to be usable, nothing is moved and short says what is missing. Without moves and
-// short there is nothing to do.
+// fundPlan plans the moves that bring each new payer to the target, while each old payer keeps
+// at least o.Keep. When there is not enough for all, the poorest are raised first, to equal
+// balances. If a new payer would then hold less than minBalance, which it needs to be usable,
+// nothing is moved and short says what is missing. If there are neither moves nor short, there
+// is nothing to do.
 func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, short *Short) {
 	minBalance := min(max(o.Keep, shieldpool.RentExempt), o.Target)
 	sources := slices.Clone(from)

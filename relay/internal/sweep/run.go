@@ -29,10 +29,10 @@ type FundOrder struct {
 	Target, Keep uint64
 }
 
-// Fund brings each new payer to the target or, when there is not enough, to an equal
-// share of what the old payers have above Keep. It returns once all is finalized. Its
-// errors are *Short when the shares would leave a payer unusable, *Unfinished when ctx
-// ends, and errors of the store and the keys.
+// Fund brings each new payer to the target. When the lamports that the old payers have above
+// Keep are not enough, it raises the poorest new payers to equal balances. It returns once all
+// is finalized. Its errors are *Short when a new payer would stay unusable, *Unfinished when
+// ctx ends, and errors of the store and the keys.
 func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 	r := &run{Sweeper: s, step: StepFund, from: o.From, to: o.To}
 	r.plan = func(from, to []balance, price uint64) ([]move, uint64, *Short) {
@@ -74,7 +74,7 @@ type run struct {
 	*Sweeper
 	step      Step
 	from      []txmgr.Payer
-	addresses []solana.PublicKey // the payers', when from is empty
+	addresses []solana.PublicKey // the payers' addresses; only set when from is empty
 	to        []solana.PublicKey
 	plan      func(from, to []balance, price uint64) (moves []move, leftover uint64, short *Short)
 
@@ -217,10 +217,9 @@ func (r *run) planMoves(ctx context.Context, c onchain.Commitment, price uint64)
 	return moves, leftover, short, nil
 }
 
-// balances reads the lamports of accounts, with one call for each: only if a call has a
-// single account does a second endpoint confirm that the account is missing. balances
-// retries until there is an answer, because a failed read does not mean an empty
-// account.
+// balances reads the lamports of accounts, each with a call of its own: a second endpoint
+// confirms that an account is missing only if the call asks for a single account. balances
+// retries until there is an answer, because a failed read does not mean an empty account.
 func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c onchain.Commitment) ([]balance, error) {
 	out := make([]balance, len(keys))
 	for i := 0; i < len(keys); {

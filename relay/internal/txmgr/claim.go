@@ -30,8 +30,8 @@ func (m *Manager) claimLoop(ctx context.Context, l *Lane) {
 			for m.claimBatch(ctx, l) && ctx.Err() == nil {
 			}
 		} else if swept {
-			// Probe during the pause: rows that do not wait for its reason, such as a dead
-			// process's transactions, must not wait with the rest.
+			// Only probe during the pause. Some rows do not depend on its reason, such as those
+			// whose transactions a dead process sent: they must not wait with the rest.
 			m.claimBatch(ctx, l)
 		}
 		if swept && l == m.main() {

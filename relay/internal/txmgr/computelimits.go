@@ -27,8 +27,8 @@ type limitRule struct {
 	step uint64
 }
 
-// unitsRule is the rule of compute units. With the bumps of its PDAs, the consumption of one
-// kind varies by 12 000 units.
+// unitsRule is the rule of compute units. The consumption of one kind varies by 12 000 units,
+// depending on the bumps of its PDAs.
 func unitsRule() limitRule {
 	return limitRule{max: maxComputeUnits, margin: 30_000, rounding: 10_000, step: 100_000}
 }

@@ -54,8 +54,8 @@ func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (
 	return decided, waiting, err
 }
 
-// decideAll claims jobs until none is left. It releases undecided jobs only at the end,
-// because it would claim them again.
+// decideAll claims jobs until none is left. It releases undecided jobs only at the end, because
+// otherwise it would claim them again.
 func decideAll(ctx context.Context, store UndecidedStore, search Search, worker Worker) (released int, err error) {
 	var undecided []*Job
 	for more := true; more; {

@@ -127,8 +127,8 @@ type Draft struct {
 	// SecondLeg are the accounts that the swap's second leg creates, or nil when no second
 	// leg follows. The caps count that leg's cost with the first leg.
 	SecondLeg *shieldpool.NewAccounts
-	// EndsWork reports that the transaction ends what an earlier one started: no cap applies
-	// to it, and it may use the payers' minimum balance.
+	// EndsWork reports that the transaction finishes work already begun, such as a swap's
+	// second leg: no cap applies to it, and it may use the payers' minimum balance.
 	EndsWork bool
 	Build    Build
 }
@@ -166,8 +166,8 @@ type Failure struct {
 	Slot uint64
 }
 
-// IsPayers reports whether the transaction fails because its payer lacks lamports.
-func (f *Failure) IsPayers() bool { return f.Class == shieldpool.ClassFeePayerEmpty }
+// PayerLacksLamports reports whether the transaction fails because its payer lacks lamports.
+func (f *Failure) PayerLacksLamports() bool { return f.Class == shieldpool.ClassFeePayerEmpty }
 
 // Resolution is what one search of the chain shows about a job's live attempts.
 type Resolution struct {

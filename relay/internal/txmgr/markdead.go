@@ -6,8 +6,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// MarkDead marks the live attempts as dead. They cannot land: they only count as live while
-// no history reaches back to them.
+// MarkDead marks the live attempts as dead. The caller knows that they cannot land: they still
+// count as live only because no history reaches back to them.
 func (m *Manager) MarkDead(ctx context.Context, j *Job) error {
 	dead := make([]DeadAttempt, len(j.Live))
 	for i := range j.Live {

@@ -27,6 +27,6 @@ func (m *Manager) notifyOthers(ctx context.Context) {
 	}
 }
 
-// NotifyOthers notifies all processes that a job was accepted for which this process had no
+// NotifyOthers notifies other processes that jobs are due for which this process may lack the
 // capacity.
 func (m *Manager) NotifyOthers() { signal(m.othersNeeded) }

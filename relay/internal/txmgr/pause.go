@@ -15,7 +15,7 @@ type queuePause struct {
 	current string
 }
 
-// set pauses the queue, and reports whether it was not paused for that reason before.
+// set pauses the queue. It returns false if the queue was already paused for that reason.
 func (h *queuePause) set(reason string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,8 +38,8 @@ func (h *queuePause) reason() string {
 	return h.current
 }
 
-// readError returns an error when the pool cannot be read from the chain. The read has the
-// timeout of any call: a slow chain is not an unavailable one.
+// readError returns an error when the pool cannot be read from the chain. It allows as much
+// time as other calls have, because a slow chain is not an unavailable one.
 func (m *Manager) readError(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
@@ -85,9 +85,10 @@ func (m *Manager) pauseLoop(ctx context.Context) {
 	})
 }
 
-// checkPause pauses the queue when nothing can be sent, or when two reads of the chain in a
-// row failed. A process whose capacity is full of sent transactions tries nothing new and
-// would not notice; its queue would then count as backlog for which more processes start.
+// checkPause pauses the queue when nothing can be sent, or when two reads of the chain in a row
+// failed. A process whose capacity is full of sent transactions tries nothing new, and would
+// not notice by itself. Its queue would then count as backlog, and more processes would be
+// started for it.
 func (m *Manager) checkPause(ctx context.Context, misses int) int {
 	if err := m.submitOutage(); err != nil {
 		m.pauseQueue(ctx, HoldChain, err)

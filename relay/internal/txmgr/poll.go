@@ -17,8 +17,8 @@ const statusBatch = 256
 const finalityEvery = 4
 
 // run polls every Timing.Poll until ctx ends. A notification brings the next poll forward. The
-// poll after that waits a little longer for the next one, so that polls
-// synchronise with notifications instead of doubling.
+// poll after it is a little later than usual, so that another notification can come first:
+// polls then follow the notifications, instead of coming in addition to them.
 func (t *tracker) run(ctx context.Context) {
 	defer func() { _ = t.sends.Wait() }() // the sends log their own errors
 	interval := t.m.Timing.Poll
@@ -46,7 +46,7 @@ func (t *tracker) run(ctx context.Context) {
 	}
 }
 
-// poll checks every entry that is due, and acts on the result.
+// poll asks for the statuses of all tracked jobs, and acts on them.
 func (t *tracker) poll(ctx context.Context, round int, notified bool) {
 	inFlight := t.tracked()
 	signatures := t.pollInFlight(ctx, inFlight)
@@ -124,10 +124,11 @@ func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*oncha
 			}
 			return
 		case st.Confirmation.AtLeast(onchain.Finalized):
-			t.startNextStep(ctx, w) // the attempt failed finally: the step finds out why
+			t.startNextStep(ctx, w) // the failure is final: the step finds out why
 			return
 		}
-		// A processed transaction is confirmed within moments, or the endpoint is wrong.
+		// A processed transaction is confirmed within moments. If not, the endpoint is wrong,
+		// and the transaction is sent again.
 		onChain = onChain || st.Confirmation.AtLeast(onchain.Confirmed) || t.m.Now().Before(w.next.Add(processedTimeout))
 	}
 	if !onChain && !t.m.Now().Before(w.next) {

@@ -49,10 +49,10 @@ func TestNewAttemptIsNotUnverified(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tr := &tracker{m: &Manager{Options: Options{Now: time.Now}}}
-			w := &entry{j: &Job{since: test.signed}, unverifiedSince: at, recorded: true}
+			w := &entry{j: &Job{since: test.signed}, unverifiedSince: at, unverifiedMarked: true}
 			tr.track(w)
-			if kept := !w.unverifiedSince.IsZero(); kept != test.kept || w.recorded != test.kept {
-				t.Errorf("the job is unverified: %t, and recorded as such: %t; want both %t", kept, w.recorded, test.kept)
+			if kept := !w.unverifiedSince.IsZero(); kept != test.kept || w.unverifiedMarked != test.kept {
+				t.Errorf("the job is unverified: %t, and recorded as such: %t; want both %t", kept, w.unverifiedMarked, test.kept)
 			}
 		})
 	}

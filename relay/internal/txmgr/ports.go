@@ -39,6 +39,9 @@ type Lane struct {
 	// most urgent first.
 	Claim func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
 	// Probe replaces Claim while the queue is paused. It claims jobs that were claimed before
+	// and are not held: their transactions may be on the chain, and need no payer. Of the other
+	// jobs it claims one, the one that has been due longest. Nil for a lane that is never
+	// paused.
 	// and are not held: their transactions may be on the chain, and need no payer. Of the
 	// other jobs it claims the one with the oldest last try. Nil for a lane that is never
 	// paused.
@@ -46,8 +49,8 @@ type Lane struct {
 	// Capacity is the largest number of jobs that this process has in flight: claimed and not
 	// yet landed.
 	Capacity int
-	// ReleaseWhenSent reports that a job releases its capacity once it is sent: other jobs
-	// must not wait the minute that an attempt needs to expire.
+	// ReleaseWhenSent makes a job release its capacity once it is sent. Otherwise other jobs
+	// might wait for this capacity until the attempt has expired.
 	ReleaseWhenSent bool
 
 	inUse capacity
@@ -86,8 +89,8 @@ type FeePayers interface {
 	// Ready refuses when no payer could spend lamports.
 	Ready(ctx context.Context, lamports uint64) error
 	// Pick chooses the payer of a transaction that costs lamports, and reserves them until
-	// Release. A transaction that ends work in progress may use the balance that the payers
-	// keep for it.
+	// Release. Set endsWork for a transaction that finishes work already begun: it may also use
+	// the minimum balance that the payers keep for such transactions.
 	Pick(ctx context.Context, lamports uint64, endsWork bool) (Payer, error)
 	// Release ends a reservation: the transaction landed or expired. Cancel ends one for
 	// which nothing was signed.
@@ -112,8 +115,8 @@ type Payer interface {
 // Spending caps what the relay pays. Its refusal is spend_cap_reached.
 type Spending interface {
 	// Ready checks the caps for work that may be accepted. Allow checks them for an attempt,
-	// and counts the attempt until done is called. recorded says whether the store may have
-	// recorded the attempt; a recorded attempt stays counted.
+	// and counts its cost. The caller then calls done: recorded says whether the store may have
+	// recorded the attempt. If not, its cost no longer counts.
 	Ready(ctx context.Context, transfer bool, lamports uint64) error
 	Allow(ctx context.Context, transfer bool, lamports uint64) (done func(recorded bool), err error)
 }
@@ -148,7 +151,8 @@ type Store interface {
 	// FreeDeadProcesses frees the leases of workers whose heartbeat stopped, and deletes
 	// the workers.
 	FreeDeadProcesses(ctx context.Context) (freed int, err error)
-	// ReleaseAll releases all leases of the worker, due at once, and deletes the worker.
+	// ReleaseAll releases all leases of the worker, so that the jobs are due at once, and
+	// deletes the worker.
 	ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error)
 	// Leases lists the worker's leases. A lease that the worker does not know came from a
 	// write whose answer was lost, and is released.
@@ -172,8 +176,8 @@ type Store interface {
 	// MarkAttemptRejected records that preflight refused an attempt permanently: no new owner
 	// sends it again.
 	MarkAttemptRejected(ctx context.Context, l Lease, signature solana.Signature) error
-	// MarkAttemptsDead marks attempts that can no longer succeed, and subtracts their cost,
-	// except the fee of attempts that failed on the chain.
+	// MarkAttemptsDead marks attempts that can no longer succeed. It subtracts their cost from
+	// the spending, except the fee of attempts that failed on the chain.
 	MarkAttemptsDead(ctx context.Context, l Lease, attempts []DeadAttempt) error
 	// Reopen returns a landed job to processing: its fork died.
 	Reopen(ctx context.Context, l Lease) error

@@ -8,9 +8,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Launch makes a new attempt: it prepares, simulates at minContextSlot or later, signs,
-// records and sends a transaction. No other attempt of the job may be able to land. When it
-// returns a Failure, the transaction would fail, and nothing was signed.
+// Launch makes a new attempt: it prepares, simulates at minContextSlot or later, signs, records
+// and sends a transaction. The caller has made sure that no earlier attempt of the job can
+// still land. When Launch returns a Failure, the transaction would fail, and nothing was
+// signed.
 func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot uint64) (*Failure, error) {
 	t, err := m.prepare(ctx, j, d)
 	if err != nil {
@@ -32,7 +33,7 @@ func (m *Manager) signAndRecord(ctx context.Context, t *transaction, minContextS
 		if !keepReservation {
 			endReservation(t.payer.PublicKey(), t.reserved)
 		}
-		t.allowed(recorded)
+		t.endAllowance(recorded)
 	}()
 	failure, err := m.simulate(ctx, t, minContextSlot)
 	if failure != nil || err != nil {
@@ -55,15 +56,15 @@ type transaction struct {
 	j     *Job
 	draft *Draft
 	payer Payer
-	// compute is the format, the limits, if they are known, and the price of a unit.
+	// compute holds the format, the price of a unit, and the limits once they are known.
 	compute shieldpool.Compute
-	// rent is what the accounts cost that it creates, in lamports.
+	// rent is the cost of the accounts that the transaction creates, in lamports.
 	rent uint64
 	// secondLeg is what a swap's second leg may cost; reserved is the payer's reservation
 	// for the transaction. Both are in lamports.
 	secondLeg, reserved uint64
-	// allowed tells the caps whether the transaction was recorded.
-	allowed func(recorded bool)
+	// endAllowance reports to the caps whether the transaction may have been recorded.
+	endAllowance func(recorded bool)
 }
 
 // shape is the transaction's kind for compute limits.
@@ -79,7 +80,7 @@ func shapeOf(k shieldpool.Kind, p Purpose) shieldpool.Kind {
 // prepare finds a payer that can pay the transaction, within the caps.
 func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, error) {
 	price := m.price.current(ctx, m.Chain, m.Writable)
-	t := &transaction{j: j, draft: d, allowed: func(bool) {}}
+	t := &transaction{j: j, draft: d, endAllowance: func(bool) {}}
 	t.compute = shieldpool.Compute{Format: d.Format, Limit: m.compute.units.current(t.shape()), Price: price}
 	rent := m.Rent()
 	fee := shieldpool.SignatureFee + t.compute.PriorityFee()
@@ -91,17 +92,18 @@ func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, 
 		t.secondLeg = d.SecondLeg.Rent(rent.Known()) + shieldpool.SignatureFee + second.PriorityFee()
 	}
 	if !d.EndsWork {
-		allowed, err := m.Spending.Allow(ctx, j.Kind == shieldpool.KindTransfer, t.rent+fee+t.secondLeg)
+		done, err := m.Spending.Allow(ctx, j.Kind == shieldpool.KindTransfer, t.rent+fee+t.secondLeg)
 		if err != nil {
 			return nil, Refused(j, err)
 		}
-		t.allowed = allowed
+		t.endAllowance = done
 	}
-	// The rate may rise before the transaction lands.
+	// The reservation uses the upper bound, because the rate of rent may rise before the
+	// transaction lands.
 	t.reserved = d.Creates.Rent(rent.Upper()) + d.Closes.Rent(rent.Upper()) + fee
 	var err error
 	if t.payer, err = m.Payers.Pick(ctx, t.reserved, d.EndsWork); err != nil {
-		t.allowed(false)
+		t.endAllowance(false)
 		return nil, Refused(j, err)
 	}
 	return t, nil

@@ -26,8 +26,8 @@ type recorder struct {
 	landed    []*landing
 	finalized []*landedEntry
 
-	// failing reports that the last write failed: it is logged once, not four times a
-	// second.
+	// failing reports that the last write failed. Only the first of several failures in a row
+	// is logged as a warning: a write is tried four times a second.
 	failing bool
 }
 

@@ -9,11 +9,12 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// oldAfter is the latest age at which attempts are searched, the life of a blockhash with nominal
-// slots: a search is harmless, and while the chain stands still nothing measures its slots.
+// oldAfter is the age at which attempts are searched at the latest: the life of a blockhash
+// with slots of the nominal duration. A bound is needed because nothing measures the slots
+// while the chain stands still; a search that comes too early does no harm.
 const oldAfter = onchain.BlockhashBlocks * onchain.NominalSlot
 
-// resolveInterval is the interval of the searches whether old attempts are dead.
+// resolveInterval is the interval at which old attempts are searched again.
 const resolveInterval = 2 * time.Second
 
 // resolveOld resolves attempts that are old enough to be dead, many in one search. One
@@ -70,8 +71,8 @@ func (t *tracker) isOld(w *entry) bool {
 	now, newest := t.m.Now(), w.j.Live[len(w.j.Live)-1].CreatedAt
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// When a second endpoint answers again, the recent statuses may no longer have the
-	// transaction that the first one reported.
+	// Search the history too after only one endpoint has reported an outcome: when a second one
+	// answers again, the recent statuses may no longer have the transaction.
 	doubted := !w.unverifiedSince.IsZero() && now.Sub(w.unverifiedSince) >= unverifiedAfter
 	return (doubted || now.Sub(newest) > min(onchain.BlockhashLife(t.m.SlotDuration()), oldAfter)) && !now.Before(w.resolveAt)
 }

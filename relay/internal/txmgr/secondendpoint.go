@@ -43,29 +43,30 @@ func (t *tracker) markUnverified(j *Job) {
 	}
 }
 
-// isUnverified reports whether the job waits for a second endpoint, and the database does
-// not know that yet.
-func (t *tracker) isUnverified(w *entry) bool {
+// mustMarkUnverified reports whether the job waits for a second endpoint, and the database
+// does not know that yet.
+func (t *tracker) mustMarkUnverified(w *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !w.recorded && !w.unverifiedSince.IsZero() && t.m.Now().Sub(w.unverifiedSince) >= unverifiedAfter
+	return !w.unverifiedMarked && !w.unverifiedSince.IsZero() && t.m.Now().Sub(w.unverifiedSince) >= unverifiedAfter
 }
 
-// recordUnverified writes to the database which jobs wait for a second endpoint, so that
-// they do not make the pool busy. Failed writes are repeated at the next poll.
+// recordUnverified writes to the database which jobs wait for a second endpoint, so that they
+// do not count when a relay checks whether the pool is busy. Failed writes are repeated at the
+// next poll.
 func (t *tracker) recordUnverified(ctx context.Context, inFlight []*entry) {
 	var batch []*entry
 	var leases []Lease
 	for _, w := range inFlight {
-		if len(batch) < statusBatch && t.isUnverified(w) {
+		if len(batch) < statusBatch && t.mustMarkUnverified(w) {
 			batch, leases = append(batch, w), append(leases, w.j.Lease)
 		}
 	}
-	if len(batch) == 0 || !t.recording.TryLock() {
+	if len(batch) == 0 || !t.markingUnverified.TryLock() {
 		return
 	}
 	t.m.steps.Go(func() {
-		defer t.recording.Unlock()
+		defer t.markingUnverified.Unlock()
 		ctx, cancel := t.m.stepContext(ctx)
 		defer cancel()
 		if err := t.m.Store.MarkHeld(ctx, leases, HoldSecondEndpoint); err != nil {
@@ -76,7 +77,7 @@ func (t *tracker) recordUnverified(ctx context.Context, inFlight []*entry) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		for _, w := range batch {
-			w.recorded = true
+			w.unverifiedMarked = true
 		}
 	})
 }

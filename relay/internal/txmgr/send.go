@@ -19,7 +19,7 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 	}
 	// A second leg is sent without preflight: it was simulated a moment ago, and a failure on
 	// the chain is resolved within seconds. An attempt that preflight refused can be replaced
-	// only once it has expired, which takes longer than a swap has.
+	// only once it has expired, and by then the swap may be past its timeout.
 	err := m.broadcast(ctx, signed, signed.Purpose == PurposeTransact)
 	var refused *onchain.SendError
 	if !errors.As(err, &refused) {

@@ -41,7 +41,7 @@ func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot u
 	}
 	m.Observer.Stage("simulate", m.Now().Sub(began))
 	if failure != nil {
-		if failure.IsPayers() {
+		if failure.PayerLacksLamports() {
 			m.Payers.MarkRefused(t.payer.PublicKey(), failure.Err)
 		}
 		return failure, nil
@@ -54,15 +54,15 @@ func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot u
 	return nil, nil
 }
 
-// SimulateDraft simulates a draft with one payer after the other, until it fails for another reason
-// than the payer's lack of lamports; nil when it would succeed. Nothing is recorded about
-// the payers, because none was picked by its balance.
+// SimulateDraft simulates a draft with one payer after the other, until it succeeds, or fails
+// for another reason than the payer's lack of lamports. It returns nil when the transaction
+// would succeed. Nothing is recorded about the payers, because none was picked by its balance.
 func (m *Manager) SimulateDraft(ctx context.Context, d *Draft, minContextSlot uint64) (failure *Failure, err error) {
 	for _, payer := range m.Payers.Keys() {
 		if _, failure, err = m.simulateWith(ctx, d, payer, minContextSlot); err != nil {
 			return nil, err
 		}
-		if failure == nil || !failure.IsPayers() {
+		if failure == nil || !failure.PayerLacksLamports() {
 			break
 		}
 	}

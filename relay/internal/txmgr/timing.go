@@ -12,7 +12,8 @@ type Timing struct {
 	Sweep time.Duration
 	// Backoff is the first pause after a temporary failure, doubled up to BackoffCap.
 	Backoff, BackoffCap time.Duration
-	// Hold is the pause between tries while the queue is paused.
+	// Hold is the delay after which a held job is tried again, unless its Deferral names
+	// another.
 	Hold time.Duration
 }
 

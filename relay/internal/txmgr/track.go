@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// tracker tracks the jobs that this process has leased and that may be on the chain. One
-// loop asks for the statuses of all signatures at once, by polling, and rebroadcasts
-// attempts that are not on the chain.
+// tracker tracks the jobs that this process has leased and that may be on the chain. One loop
+// polls the statuses of all their signatures together, and rebroadcasts attempts that are not
+// on the chain.
 type tracker struct {
 	m *Manager
 	// pollSoon brings the next poll forward.
@@ -25,10 +25,11 @@ type tracker struct {
 	// Both run concurrently with the polling.
 	sends     errgroup.Group
 	resolving sync.Mutex
-	// recording is locked while unverified outcomes are written to the database.
-	// withoutCapacity counts entries that released their capacity because of one.
-	recording       sync.Mutex
-	withoutCapacity int
+	// markingUnverified is locked while jobs with unverified outcomes are marked in the database.
+	// withoutCapacity counts entries that released their capacity because their outcome is
+	// unverified.
+	markingUnverified sync.Mutex
+	withoutCapacity   int
 }
 
 // entry is one job in flight, under one lease. Its phase says which goroutine owns its
@@ -43,11 +44,11 @@ type entry struct {
 	resolveAt time.Time
 	// capacityReleased reports that the capacity was released while the entry is tracked.
 	capacityReleased bool
-	// unverifiedSince is since when only one endpoint reports an outcome. recorded reports
-	// that the database knows this, and withoutCapacity that the entry released its capacity
-	// because of this.
-	unverifiedSince           time.Time
-	recorded, withoutCapacity bool
+	// unverifiedSince is the time since which only one endpoint has reported an outcome; zero
+	// while that is not so. unverifiedMarked reports that the database knows this, and
+	// withoutCapacity that the entry released its capacity because of this.
+	unverifiedSince                   time.Time
+	unverifiedMarked, withoutCapacity bool
 }
 
 // phase says which goroutine owns an entry.
@@ -62,12 +63,13 @@ const (
 	recording
 )
 
-// landedEntry is the small part of a landed job that is kept until it is final, because there may
-// be thousands.
+// landedEntry is the small part of a landed job that is kept until the landing is final,
+// because there may be thousands.
 type landedEntry struct {
 	Landed
-	// missed counts the polls in a row that did not find the signature. busy reports that
-	// its finality or its return to processing is being written; mu guards both.
+	// missed counts the polls in a row that did not find the signature. busy reports that the
+	// signature is being searched, or that its finality or its return to processing is being
+	// written. mu guards both.
 	missed int
 	busy   bool
 }
@@ -103,8 +105,8 @@ func (t *tracker) track(w *entry) {
 		return
 	}
 	w.phase = tracking
-	if w.j.since.After(w.unverifiedSince) { // signed again: another attempt was unverified
-		w.unverifiedSince, w.recorded = time.Time{}, false
+	if w.j.since.After(w.unverifiedSince) { // signed again: only an earlier attempt was unverified
+		w.unverifiedSince, w.unverifiedMarked = time.Time{}, false
 	}
 	if l := w.j.lane; l != nil && l.ReleaseWhenSent && !w.capacityReleased {
 		t.releaseCapacity(w)
@@ -191,7 +193,7 @@ func (t *tracker) remove(w *entry) {
 	}
 }
 
-// addLanded tracks a job until its landing, which is recorded, is final.
+// addLanded tracks a job whose landing was recorded, until the landing is final.
 func (t *tracker) addLanded(w *entry, l Landing) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

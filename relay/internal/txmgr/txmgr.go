@@ -30,16 +30,16 @@ type Options struct {
 	Payers   FeePayers
 	Spending Spending
 	Outcomes Outcomes
-	// Class classifies the failure of a transaction of the purpose. The format determines
-	// which instruction an error's index means.
+	// Class classifies the failure of a transaction with that purpose and format. The format
+	// determines which instruction the index in an error means.
 	Class func(p Purpose, f shieldpool.Format, err *shieldpool.TransactionError) shieldpool.Class
 	// Readable returns nil when the chain state that the jobs need can be read. The refusal
 	// pool_not_initialised pauses the queue until the pool is initialised.
 	Readable func(ctx context.Context) error
 	// Landed is called with a landing as soon as it is observed, before it is recorded.
 	Landed func(*Job, Landing)
-	// SlotDuration returns how long a slot takes. An attempt that is older than a blockhash
-	// lives may be dead.
+	// SlotDuration returns how long a slot takes. It determines how long a blockhash lives: an
+	// older attempt may be dead, and is searched in all history.
 	SlotDuration func() time.Duration
 	// Rent returns the network's rate of rent; 0 while it is unknown.
 	Rent func() shieldpool.Rent
@@ -70,7 +70,8 @@ type Manager struct {
 	outage sendOutage
 	// leaseHealth records since when this process's leases have been valid.
 	leaseHealth leaseHealth
-	// mayClaimMore reports that the last claim left rows for lack of capacity.
+	// mayClaimMore reports that the last claim may have left rows unclaimed, because the
+	// capacity was used up.
 	mayClaimMore atomic.Bool
 	// orphaned are leases that the last audit found only in the database.
 	orphaned map[Lease]bool

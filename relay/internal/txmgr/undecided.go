@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// undecidedAfter is how long a process tracks undecided attempts before their job is held.
-// A held job uses no capacity, and does not count among the jobs that push roots out of the
-// root history. A blockhash lives for half a minute.
+// undecidedAfter is how long a process tracks undecided attempts before their job is held. A
+// held job uses no capacity, and does not count among the jobs that push roots out of the root
+// history. With slots of 200 ms a blockhash lives for only half a minute.
 const undecidedAfter = 5 * time.Minute
 
 // undecidedRetry is the interval at which the attempts of a held job are searched again.
@@ -22,6 +22,6 @@ func (m *Manager) Undecided(j *Job) error {
 	}
 	return &Deferral{
 		Reason: HoldExpiry, Delay: undecidedRetry, Fault: true,
-		Cause: errors.New("an attempt is not on the chain, and the endpoints do not agree that it can no longer land: the command relay attempts lists such attempts, and with --end asks endpoints that you name"),
+		Cause: errors.New("an attempt is not on the chain, and the endpoints do not agree that it can no longer land: run `relay attempts` to list such attempts, and with --end to ask endpoints that you name"),
 	}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// One process accepts in an hour maxPerHour new keys in total, maxPerAddress from one
-	// client address, and maxPerWallet for one wallet. Rows are never deleted, and anybody
+	// In one hour, one process accepts at most maxPerHour new keys in total, maxPerAddress from
+	// one client address, and maxPerWallet for one wallet. Rows are never deleted, and anybody
 	// can make wallets. The limits bound the growth of the table, and keep one client from
 	// using up the total.
 	maxPerHour    = 3600

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/crypto/nacl/box"
 )
 
-// PrivateKey is the officer's X25519 private key, which opens viewing keys.
-// Formatting it, with any verb, does not show it.
+// PrivateKey is the compliance officer's X25519 private key, which opens viewing keys.
+// No formatting verb shows it.
 type PrivateKey struct{ bytes [32]byte }
 
 // Format keeps the key out of logs and messages.

@@ -55,9 +55,8 @@ func (s *Service) checkSignature(wallet ed25519.PublicKey, text string) error {
 	return refusal.New(refusal.InvalidSignature, "signature: does not verify for user_pubkey; sign exactly the bytes of this service's sign-in message, with the key of user_pubkey")
 }
 
-// decodeSignature distinguishes the three encodings: hexadecimal of 64 bytes has 128
-// characters, more than base58 ever has; base64 of 64 bytes ends in "==", which is
-// not base58.
+// decodeSignature distinguishes the three encodings of 64 bytes: hexadecimal has 128 characters,
+// more than base58 can have, and base64 ends in "==", which base58 cannot contain.
 func decodeSignature(text string) ([]byte, bool) {
 	switch {
 	case len(text) == hex.EncodedLen(ed25519.SignatureSize):

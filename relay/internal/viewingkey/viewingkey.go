@@ -47,8 +47,8 @@ type Record struct {
 	// Sealed is the viewing key in an anonymous X25519 box, SealedSize bytes.
 	Sealed []byte
 	// Fingerprint is sha256("relaypool/viewing-key/v1" ‖ identifier ‖ viewing
-	// key). It shows whether two registrations have the same key; two boxes of
-	// one key differ.
+	// key). It shows whether two registrations have the same key, which the boxes do
+	// not show: two boxes of one key differ.
 	Fingerprint [32]byte
 	// KeyID names the compliance key that Sealed was made for.
 	KeyID string
@@ -60,8 +60,8 @@ const SealedSize = 32 + box.AnonymousOverhead
 // Store keeps records. Implementations are safe for concurrent use.
 type Store interface {
 	// PutViewingKey inserts the record, or returns the record that is already stored
-	// under its identifier. Of several racing calls with one identifier exactly one
-	// inserts.
+	// under its identifier. If several calls race with one identifier, exactly one of
+	// them inserts its record.
 	PutViewingKey(ctx context.Context, r Record) (existing *Record, err error)
 	// ViewingKey returns the record of an identifier; nil when there is none.
 	ViewingKey(ctx context.Context, identifier [32]byte) (*Record, error)
@@ -175,8 +175,8 @@ func (s *Service) put(ctx context.Context, wallet [32]byte, address string, id, 
 	}
 	record := Record{Identifier: id, Sealed: sealed, Fingerprint: fingerprint(id, key), KeyID: s.keyID}
 	existing, err = s.store.PutViewingKey(ctx, record)
-	// The insert of a cancelled request may have succeeded: not counting its key would bypass
-	// the limit.
+	// The insert of a cancelled request may have succeeded, so its key stays counted: otherwise
+	// cancelled requests would bypass the limit.
 	if existing != nil || err != nil && ctx.Err() == nil {
 		release()
 	}

@@ -9,11 +9,10 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// KeysWithFunds returns the events that name the payers that may have funds when their
-// RelayPool is deleted: one for each Secret, and none if all payers are known to be empty.
-// The payers and the rotation are from status. A balance does not count as zero if it was
-// never read, or if a Job may have raised it since.
-func KeysWithFunds(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
+// FundedKeyEvents returns the events of a RelayPool that is deleted: one for each Secret
+// whose payers may still have funds. The payers and the rotation are from status. A balance
+// counts as zero only if it was read, and no Job may have raised it since.
+func FundedKeyEvents(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
 	var events []Event
 	for _, p := range status.FeePayers {
 		holding := ""

@@ -15,8 +15,9 @@ import (
 // errIncomplete is returned when a RelayPool's objects would not all be applied.
 var errIncomplete = errors.New("some of the plan cannot be applied: see above")
 
-// preview asks a cluster for the effect of applying RelayPools. A RelayPool that cannot be
-// previewed does not stop the others; the error joins the errors of all.
+// preview asks a cluster for the effect of applying RelayPools, and prints it. If one RelayPool
+// cannot be previewed, the others still are; the returned error contains the errors of all that
+// failed.
 func (c *planCmd) preview(env *environment, pools []*v1alpha1.RelayPool) error {
 	cluster, err := c.Cluster.Load()
 	if err != nil {
@@ -76,7 +77,7 @@ func printPreview(w io.Writer, name string, relayPool *v1alpha1.RelayPool, p *po
 		say("%s belongs to somebody else and would not be changed: delete or rename it, or give the RelayPool another name", ref)
 	}
 	for _, ref := range p.Result.Withheld {
-		say("%s would not be made or changed while its pods would use an object of somebody else", ref)
+		say("%s would be left alone, because its pods would use an object that belongs to somebody else", ref)
 	}
 	for i := range p.Result.Refused {
 		refused := &p.Result.Refused[i]

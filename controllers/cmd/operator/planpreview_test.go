@@ -145,7 +145,7 @@ func TestPlanOfAClusterPrintsTheChanges(t *testing.T) {
 		"a foreign object": {
 			pool: s.Pool("taken"), wantCode: commandline.ExitFailed,
 			want: []string{"PodDisruptionBudget", "Service", "ServiceAccount"},
-			says: []string{"ConfigMap taken belongs to somebody else", "Deployment taken would not be made or changed while its pods would use an object of somebody else"},
+			says: []string{"ConfigMap taken belongs to somebody else", "Deployment taken would be left alone, because its pods would use an object that belongs to somebody else"},
 		},
 	}
 	before := listObjects(t, s)
