@@ -29,7 +29,7 @@ type NetworkPolicy struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	RPC []Destination `json:"rpc"`
-	// Router is where the swap router is. Default: nowhere; with swaps it is
+	// Router is where the swap routers are. Default: nowhere; with swaps it is
 	// required.
 	// +optional
 	// +listType=atomic

@@ -36,6 +36,7 @@ const (
 	EnvRouterURL               = "RELAYPOOL_ROUTER_URL"
 	EnvRouterURLFile           = "RELAYPOOL_ROUTER_URL_FILE"
 	EnvRouterAPIKeyFile        = "RELAYPOOL_ROUTER_API_KEY_FILE"
+	EnvRouterFallbacksFile     = "RELAYPOOL_ROUTER_FALLBACKS_FILE"
 	EnvRouterProgram           = "RELAYPOOL_ROUTER_PROGRAM"
 	EnvRouterTimeout           = "RELAYPOOL_ROUTER_TIMEOUT"
 	EnvRouterRequests          = "RELAYPOOL_ROUTER_REQUESTS_PER_SECOND"
@@ -89,6 +90,7 @@ func EnvironmentVariables() []string {
 		EnvRouterURL,
 		EnvRouterURLFile,
 		EnvRouterAPIKeyFile,
+		EnvRouterFallbacksFile,
 		EnvRouterProgram,
 		EnvRouterTimeout,
 		EnvRouterRequests,

@@ -18,7 +18,9 @@ const (
 	VerifyingKeyFile = Root + "/verifying-key/verification_key.json"
 	// DatabaseURLFile contains the Postgres URL.
 	DatabaseURLFile = Root + "/database/url"
-	// RouterURLFile and RouterAPIKeyFile contain the swap router's URL and API key.
+	// FallbackRoutersFile lists the fallback routers.
+	FallbackRoutersFile = Root + "/config/fallback-routers.yaml"
+	// RouterURLFile and RouterAPIKeyFile contain the preferred swap router's URL and API key.
 	RouterURLFile    = Root + "/router/url"
 	RouterAPIKeyFile = Root + "/router/api-key"
 	// APIKeysFile lists the API keys; a client has to present one of them.
@@ -31,6 +33,16 @@ const TerminationLog = "/dev/termination-log"
 
 // EndpointURLFile is the file with the URL of the RPC endpoint with that name.
 func EndpointURLFile(endpoint string) string { return path.Join(Root, "rpc", endpoint, "url") }
+
+// FallbackRouterURLFile is the file with the URL of the fallback router with that name.
+func FallbackRouterURLFile(router string) string {
+	return path.Join(Root, "fallback-routers", router, "url")
+}
+
+// FallbackRouterAPIKeyFile is the file with its API key.
+func FallbackRouterAPIKeyFile(router string) string {
+	return path.Join(Root, "fallback-routers", router, "api-key")
+}
 
 // PayerFile is the file with a fee payer's key, by the names of the Secret and of its value.
 func PayerFile(secret, key string) string { return path.Join(Root, "payers", secret, key) }

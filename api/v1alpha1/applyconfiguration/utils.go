@@ -28,6 +28,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.DestinationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Endpoint"):
 		return &apiv1alpha1.EndpointApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("FallbackRouter"):
+		return &apiv1alpha1.FallbackRouterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FeePayers"):
 		return &apiv1alpha1.FeePayersApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FeePayerStatus"):

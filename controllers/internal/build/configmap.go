@@ -20,6 +20,15 @@ type endpoint struct {
 	RequestsPerSecond int32    `json:"requestsPerSecond,omitempty"`
 }
 
+// fallbackRouter is an item of the relay's list of fallback routers.
+type fallbackRouter struct {
+	Name              string `json:"name"`
+	URL               string `json:"url,omitempty"`
+	URLFile           string `json:"urlFile,omitempty"`
+	APIKeyFile        string `json:"apiKeyFile,omitempty"`
+	RequestsPerSecond int32  `json:"requestsPerSecond,omitempty"`
+}
+
 // noWebSocket is the relay's websocketURL for an endpoint whose WebSocket is disabled.
 const noWebSocket = "none"
 
@@ -52,7 +61,24 @@ func configFiles(pool *v1alpha1.RelayPool) map[string]string {
 	if messages := pool.Spec.ViewingKeys.Messages; len(messages) > 0 {
 		files[path.Base(contract.SignInMessagesFile)] = marshal(messages)
 	}
+	if swap := pool.Spec.Swap; swap != nil && len(swap.FallbackRouters) > 0 {
+		files[path.Base(contract.FallbackRoutersFile)] = marshal(fallbackRouters(swap))
+	}
 	return files
+}
+
+func fallbackRouters(swap *v1alpha1.Swap) []fallbackRouter {
+	routers := make([]fallbackRouter, len(swap.FallbackRouters))
+	for i, r := range swap.FallbackRouters {
+		routers[i] = fallbackRouter{Name: r.Name, URL: r.URL, RequestsPerSecond: r.RequestsPerSecond}
+		if r.URLSecretRef != nil {
+			routers[i].URLFile = contract.FallbackRouterURLFile(r.Name)
+		}
+		if r.APIKeySecretRef != nil {
+			routers[i].APIKeyFile = contract.FallbackRouterAPIKeyFile(r.Name)
+		}
+	}
+	return routers
 }
 
 // marshal returns a value as YAML.

@@ -67,7 +67,8 @@ func serveEnvironment(in Input) []*corev1ac.EnvVarApplyConfiguration {
 }
 
 // transactionFormat returns the relay's name of a format, and nothing for the relay's
-// default: the pods of fleets that existed before the field must not be replaced.
+// default: a variable for the default would replace the pods of fleets that are older than
+// this field.
 func transactionFormat(f v1alpha1.TransactionFormat) string {
 	switch f {
 	case v1alpha1.FormatLegacy:
@@ -129,6 +130,9 @@ func (e *environment) swap(swap *v1alpha1.Swap) {
 	}
 	if swap.Router.APIKeySecretRef != nil {
 		e.set(contract.EnvRouterAPIKeyFile, contract.RouterAPIKeyFile)
+	}
+	if len(swap.FallbackRouters) > 0 {
+		e.set(contract.EnvRouterFallbacksFile, contract.FallbackRoutersFile)
 	}
 	e.setUnlessEmpty(contract.EnvRouterProgram, swap.Router.ProgramID)
 	if ms := swap.Router.TimeoutMilliseconds; ms != 0 {

@@ -58,6 +58,7 @@ func serveFiles(in Input) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 	if swap := spec.Swap; swap != nil {
 		f.secretKey(swap.Router.URLSecretRef, contract.RouterURLFile)
 		f.secretKey(swap.Router.APIKeySecretRef, contract.RouterAPIKeyFile)
+		f.fallbackRouters(in.Pool.Name, swap.FallbackRouters)
 	}
 	f.secretKey(spec.API.KeysSecretRef, contract.APIKeysFile)
 	f.payers(in.Payers)
@@ -70,6 +71,16 @@ func (f *files) shared(pool *v1alpha1.RelayPool) {
 	f.secretKey(&pool.Spec.Database.URLSecretRef, contract.DatabaseURLFile)
 	for _, e := range pool.Spec.Solana.Endpoints {
 		f.secretKey(e.URLSecretRef, contract.EndpointURLFile(e.Name))
+	}
+}
+
+func (f *files) fallbackRouters(configMap string, routers []v1alpha1.FallbackRouter) {
+	if len(routers) > 0 {
+		f.configMap(configMap, path.Base(contract.FallbackRoutersFile), contract.FallbackRoutersFile)
+	}
+	for i := range routers {
+		f.secretKey(routers[i].URLSecretRef, contract.FallbackRouterURLFile(routers[i].Name))
+		f.secretKey(routers[i].APIKeySecretRef, contract.FallbackRouterAPIKeyFile(routers[i].Name))
 	}
 }
 

@@ -40,8 +40,12 @@ func namedValues(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []namedValue {
 	if spec.Swap != nil {
 		secret("spec.swap.router.urlSecretRef", spec.Swap.Router.URLSecretRef, httpURL)
 		secret("spec.swap.router.apiKeySecretRef", spec.Swap.Router.APIKeySecretRef, headerValue)
+		for _, r := range spec.Swap.FallbackRouters {
+			secret(fmt.Sprintf("spec.swap.fallbackRouters[%s].urlSecretRef", r.Name), r.URLSecretRef, httpURL)
+			secret(fmt.Sprintf("spec.swap.fallbackRouters[%s].apiKeySecretRef", r.Name), r.APIKeySecretRef, headerValue)
+		}
 	}
-	secret("spec.api.keysSecretRef", spec.API.KeysSecretRef, someLine)
+	secret("spec.api.keysSecretRef", spec.API.KeysSecretRef, nonEmpty)
 	if pullSecrets {
 		for _, s := range spec.Template.ImagePullSecrets {
 			all = append(all, namedValue{object{Secret, s.Name}, "", fmt.Sprintf("spec.template.imagePullSecrets[%s]", s.Name), pullSecret})

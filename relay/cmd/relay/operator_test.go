@@ -112,7 +112,9 @@ func mount(t *testing.T, m *manifest, data map[string]string) (root string) {
 		contract.RouterAPIKeyFile: "api-key\n",
 		contract.APIKeysFile:      "the-key-of-a-client\n",
 		contract.ProfileFile:      "base: shield-pool-v1\n",
-		contract.EndpointsFile:    strings.ReplaceAll(data[filepath.Base(contract.EndpointsFile)], contract.Root, root),
+	}
+	for _, list := range []string{contract.EndpointsFile, contract.FallbackRoutersFile} {
+		contents[list] = strings.ReplaceAll(data[filepath.Base(list)], contract.Root, root)
 	}
 	if m.Kind == "Job" { // its ConfigMap is in the golden file of the fleet
 		contents[contract.EndpointsFile] = "[{name: public, url: 'https://rpc.example'}]"
@@ -135,6 +137,8 @@ func mount(t *testing.T, m *manifest, data map[string]string) (root string) {
 				continue
 			case strings.HasPrefix(item.Path, "rpc/"):
 				content = "https://rpc.example/?api-key=secret"
+			case strings.HasPrefix(item.Path, "fallback-routers/"):
+				content = "https://router.example"
 			case !known:
 				t.Fatalf("this test has no content for the mounted file %s", item.Path)
 			}

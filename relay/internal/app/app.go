@@ -53,8 +53,8 @@ type Options struct {
 	Version, Build string
 	// Timing is the transaction manager's timing; the zero value selects the default.
 	Timing txmgr.Timing
-	// LedgerInterval is how often the ledger is reconciled with the chain, at least a
-	// second; 0 is 30 s.
+	// LedgerInterval is the time between two reconciliations of the ledger with the chain, one
+	// second or more; 0 selects 30 s.
 	LedgerInterval time.Duration
 }
 
@@ -75,9 +75,9 @@ type App struct {
 	// lookupTable is the relay's own lookup table; nil for none.
 	lookupTable *shieldpool.LookupTable
 	formats     *transactionFormats
-	// router is nil when the relay accepts no swaps. swaps is set even then: this relay
+	// routers is nil when the relay accepts no swaps. swaps is set even then: this relay
 	// also refunds the swaps of other relays.
-	router          *router.Client
+	routers         *router.Routers
 	swaps           *swap.Planner
 	poolReader      *chain.PoolReader
 	payers          *feepayer.Payers
@@ -94,7 +94,8 @@ type App struct {
 	swapSummary     *swapCache
 	// initialised is set once the database is migrated and all parts are open.
 	initialised, draining atomic.Bool
-	// detailsHandler serves GET /backlog and GET /health on the operations port; nil before initialised.
+	// detailsHandler serves GET /backlog and GET /health on the operations port. It is nil until
+	// all parts are open.
 	detailsHandler atomic.Pointer[http.Handler]
 	fatal          chan error
 	started        time.Time
@@ -117,7 +118,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		o.LedgerInterval = ledgerInterval
 	}
 	a := &App{options: o, log: o.Log, started: time.Now(), fatal: make(chan error, 4), metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version, Revision: o.Build})}
-	defer func() { //nolint:contextcheck // closing waits for nothing that a context could end
+	defer func() { //nolint:contextcheck // nothing that close calls takes a context
 		if err != nil {
 			a.close()
 		}
@@ -139,8 +140,8 @@ func (a *App) close() {
 	if a.endpoints != nil {
 		a.endpoints.Close()
 	}
-	if a.router != nil {
-		a.router.Close()
+	if a.routers != nil {
+		a.routers.Close()
 	}
 	for _, pool := range []*pgxpool.Pool{a.heartbeats, a.db} {
 		if pool != nil {

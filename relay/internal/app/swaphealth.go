@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,7 +32,7 @@ type swapCache struct {
 func (c *swapCache) get() (store.SwapSummary, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Since(c.at) > backlogMaxAge {
+	if time.Since(c.at) > summaryMaxAge {
 		ctx, cancel := context.WithTimeout(context.Background(), healthTimeout)
 		defer cancel()
 		c.last, c.err = c.read(ctx)
@@ -56,16 +58,19 @@ func (a *App) registerSwapGauges() {
 			}
 		}
 	})
+	// The value is when the oldest unfinished swap, in phase funded or quoted, was funded.
 	a.metrics.RegisterGaugeFunc(contract.MetricSwapOldestFunded, func() (float64, bool) {
 		s, ok := a.swapSummary.get()
 		return telemetry.Timestamp(time.Now().Add(-s.OldestAge)), ok && s.Unfinished() > 0
 	})
 	a.metrics.RegisterGaugeFunc(contract.MetricSwapsOverdue, func() (float64, bool) { s, ok := a.swapSummary.get(); return float64(s.Overdue), ok })
-	a.metrics.RegisterGaugeFunc(contract.MetricRouterBreakerOpen, func() (float64, bool) {
-		if a.router == nil {
-			return 0, false
+	a.metrics.RegisterVecFunc(contract.MetricRouterBreakerOpen, func(sample telemetry.Sample) {
+		if a.routers == nil {
+			return
 		}
-		return boolGauge(a.router.Failing()), true
+		for name, failing := range a.routers.Failing() {
+			sample(boolGauge(failing), name)
+		}
 	})
 }
 
@@ -83,13 +88,16 @@ func swapsProblem(s store.SwapSummary) error {
 	if s.Overdue == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d swaps are past their timeout and neither executed nor refunded, the first for %d slots: relay swaps shows what each waits for", s.Overdue, s.OldestOverdueSlots)
+	return fmt.Errorf("%d swaps are past their timeout, neither executed nor refunded, the longest by %d slots: run `relay swaps` to see what each waits for", s.Overdue, s.OldestOverdueSlots)
 }
 
-// checkRouter returns an error while calls to the router fail.
+// checkRouter returns an error while no router works.
 func (a *App) checkRouter(context.Context) error {
-	if a.router != nil && a.router.Failing() {
-		return errors.New("the swap router fails and is only probed: swaps wait for it until their timeout, and are then refunded")
+	if a.routers == nil {
+		return nil
+	}
+	if !slices.Contains(slices.Collect(maps.Values(a.routers.Failing())), false) {
+		return errors.New("all swap routers keep failing, so the relay sends them nothing but probes: swaps wait until their timeout, and are then refunded")
 	}
 	return nil
 }

@@ -24,32 +24,45 @@ func (a *App) openSwaps(context.Context) error {
 		SlippageBps: max(1, c.SwapSlippageBps), Observer: a.metrics, Log: a.log, Now: time.Now, SlotDuration: a.endpoints.SlotDuration,
 	}
 	if c.Swaps != nil {
-		client, err := router.New(router.Options{
-			BaseURL: c.Swaps.RouterURL.Reveal(), APIKey: c.Swaps.APIKey.Reveal(), HTTP: router.NewHTTPClient(), Now: time.Now, Rand: rand.Float64,
-			Log: a.log, Observer: a.metrics, Timeout: c.Router.Timeout, Take: a.routerBudget(),
-		})
-		if err != nil {
+		var err error
+		if a.routers, err = a.openRouters(); err != nil {
 			return err
 		}
-		o.Router, o.RouterProgram, a.router = client, c.Swaps.Program, client
+		o.Router, o.RouterProgram = a.routers, c.Swaps.Program
 	}
 	var err error
 	a.swaps, err = swap.New(o)
 	return err
 }
 
-// routerBudget takes calls from the budget that all processes share; nil without a limit.
-func (a *App) routerBudget() func(context.Context) (time.Duration, error) {
-	perSecond := a.options.Config.Router.RequestsPerSecond
+func (a *App) openRouters() (*router.Routers, error) {
+	c := a.options.Config
+	var clients []*router.Client
+	for _, r := range c.Swaps.Routers {
+		client, err := router.New(router.Options{
+			Name: r.Name, BaseURL: r.URL.Reveal(), APIKey: r.APIKey.Reveal(), HTTP: router.NewHTTPClient(), Now: time.Now, Rand: rand.Float64,
+			Log: a.log, Observer: a.metrics, Timeout: c.Router.Timeout, Take: a.routerBudget(r.Name, r.RequestsPerSecond),
+		})
+		if err != nil {
+			return nil, err
+		}
+		clients = append(clients, client)
+	}
+	return router.NewRouters(clients...)
+}
+
+// routerBudget returns the function that takes one call from the router's budget, which all
+// processes share; nil without a limit.
+func (a *App) routerBudget(name string, perSecond int) func(context.Context) (time.Duration, error) {
 	if perSecond == 0 {
 		return nil
 	}
-	return func(ctx context.Context) (time.Duration, error) { return a.store.TakeRouterCall(ctx, perSecond) }
+	return func(ctx context.Context) (time.Duration, error) { return a.store.TakeRouterCall(ctx, name, perSecond) }
 }
 
 // swapsInfo returns the part of the service information about swaps; nil without a router.
 func (a *App) swapsInfo() *httpapi.Swaps {
-	if a.router == nil {
+	if a.routers == nil {
 		return nil
 	}
 	return &httpapi.Swaps{RouterProgram: a.options.Config.Swaps.Program}

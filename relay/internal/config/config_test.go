@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -228,14 +229,25 @@ func TestLoad(t *testing.T) {
 			args: []string{"--router-url=https://api.jup.ag/swap/v1"},
 			want: []string{"https://api.jup.ag/swap/v1", "", "JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4"},
 			got: func(c *config.Config) any {
-				return []string{c.Swaps.RouterURL.Reveal(), c.Swaps.APIKey.Reveal(), c.Swaps.Program.String()}
+				return []string{c.Swaps.Routers[0].URL.Reveal(), c.Swaps.Routers[0].APIKey.Reveal(), c.Swaps.Program.String()}
 			},
 		},
 		"a router's URL and key are read from their files": {
 			args: []string{"--router-url-file=" + file(t, "https://router.example/"+canary+"/v1?k=1\n"), "--router-api-key-file=" + file(t, "\t"+canary+"\n"), "--router-program=" + program.String()},
 			want: []string{"https://router.example/" + canary + "/v1?k=1", canary, program.String()},
 			got: func(c *config.Config) any {
-				return []string{c.Swaps.RouterURL.Reveal(), c.Swaps.APIKey.Reveal(), c.Swaps.Program.String()}
+				return []string{c.Swaps.Routers[0].URL.Reveal(), c.Swaps.Routers[0].APIKey.Reveal(), c.Swaps.Program.String()}
+			},
+		},
+		"fallback routers follow the preferred one, in their order": {
+			args: []string{"--router-url=https://router.example/v2", "--router-requests-per-second=7", "--router-fallbacks-file=" + file(t, "- {name: second, urlFile: "+file(t, "https://two.example/"+canary)+", apiKeyFile: "+file(t, canary+"\n")+", requestsPerSecond: 3}\n- {name: third, url: 'http://three.example/v1'}\n")},
+			want: []string{"preferred https://router.example/v2  7", "second https://two.example/" + canary + " " + canary + " 3", "third http://three.example/v1  0"},
+			got: func(c *config.Config) any {
+				var routers []string
+				for _, r := range c.Swaps.Routers {
+					routers = append(routers, fmt.Sprintf("%s %s %s %d", r.Name, r.URL.Reveal(), r.APIKey.Reveal(), r.RequestsPerSecond))
+				}
+				return routers
 			},
 		},
 		"swaps have their defaults": {
@@ -304,6 +316,9 @@ func TestLoadDoesNotChangeBuiltInProfile(t *testing.T) {
 func TestProblemsAreListedWithoutValues(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(folder(t), canary)
+	fallbacks := func(routers ...string) []string {
+		return []string{"--router-url=https://router.example", "--router-fallbacks-file=" + file(t, "- "+strings.Join(routers, "\n- "))}
+	}
 	tests := map[string]struct {
 		args []string
 		flag string
@@ -361,6 +376,15 @@ func TestProblemsAreListedWithoutValues(t *testing.T) {
 		"a key of two lines":                                    {[]string{"--router-url=https://router.example", "--router-api-key-file=" + file(t, canary+"\r\nx: "+canary)}, "--router-api-key-file", "29 bytes is no API key"},
 		"a key that does not fit a header":                      {[]string{"--router-url=https://router.example", "--router-api-key-file=" + file(t, "é"+canary)}, "--router-api-key-file", "no API key"},
 		"an empty key":                                          {[]string{"--router-url=https://router.example", "--router-api-key-file=" + file(t, "")}, "--router-api-key-file", "is empty"},
+		"fallback routers without a preferred one":              {[]string{"--router-fallbacks-file=" + missing}, "--router-fallbacks-file", "is set, but no router is: give its URL with --router-url"},
+		"a fallback router without a URL":                       {fallbacks("{name: b}"), "--router-fallbacks-file", "router 1 of 1: url is missing"},
+		"a fallback router of another kind of URL":              {fallbacks("{name: b, url: 'ws://" + canary + "'}"), "--router-fallbacks-file", "no URL of the router"},
+		"a fallback router named as the preferred one":          {fallbacks("{name: preferred, url: 'http://" + canary + "'}"), "--router-fallbacks-file", "name is that of another router, or preferred"},
+		"two fallback routers of one name":                      {fallbacks("{name: b, url: 'http://h'}", "{name: b, url: 'http://h'}"), "--router-fallbacks-file", "router 2 of 2: name is that of another router"},
+		"too many fallback routers":                             {fallbacks("{}", "{}", "{}", "{}", "{}"), "--router-fallbacks-file", "lists 5 routers: expected 1 to 4"},
+		"a fallback router's key of two lines":                  {fallbacks("{name: b, url: 'http://h', apiKeyFile: " + file(t, canary+"\n"+canary) + "}"), "--router-fallbacks-file", "25 bytes is no API key"},
+		"a fallback router's rate that is a fraction":           {fallbacks("{name: b, url: 'http://h', requestsPerSecond: 1.5}"), "--router-fallbacks-file", "expected a whole number"},
+		"a fallback router with roles":                          {fallbacks("{name: b, url: 'http://h', roles: [read]}"), "--router-fallbacks-file", "a key of 5 characters is not known: expected name, url, urlFile, apiKeyFile, requestsPerSecond"},
 		"an invalid router program":                             {[]string{"--router-url=https://router.example", "--router-program=" + canary}, "--router-program", "expected 32 bytes in base58, received 12 characters"},
 		"a router timeout that is too short":                    {[]string{"--router-url=https://router.example", "--router-timeout=99ms"}, "--router-timeout", "expected 100ms to 30s, received 99ms"},
 		"a router timeout that is too long":                     {[]string{"--router-url=https://router.example", "--router-timeout=31s"}, "--router-timeout", "expected 100ms to 30s, received 31s"},

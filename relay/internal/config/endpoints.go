@@ -1,17 +1,10 @@
 package config
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -39,10 +32,6 @@ const (
 	// maxRequests is more requests a second than any provider sells.
 	maxRequests = 100_000
 )
-
-// endpointName is the pattern of an endpoint's name for logs, metrics and /health: short,
-// and never a URL.
-var endpointName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
 // Endpoint is one Solana RPC endpoint.
 type Endpoint struct {
@@ -121,13 +110,13 @@ func (r RPC) loadList() (endpoints []Endpoint, problems []error) {
 	if err != nil {
 		return nil, []error{err}
 	}
-	items, err := parseList(content)
+	items, err := parseList(content, "endpoints", maxEndpoints)
 	if err != nil {
 		return nil, []error{commandline.Problem(flag, "%w", err)}
 	}
 	seen, roles := map[string]int{}, map[string]bool{}
 	for i, item := range items {
-		p := endpointParser{folder: filepath.Dir(r.EndpointsFile)}
+		p := endpointParser{itemParser: itemParser{folder: filepath.Dir(r.EndpointsFile)}}
 		p.parse(item)
 		e := p.endpoint
 		if first, twice := seen[e.Name]; twice && e.Name != "" {
@@ -150,147 +139,23 @@ func (r RPC) loadList() (endpoints []Endpoint, problems []error) {
 	return endpoints, problems
 }
 
-// parseList returns the list's items. The parser's errors repeat the content, so they are
-// dropped.
-func parseList(content []byte) ([]*yaml.Node, error) {
-	content = jsonAsYAML(content)
-	var doc, second yaml.Node
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	if err := decoder.Decode(&doc); err != nil {
-		return nil, fmt.Errorf("its content of %d bytes is neither YAML nor JSON", len(content))
-	}
-	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		return nil, errors.New("it holds more than one document: expected one list of endpoints")
-	}
-	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.SequenceNode {
-		return nil, errors.New("it holds no list: expected a list of endpoints, each with a name and a url or urlFile")
-	}
-	items := doc.Content[0].Content
-	if len(items) == 0 || len(items) > maxEndpoints {
-		return nil, fmt.Errorf("it lists %d endpoints: expected 1 to %d", len(items), maxEndpoints)
-	}
-	return items, nil
-}
-
-// jsonAsYAML removes tabs and escaped slashes from JSON, which otherwise is YAML. It does
-// not change other content.
-func jsonAsYAML(content []byte) []byte {
-	var compact bytes.Buffer
-	if json.Compact(&compact, content) != nil {
-		return content
-	}
-	// An escape is two bytes long, so the second of two backslashes starts no escape.
-	return regexp.MustCompile(`\\.`).ReplaceAllFunc(compact.Bytes(), func(escape []byte) []byte {
-		if escape[1] == '/' {
-			return escape[1:]
-		}
-		return escape
-	})
-}
-
 // endpointParser reads one item of the list and collects every fault.
 type endpointParser struct {
-	// folder is the base of relative paths: the folder of the list.
-	folder   string
+	itemParser
 	endpoint Endpoint
-	faults   []error
-	hasURL   bool
 	hasRoles bool
 }
 
-func (p *endpointParser) fault(format string, args ...any) {
-	p.faults = append(p.faults, fmt.Errorf(format, args...))
-}
-
+// parse reads an endpoint.
 func (p *endpointParser) parse(item *yaml.Node) {
-	if item.Kind != yaml.MappingNode {
-		p.fault("expected keys and values: name, url or urlFile, websocketURL, roles, requestsPerSecond")
-		return
-	}
-	fields := map[string]func(*yaml.Node){
-		"name": p.name, "url": p.url, "urlFile": p.urlFile, "websocketURL": p.webSocketURL,
-		"roles": p.roles, "requestsPerSecond": p.requestsPerSecond,
-	}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(item.Content); i += 2 {
-		key := item.Content[i].Value
-		read, known := fields[key]
-		switch {
-		case !known:
-			p.fault("a key of %d characters is not known: expected name, url, urlFile, websocketURL, roles, requestsPerSecond", len(key))
-		case seen[key]:
-			p.fault("%s is there twice", key)
-		default:
-			read(item.Content[i+1])
-		}
-		seen[key] = true
-	}
-	if !seen["name"] {
-		p.fault("name is missing: it stands for the endpoint in logs, metrics and /health")
-	}
-	if !seen["url"] && !seen["urlFile"] {
-		p.fault("url is missing: give it, or urlFile to name a file that holds it")
-	}
+	p.what = "endpoint"
+	p.itemParser.parse(item, field{"websocketURL", p.webSocketURL}, field{"roles", p.roles}, field{"requestsPerSecond", func(n *yaml.Node) {
+		p.endpoint.RequestsPerSecond = p.requestsPerSecond(n)
+	}})
+	p.endpoint.Name, p.endpoint.URL = p.itemName, p.itemURL
 	if !p.hasRoles {
 		p.endpoint.Roles = allRoles()
 	}
-}
-
-// text returns a scalar value; ok is false when the node has none.
-func (p *endpointParser) text(key string, n *yaml.Node) (text string, ok bool) {
-	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || strings.TrimSpace(n.Value) == "" {
-		p.fault("%s is no text", key)
-		return "", false
-	}
-	return strings.TrimSpace(n.Value), true
-}
-
-func (p *endpointParser) name(n *yaml.Node) {
-	text, ok := p.text("name", n)
-	if !ok {
-		return
-	}
-	if !endpointName.MatchString(text) {
-		p.fault("name of %d characters: expected 1 to 32 lower-case letters, digits and hyphens between them", len(text))
-		return
-	}
-	p.endpoint.Name = text
-}
-
-func (p *endpointParser) url(n *yaml.Node) {
-	if text, ok := p.text("url", n); ok {
-		p.setURL("url", text)
-	}
-}
-
-func (p *endpointParser) urlFile(n *yaml.Node) {
-	path, ok := p.text("urlFile", n)
-	if !ok {
-		return
-	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(p.folder, path)
-	}
-	content, err := readContent(path)
-	if err != nil {
-		p.fault("urlFile: %w", err)
-		return
-	}
-	p.setURL("urlFile", content)
-}
-
-func (p *endpointParser) setURL(key, text string) {
-	if p.hasURL {
-		p.fault("url and urlFile are both set: give one")
-		return
-	}
-	p.hasURL = true
-	u, err := url.Parse(text)
-	if err != nil || !isEndpointURL(u, "http", "https") {
-		p.fault("%s: %d characters that are no URL of an endpoint: expected http:// or https:// and a host", key, len(text))
-		return
-	}
-	p.endpoint.URL = NewSecret(text)
 }
 
 func (p *endpointParser) webSocketURL(n *yaml.Node) {
@@ -322,13 +187,4 @@ func (p *endpointParser) roles(n *yaml.Node) {
 			p.endpoint.Roles = append(p.endpoint.Roles, item.Value)
 		}
 	}
-}
-
-func (p *endpointParser) requestsPerSecond(n *yaml.Node) {
-	rate, err := strconv.ParseFloat(n.Value, 64)
-	if n.Kind != yaml.ScalarNode || err != nil || !(rate >= 0 && rate <= maxRequests) { // NaN fails both comparisons
-		p.fault("requestsPerSecond: expected a number from 0, for no limit, to %d", maxRequests)
-		return
-	}
-	p.endpoint.RequestsPerSecond = rate
 }

@@ -118,7 +118,7 @@ func TestProblemsOfEndpointListAreListedWithoutValues(t *testing.T) {
 		"a name that is a list":           {"- {name: [" + canary + "], url: 'http://h'}", []string{"name is no text"}},
 		"an alias for a name":             {"- {name: &a b, url: 'http://h'}\n- {name: *a, url: 'http://" + canary + "'}", []string{"endpoint 2 of 2: name is no text"}},
 		"two endpoints of one name":       {good + good, []string{"endpoint 2 of 2: name is that of endpoint 1 too"}},
-		"a URL of another kind":           {"- {name: b, url: 'ws://" + canary + "'}", []string{"no URL of an endpoint: expected http:// or https://"}},
+		"a URL of another kind":           {"- {name: b, url: 'ws://" + canary + "'}", []string{"no URL of the endpoint: expected http:// or https://"}},
 		"a URL and its file":              {"- {name: b, url: 'http://" + canary + "', urlFile: " + file(t, "http://"+canary) + "}", []string{"url and urlFile are both set"}},
 		"a file that is not there":        {"- {name: b, urlFile: /" + canary + "}", []string{"urlFile: cannot be read: no such file or directory"}},
 		"a file of another kind":          {"- {name: b, urlFile: " + file(t, canary) + "}", []string{"urlFile: 12 characters that are no URL"}},

@@ -76,6 +76,7 @@ func (c *Config) LogValue() slog.Value {
 		slog.Bool("swaps", c.Swaps != nil),
 		slog.String("router_url_file", c.Router.URLFile),
 		slog.String("router_api_key_file", c.Router.APIKeyFile),
+		slog.String("router_fallbacks_file", c.Router.FallbacksFile),
 		slog.String("router_program", c.Router.Program),
 		slog.Duration("router_timeout", c.Router.Timeout),
 		slog.Int("router_requests_per_second", c.Router.RequestsPerSecond),

@@ -37,7 +37,7 @@ func TestPrintingNeverShowsSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []config.Secret{routerFile.Swaps.RouterURL, routerFile.Swaps.APIKey, routerInPath.Swaps.RouterURL, routerInPath.Router.URL, c.DatabaseURL, c.Endpoints[0].URL, keyInURL.Endpoints[0].URL, endpointList.Endpoints[0].URL, endpointList.Endpoints[0].WebSocketURL} {
+	for _, s := range []config.Secret{routerFile.Swaps.Routers[0].URL, routerFile.Swaps.Routers[0].APIKey, routerInPath.Swaps.Routers[0].URL, routerInPath.Router.URL, c.DatabaseURL, c.Endpoints[0].URL, keyInURL.Endpoints[0].URL, endpointList.Endpoints[0].URL, endpointList.Endpoints[0].WebSocketURL} {
 		if !strings.Contains(s.Reveal(), canary) {
 			t.Fatal("the secret does not contain the canary")
 		}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -21,27 +22,29 @@ const (
 	maxKey = 4096
 )
 
-// Router is the location of the swap router.
+// Router is the location of the swap routers.
 type Router struct {
 	// URL is a Secret, because some providers put the API key into its path.
 	URL               Secret        `env:"RELAYPOOL_ROUTER_URL" placeholder:"URL" group:"Swaps" help:"Swap router, Jupiter's swap API, when its URL holds no credentials: such as https://api.jup.ag/swap/v2. A path that ends with /v2 means v2 of the API (one call for a swap), any other v1 (two). No proxy is used. Empty, here and in a file, disables swaps: POST /transact_swap then answers 501, and open swaps are refunded after their timeout."`
 	URLFile           string        `env:"RELAYPOOL_ROUTER_URL_FILE" placeholder:"FILE" group:"Swaps" help:"File of the router's URL, when that holds credentials."`
 	APIKeyFile        string        `env:"RELAYPOOL_ROUTER_API_KEY_FILE" placeholder:"FILE" group:"Swaps" help:"File of the router's API key, sent as the header x-api-key. Empty for none."`
+	FallbacksFile     string        `env:"RELAYPOOL_ROUTER_FALLBACKS_FILE" placeholder:"FILE" group:"Swaps" help:"YAML or JSON file of up to 4 fallback routers, of the same API and program, in the order in which they are asked when those before give no route that can be executed: a list, each with name, url or urlFile, and optionally apiKeyFile and requestsPerSecond (0 for no limit). Empty for none."`
 	Program           string        `default:"JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4" env:"RELAYPOOL_ROUTER_PROGRAM" placeholder:"BASE58" group:"Swaps" help:"Address of the router's program, the only one whose instructions are executed."`
-	Timeout           time.Duration `default:"3s" env:"RELAYPOOL_ROUTER_TIMEOUT" placeholder:"DURATION" group:"Swaps" help:"Longest time for one answer of the router, 100ms to 30s."`
+	Timeout           time.Duration `default:"3s" env:"RELAYPOOL_ROUTER_TIMEOUT" placeholder:"DURATION" group:"Swaps" help:"Longest time for one answer of a router, 100ms to 30s."`
 	RequestsPerSecond int           `default:"0" env:"RELAYPOOL_ROUTER_REQUESTS_PER_SECOND" placeholder:"NUMBER" group:"Swaps" help:"Most requests a second to the router, of all processes on the database together; 0 for no limit. Set it to the limit of the API key's plan: a swap needs one request (with v1 two), and one more for each new quote."`
 }
 
 // Swaps holds the settings of swaps, read and checked.
 type Swaps struct {
-	// RouterURL has http or https and a host; APIKey is empty for none.
-	RouterURL, APIKey Secret
+	// Routers are in the order in which they are asked: the first is PreferredRouter.
+	Routers []SwapRouter
 	// Program is the only program whose instructions the relay executes.
 	Program solana.PublicKey
 }
 
 // swaps returns the settings of swaps, or nil when swaps are off. With swaps off it only
-// checks that there is no API key, which would show that they should be on.
+// checks that there is neither an API key nor a further router, which would show that they
+// should be on.
 func (s Serve) swaps() (*Swaps, []error) {
 	var problems []error
 	note := func(flag, format string, args ...any) {
@@ -49,22 +52,30 @@ func (s Serve) swaps() (*Swaps, []error) {
 	}
 	r := s.Router
 	switch {
-	case r.URL.Reveal() == "" && r.URLFile == "" && r.APIKeyFile == "":
-		return nil, nil
 	case r.URL.Reveal() == "" && r.URLFile == "":
-		note("router-api-key-file", "is set, but no router is: give its URL with %s or %s", commandline.Setting("router-url"), commandline.Setting("router-url-file"))
+		const needsRouter = "is set, but no router is: give its URL with %s or %s"
+		if r.APIKeyFile != "" {
+			note("router-api-key-file", needsRouter, commandline.Setting("router-url"), commandline.Setting("router-url-file"))
+		}
+		if r.FallbacksFile != "" {
+			note("router-fallbacks-file", needsRouter, commandline.Setting("router-url"), commandline.Setting("router-url-file"))
+		}
 		return nil, problems
 	case r.URL.Reveal() != "" && r.URLFile != "":
 		note("router-url", "is set, and so is %s: give one", commandline.Setting("router-url-file"))
 		return nil, problems
 	}
 	swaps, err := new(Swaps), error(nil)
-	if swaps.RouterURL, err = r.loadURL(); err != nil {
+	preferred := SwapRouter{Name: PreferredRouter, RequestsPerSecond: r.RequestsPerSecond}
+	if preferred.URL, err = r.loadURL(); err != nil {
 		problems = append(problems, err)
 	}
-	if swaps.APIKey, err = r.loadKey(); err != nil {
+	if preferred.APIKey, err = r.loadKey(); err != nil {
 		problems = append(problems, err)
 	}
+	fallbacks, found := r.loadFallbacks()
+	problems = append(problems, found...)
+	swaps.Routers = append([]SwapRouter{preferred}, fallbacks...)
 	if swaps.Program, err = solana.PublicKeyFromBase58(r.Program); err != nil {
 		note("router-program", "expected 32 bytes in base58, received %d characters that are not", len(r.Program))
 	}
@@ -112,11 +123,19 @@ func (r Router) loadKey() (Secret, error) {
 	if err != nil {
 		return Secret{}, err
 	}
-	key := string(content)
-	if len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return Secret{}, commandline.Problem(flag, "its content of %d bytes is no API key: expected one line of up to %d printable ASCII characters without spaces", len(key), maxKey)
+	key, err := apiKey(string(content))
+	if err != nil {
+		return Secret{}, commandline.Problem(flag, "%w", err)
 	}
-	return NewSecret(key), nil
+	return key, nil
+}
+
+// apiKey checks the content of a file that holds a router's API key.
+func apiKey(content string) (Secret, error) {
+	if content == "" || len(content) > maxKey || strings.ContainsFunc(content, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return Secret{}, fmt.Errorf("its content of %d bytes is no API key: expected one line of up to %d printable ASCII characters without spaces", len(content), maxKey)
+	}
+	return NewSecret(content), nil
 }
 
 func (s Serve) lookupTable() (solana.PublicKey, error) {

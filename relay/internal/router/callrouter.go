@@ -43,7 +43,7 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 	var none T
 	permit, leave, err := c.admit(ctx)
 	if err != nil {
-		c.observer.RouterSkipped(q.name, err.Kind)
+		c.observer.RouterSkipped(c.name, q.name, err.Kind)
 		return none, err
 	}
 	defer leave()
@@ -53,9 +53,10 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 	answer, fault := attempt(ctx, limited, c, q)
 	took := c.now().Sub(start)
 	c.recordResult(permit, took, fault)
-	c.observer.RouterCalled(q.name, outcomeOf(fault), took)
+	c.observer.RouterCalled(c.name, q.name, outcomeOf(fault), took)
 	var rejected *swap.RejectedRoute
 	if errors.As(fault, &rejected) {
+		rejected.Router = c.name
 		c.observer.RouteRejected(rejected.What)
 	}
 	if fault != nil {
@@ -255,9 +256,9 @@ func (c *Client) recordResult(permit outbound.Permit, took time.Duration, err er
 func (c *Client) breakerChanged(from, to outbound.State) {
 	switch {
 	case to == outbound.Open && from == outbound.Closed:
-		c.log.Warn("swap router breaker opened", "last_error", c.last.get())
+		c.log.Warn("swap router breaker opened", "router", c.name, "last_error", c.last.get())
 	case to == outbound.Closed:
-		c.log.Info("swap router breaker closed")
+		c.log.Info("swap router breaker closed", "router", c.name)
 	}
 }
 

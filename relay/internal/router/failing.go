@@ -12,9 +12,7 @@ import (
 // unnoticed.
 const failureMaxAge = 2 * time.Minute
 
-// Failing reports whether calls are skipped because the last calls failed, and a call
-// was requested within the last two minutes.
-func (c *Client) Failing() bool {
+func (c *Client) failing() bool {
 	return c.breaker.State() != outbound.Closed && c.now().Sub(time.Unix(0, c.calledAt.Load())) < failureMaxAge
 }
 

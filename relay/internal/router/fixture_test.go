@@ -2,6 +2,7 @@ package router
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -68,6 +69,7 @@ func decodedQuote(t *testing.T) *swap.Quote {
 // newClient makes a client, with defaults for options that are not set.
 func newClient(t *testing.T, o Options) *Client {
 	t.Helper()
+	o.Name = cmp.Or(o.Name, "r")
 	if o.HTTP == nil {
 		o.HTTP = NewHTTPClient()
 	}
@@ -199,14 +201,14 @@ func (o *recorder) note(format string, args ...any) {
 	o.lines = append(o.lines, fmt.Sprintf(format, args...))
 }
 
-func (o *recorder) RouterCalled(call, outcome string, took time.Duration) {
+func (o *recorder) RouterCalled(_, call, outcome string, took time.Duration) {
 	o.note("%s %s", call, outcome)
 	if took < 0 {
 		o.note("negative duration")
 	}
 }
-func (o *recorder) RouterSkipped(call, kind string) { o.note("%s skipped %s", call, kind) }
-func (o *recorder) RouteRejected(what string)       { o.note("route_rejected %s", what) }
+func (o *recorder) RouterSkipped(_, call, kind string) { o.note("%s skipped %s", call, kind) }
+func (o *recorder) RouteRejected(what string)          { o.note("route_rejected %s", what) }
 
 func (o *recorder) all() []string {
 	o.mu.Lock()

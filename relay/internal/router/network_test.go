@@ -322,7 +322,7 @@ func TestBreakerOpensAndCloses(t *testing.T) {
 		if diff := cmp.Diff(want, observer.all()); diff != "" {
 			t.Errorf("observed (-want +got):\n%s", diff)
 		}
-		for _, want := range []string{`level=WARN msg="swap router breaker opened" last_error=server_error`, `level=INFO msg="swap router breaker closed"`} {
+		for _, want := range []string{`level=WARN msg="swap router breaker opened" router=r last_error=server_error`, `level=INFO msg="swap router breaker closed" router=r`} {
 			if strings.Count(log.String(), want) != 1 {
 				t.Errorf("the log does not have exactly one line %s:\n%s", want, log)
 			}

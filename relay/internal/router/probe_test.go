@@ -46,21 +46,21 @@ func TestFailingExpiresWithoutCalls(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Minute)
-		if !c.Failing() {
+		if !c.failing() {
 			t.Error("a minute after five failures the router does not count as failing")
 		}
 		time.Sleep(2 * time.Minute)
-		if c.breaker.State() != outbound.Open || c.Failing() {
-			t.Errorf("three minutes after the last call the breaker is %s and failing %t, want open and false", c.breaker.State(), c.Failing())
+		if c.breaker.State() != outbound.Open || c.failing() {
+			t.Errorf("three minutes after the last call the breaker is %s and failing %t, want open and false", c.breaker.State(), c.failing())
 		}
 		quoteKind(t, c)
-		if !c.Failing() {
+		if !c.failing() {
 			t.Error("after another failure the router does not count as failing")
 		}
 		m.setReply(reply{body: goodQuote})
 		time.Sleep(time.Minute)
-		if got := quoteKind(t, c); got != "ok" || c.Failing() {
-			t.Errorf("the next call ends with %s, failing %t, want an answer and false", got, c.Failing())
+		if got := quoteKind(t, c); got != "ok" || c.failing() {
+			t.Errorf("the next call ends with %s, failing %t, want an answer and false", got, c.failing())
 		}
 	})
 }

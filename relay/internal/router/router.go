@@ -1,7 +1,7 @@
 // Package router is a client of a swap router that speaks Jupiter's swap API, v2 (GET
 // /build) or v1 (GET /quote, then POST /swap-instructions). It asks for quotes and for the
-// instructions that carry them out, and checks the answers against the request. Before signing, the caller still has to check which accounts the
-// instructions touch.
+// instructions that carry them out, and checks the answers against the request. Before
+// signing, the caller still has to check which accounts the instructions touch.
 //
 // A router's URL and key are credentials, and a request to it contains part of a client's
 // request: no error, log line or metric contains any of them.
@@ -41,8 +41,10 @@ const (
 	CallInstructions = "instructions"
 )
 
-// Options configure a Client. BaseURL, HTTP, Now, Rand and Log are required.
+// Options configure a Client. Name, BaseURL, HTTP, Now, Rand and Log are required.
 type Options struct {
+	// Name identifies the router in logs and metrics.
+	Name string
 	// BaseURL is the URL to which each call appends its path, http or https, such as
 	// https://api.jup.ag/swap/v2. If its path ends with /v2, the client speaks the API's v2,
 	// else v1. Its user, path and query may hold credentials.
@@ -70,7 +72,7 @@ type Options struct {
 }
 
 // String leaves URL and key out.
-func (o Options) String() string { return fmt.Sprintf("swap router, timeout %s", o.Timeout) }
+func (o Options) String() string { return fmt.Sprintf("swap router %s, timeout %s", o.Name, o.Timeout) }
 
 // GoString is String.
 func (o Options) GoString() string { return o.String() }
@@ -80,13 +82,13 @@ func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
 // Observer receives events. Its methods must not block.
 type Observer interface {
-	// RouterCalled records every call that was made: CallBuild, CallQuote or
-	// CallInstructions, its outcome ("ok", "no_route", "route_rejected" or a kind of
-	// swap.RouterUnavailable), and its duration.
-	RouterCalled(call, outcome string, took time.Duration)
+	// RouterCalled records every call that was made: the router's name, CallBuild, CallQuote
+	// or CallInstructions, the outcome ("ok", "no_route", "route_rejected" or a kind of
+	// swap.RouterUnavailable), and the duration.
+	RouterCalled(router, call, outcome string, took time.Duration)
 	// RouterSkipped records every call that was not made, by the kind of
 	// swap.RouterUnavailable: busy, breaker_open or cancelled.
-	RouterSkipped(call, kind string)
+	RouterSkipped(router, call, kind string)
 	// RouteRejected counts an answer that contradicts the request, by swap.RejectedRoute's
 	// What.
 	RouteRejected(what string)
@@ -98,6 +100,7 @@ type Observer interface {
 // Every error of a call is *swap.RouterUnavailable, *swap.NoRoute or *swap.RejectedRoute,
 // except for an invalid request, which is never sent.
 type Client struct {
+	name string
 	// base and key are functions, so that formatting a Client with any verb does not show
 	// their contents.
 	base     func() *url.URL
@@ -120,8 +123,8 @@ type Client struct {
 func New(o Options) (*Client, error) {
 	u, err := url.Parse(o.BaseURL)
 	switch {
-	case o.HTTP == nil || o.Now == nil || o.Rand == nil || o.Log == nil:
-		return nil, errors.New("router client needs an HTTP client, a clock, a source of random numbers and a log")
+	case o.Name == "" || o.HTTP == nil || o.Now == nil || o.Rand == nil || o.Log == nil:
+		return nil, errors.New("router client needs a name, an HTTP client, a clock, a source of random numbers and a log")
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
 		// The parser's error is left out, because it repeats the URL.
 		return nil, fmt.Errorf("router URL of %d bytes is not usable: expected http:// or https:// and a host", len(o.BaseURL))
@@ -138,6 +141,7 @@ func New(o Options) (*Client, error) {
 	client.Jar = nil
 	key := o.APIKey
 	c := &Client{
+		name: o.Name,
 		base: func() *url.URL { return u }, key: func() string { return key },
 		version2: path.Base(u.Path) == "v2", take: o.Take,
 		http: &client, now: o.Now, log: o.Log, observer: o.Observer,
@@ -222,7 +226,7 @@ func (c *Client) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, e
 		if err != nil {
 			return nil, err
 		}
-		quote.Received = c.now()
+		quote.Router, quote.Received = c.name, c.now()
 		return quote, nil
 	}
 	return ask(ctx, c, get)
@@ -259,6 +263,6 @@ func instructionsRequest(q *swap.Quote, user solana.PublicKey) []byte {
 // noObserver observes nothing.
 type noObserver struct{}
 
-func (noObserver) RouterCalled(string, string, time.Duration) {}
-func (noObserver) RouterSkipped(string, string)               {}
-func (noObserver) RouteRejected(string)                       {}
+func (noObserver) RouterCalled(string, string, string, time.Duration) {}
+func (noObserver) RouterSkipped(string, string, string)               {}
+func (noObserver) RouteRejected(string)                               {}

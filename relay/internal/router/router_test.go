@@ -143,7 +143,7 @@ func TestQuote(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &swap.Quote{
-		InAmount: 100_000_000, OutAmount: 17_057_460, Threshold: 16_886_885, ContextSlot: 324_307_186,
+		Router: "r", InAmount: 100_000_000, OutAmount: 17_057_460, Threshold: 16_886_885, ContextSlot: 324_307_186,
 		Received: now, Raw: json.RawMessage(goodQuote),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -242,7 +242,8 @@ func TestNewRejectsInvalidOptions(t *testing.T) {
 		change func(*Options)
 		want   string
 	}{
-		"no HTTP client":             {func(o *Options) { o.HTTP = nil }, "needs an HTTP client"},
+		"no name":                    {func(o *Options) { o.Name = "" }, "needs a name"},
+		"no HTTP client":             {func(o *Options) { o.HTTP = nil }, "an HTTP client"},
 		"no clock":                   {func(o *Options) { o.Now = nil }, "a clock"},
 		"no random numbers":          {func(o *Options) { o.Rand = nil }, "random numbers"},
 		"no log":                     {func(o *Options) { o.Log = nil }, "a log"},
@@ -258,7 +259,7 @@ func TestNewRejectsInvalidOptions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := Options{
-				BaseURL: "http://127.0.0.1", HTTP: NewHTTPClient(), Now: time.Now, Rand: func() float64 { return 0 },
+				Name: "r", BaseURL: "http://127.0.0.1", HTTP: NewHTTPClient(), Now: time.Now, Rand: func() float64 { return 0 },
 				Log: slog.New(slog.DiscardHandler),
 			}
 			if _, err := New(o); err != nil {

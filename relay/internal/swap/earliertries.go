@@ -19,6 +19,10 @@ const (
 type swapNotes struct {
 	// level is the index in routeWidths to ask for first.
 	level int
+	// first is QuoteRequest.First of the next quote. It moves on to the next router when the
+	// last one's route could not be executed, whatever the fault: a router that is wrong or
+	// lies must not keep a swap from the others.
+	first int
 	// otherForm says that the next refund must take the other form, wrapped or
 	// unwrapped, than the accounts suggest.
 	otherForm bool

@@ -67,7 +67,7 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 		return txmgr.Next{}, err
 	case failure == nil:
 		return txmgr.Next{Track: true}, nil
-	case failure.IsPayers() || failure.Err.Kind != "InstructionError":
+	case failure.PayerLacksLamports() || failure.Err.Kind != "InstructionError":
 		return txmgr.Next{}, fmt.Errorf("try %s: %w", order.Draft.Purpose, failure.Err)
 	}
 	return txmgr.Next{}, h.planner.Rejected(submission.FromJob(j), order.Draft, failure)

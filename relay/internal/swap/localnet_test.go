@@ -5,8 +5,10 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"testing"
@@ -58,6 +60,7 @@ type localSwap struct {
 	pool       *shieldpool.Pool
 	payer      solana.PrivateKey
 	wallet     solana.PublicKey
+	options    swap.Options
 	planner    *swap.Planner
 	observer   countingObserver
 	swap       *shieldpool.Swap
@@ -98,11 +101,7 @@ func newLocalSwap(t *testing.T, minimum uint64, formats ...shieldpool.Format) *l
 	// a slow machine.
 	now := time.Now()
 	clock := func() time.Time { return now }
-	client := must[*router.Client](t)(router.New(router.Options{
-		BaseURL: routing.URL, HTTP: router.NewHTTPClient(), Now: clock, Rand: rand.Float64, Log: slog.New(slog.DiscardHandler), Timeout: time.Minute,
-	}))
 	t.Cleanup(func() {
-		client.Close()
 		l.rpc.Close()
 		transport.CloseIdleConnections()
 		routing.Close()
@@ -123,12 +122,29 @@ func newLocalSwap(t *testing.T, minimum uint64, formats ...shieldpool.Format) *l
 	if len(formats) > 0 {
 		allowed = func() []shieldpool.Format { return formats }
 	}
-	l.planner = must[*swap.Planner](t)(swap.New(swap.Options{
-		Formats: allowed, Chain: l.rpc, Router: client, Pool: l.pool, RouterProgram: market.ProgramID, Payers: payerKeys{l.payer.PublicKey(), keyOf("other").PublicKey()},
+	l.options = swap.Options{
+		Formats: allowed, Chain: l.rpc, Pool: l.pool, RouterProgram: market.ProgramID, Payers: payerKeys{l.payer.PublicKey(), keyOf("other").PublicKey()},
 		SlippageBps: 50, Observer: &l.observer, Log: slog.New(slog.DiscardHandler), Now: clock, SlotDuration: nominalSlot,
-	}))
+	}
+	l.planWith(routing.URL)
 	l.startSwap(keys, now, minimum)
 	return l
+}
+
+// planWith makes the planner anew, with the routers at these URLs.
+func (l *localSwap) planWith(urls ...string) {
+	l.t.Helper()
+	var clients []*router.Client
+	for i, url := range urls {
+		client := must[*router.Client](l.t)(router.New(router.Options{
+			Name: fmt.Sprintf("router-%d", i), BaseURL: url, HTTP: router.NewHTTPClient(), Now: l.options.Now, Rand: rand.Float64,
+			Log: slog.New(slog.DiscardHandler), Timeout: time.Minute,
+		}))
+		l.t.Cleanup(client.Close)
+		clients = append(clients, client)
+	}
+	l.options.Router = must[*router.Routers](l.t)(router.NewRouters(clients...))
+	l.planner = must[*swap.Planner](l.t)(swap.New(l.options))
 }
 
 // startSwap lands the first leg.
@@ -306,10 +322,15 @@ func TestSwapOnALocalChain(t *testing.T) {
 	}
 }
 
-// TestHostileRouterOnALocalChain: wrong answers of a router cost the user neither
-// tokens nor lamports, and do not prevent the refund.
-func TestHostileRouterOnALocalChain(t *testing.T) {
-	t.Parallel()
+// hostileRouter is a router that answers a swap wrongly, and what becomes of the swap.
+type hostileRouter struct {
+	minimum  uint64 // in hundredths of the market's price
+	settings localrouter.Settings
+	reason   string
+	rejected []string // rejections by the planner
+}
+
+func hostileRouters() map[string]hostileRouter {
 	lie := func(lies ...localrouter.Lie) localrouter.Settings {
 		var s localrouter.Settings
 		for _, kind := range lies {
@@ -326,12 +347,7 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 		s.Lies[0].Account = keyOf(who).PublicKey()
 		return s
 	}
-	tests := map[string]struct {
-		minimum  uint64 // in hundredths of the market's price
-		settings localrouter.Settings
-		reason   string
-		rejected []string // rejections by the planner
-	}{
+	return map[string]hostileRouter{
 		"another mint":                         {99, lie(localrouter.WrongMint), swap.ReasonRouteRejected, nil},
 		"another amount":                       {99, lie(localrouter.WrongAmount), swap.ReasonRouteRejected, nil},
 		"a quote of twice the market's output": {150, lie(localrouter.LowThreshold), swap.ReasonExecutionFailed, nil},
@@ -352,7 +368,13 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 		"a router that is down":                {99, localrouter.Settings{Faults: []fault.Rule{{Status: 503}}}, swap.ReasonRouterUnavailable, nil},
 		"a router that limits requests":        {99, localrouter.Settings{Faults: []fault.Rule{{Status: 429, RetryAfter: 9 * time.Second}}}, swap.ReasonRouterUnavailable, nil},
 	}
-	for name, test := range tests {
+}
+
+// TestHostileRouterOnALocalChain: wrong answers of a router cost the user neither
+// tokens nor lamports, and do not prevent the refund.
+func TestHostileRouterOnALocalChain(t *testing.T) {
+	t.Parallel()
+	for name, test := range hostileRouters() {
 		for _, format := range []shieldpool.Format{shieldpool.V0, shieldpool.V1} {
 			if format == shieldpool.V1 && slices.Contains(test.rejected, swap.RejectedTable) {
 				continue // v1 reads no tables
@@ -374,6 +396,48 @@ func TestHostileRouterOnALocalChain(t *testing.T) {
 				l.checkRefund(0)
 			})
 		}
+	}
+}
+
+// TestASecondRouterExecutesWhatAHostileOneWouldNot: a router that lies, in any of its ways, or is
+// down does not keep a swap from its execution when another router is honest.
+func TestASecondRouterExecutesWhatAHostileOneWouldNot(t *testing.T) {
+	t.Parallel()
+	for name, test := range hostileRouters() {
+		if test.minimum > 100 {
+			continue // no honest route gives that much
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLocalSwap(t, test.minimum)
+			// The chain has one router, so it is set anew before each call.
+			serve := func(settings localrouter.Settings) string {
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if err := l.Router().Set(settings); err != nil {
+						t.Error(err)
+					}
+					l.Router().ServeHTTP(w, r)
+				}))
+				t.Cleanup(server.Close)
+				return server.URL
+			}
+			l.planWith(serve(test.settings), serve(localrouter.Settings{}))
+			for range 3 {
+				_, ended, err := l.runToEnd()
+				var wait *txmgr.Deferral
+				switch {
+				case errors.As(err, &wait):
+					continue
+				case err != nil || ended.Purpose != txmgr.PurposeExecute:
+					t.Fatalf("end is %+v, error %v, want an execution", ended, err)
+				}
+				if got := l.tokens(); got < l.swap.Terms.MinOutput {
+					t.Errorf("the recipient got %d, want %d or more", got, l.swap.Terms.MinOutput)
+				}
+				return
+			}
+			t.Errorf("after three tries the swap is not executed: deferred for %v", l.observer.deferrals)
+		})
 	}
 }
 

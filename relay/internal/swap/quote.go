@@ -48,12 +48,13 @@ func (s *Planner) ask(ctx context.Context, r *snapshot, slippage int) (*Quote, e
 		w := routeWidths()[r.level]
 		q, err := s.router.Quote(ctx, QuoteRequest{
 			InputMint: solana.WrappedSol, OutputMint: r.terms.OutputMint, User: r.swap.State, Amount: r.lamports,
-			SlippageBps: slippage, MaxAccounts: w.accounts, DirectOnly: w.direct,
+			SlippageBps: slippage, MaxAccounts: w.accounts, DirectOnly: w.direct, First: s.memory.get(r.submission.ID).first,
 		})
 		if err == nil {
 			err = checkQuote(q, r.lamports)
 		}
 		if err == nil && q.ContextSlot > 0 && q.ContextSlot+quoteSlots < r.slot {
+			s.askNextRouter(r)
 			return nil, s.deferral(r, ReasonQuoteStale, nil)
 		}
 		if err = s.classify(ctx, r, err); !errors.Is(err, errTooLarge) {
@@ -69,9 +70,9 @@ func (s *Planner) ask(ctx context.Context, r *snapshot, slippage int) (*Quote, e
 func checkQuote(q *Quote, lamports uint64) error {
 	switch {
 	case q.InAmount != lamports:
-		return &rejectedByGuard{RejectedRoute{What: RejectedAmount}}
+		return &rejectedByGuard{RejectedRoute{What: RejectedAmount, Router: q.Router}}
 	case q.Threshold > q.OutAmount:
-		return &rejectedByGuard{RejectedRoute{What: RejectedThreshold}}
+		return &rejectedByGuard{RejectedRoute{What: RejectedThreshold, Router: q.Router}}
 	default:
 		return nil
 	}
@@ -80,6 +81,9 @@ func checkQuote(q *Quote, lamports uint64) error {
 func (s *Planner) remember(r *snapshot, change func(*swapNotes)) {
 	s.memory.update(r.submission.ID, s.now(), change)
 }
+
+// askNextRouter makes the swap's next quote begin with the next router, if there are several.
+func (s *Planner) askNextRouter(r *snapshot) { s.remember(r, func(k *swapNotes) { k.first++ }) }
 
 // rejectedByGuard is a rejection by the planner, in contrast to one by the router's client.
 type rejectedByGuard struct{ RejectedRoute }
@@ -97,6 +101,9 @@ func (s *Planner) classify(ctx context.Context, r *snapshot, err error) error {
 	case err == nil, errors.Is(err, errTooLarge), errors.As(err, &wait):
 		return err
 	case errors.As(err, &byGuard):
+		if r.quote != nil {
+			byGuard.Router = r.quote.Router
+		}
 		s.observer.RouteRejected(byGuard.What)
 		return s.rejectRoute(ctx, r, &byGuard.RejectedRoute)
 	case errors.As(err, &byClient):
@@ -107,8 +114,10 @@ func (s *Planner) classify(ctx context.Context, r *snapshot, err error) error {
 		// Perhaps only routes this narrow are missing, so the next pass starts with the
 		// widest.
 		s.remember(r, func(k *swapNotes) { k.level = 0 })
+		s.askNextRouter(r)
 		return s.deferral(r, ReasonNoRoute, err)
 	case errors.Is(err, ErrRouterUnavailable) && ctx.Err() == nil:
+		s.askNextRouter(r)
 		return s.deferral(r, ReasonRouterUnavailable, err)
 	default:
 		// The error is the chain's, or the caller stopped waiting: neither is a reason to
@@ -122,8 +131,9 @@ func (s *Planner) classify(ctx context.Context, r *snapshot, err error) error {
 // same rejection.
 func (s *Planner) rejectRoute(ctx context.Context, r *snapshot, h *RejectedRoute) error {
 	if s.memory.get(r.submission.ID).lastRejection != h.What {
-		s.log.WarnContext(ctx, "swap route rejected", "request_id", r.submission.Parent, "what", h.What)
+		s.log.WarnContext(ctx, "swap route rejected", "request_id", r.submission.Parent, "router", h.Router, "what", h.What)
 	}
 	s.remember(r, func(k *swapNotes) { k.lastRejection = h.What })
+	s.askNextRouter(r)
 	return s.deferral(r, ReasonRouteRejected, h)
 }

@@ -25,10 +25,15 @@ type QuoteRequest struct {
 	// DirectOnly asks for a route through a single market, which makes the smallest
 	// transaction. The API's v2 has no such parameter: there MaxAccounts alone limits the size.
 	DirectOnly bool
+	// First is which of several routers is asked first: 0 for the preferred one, 1 for the
+	// next, and so on, beginning again after the last one.
+	First int
 }
 
 // Quote is a router's price, for a QuoteRequest.
 type Quote struct {
+	// Router is the name of the router that gave the quote, and can carry it out.
+	Router string
 	// InAmount is the request's Amount. OutAmount is the expected output, and Threshold
 	// the output below which the router's program fails; both are in the output mint's
 	// smallest unit, and Threshold is never above OutAmount.

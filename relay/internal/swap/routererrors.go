@@ -166,6 +166,8 @@ func RejectedReasons() []string {
 type RejectedRoute struct {
 	// What is one of the constants above.
 	What string
+	// Router is the name of the router that gave the answer; empty when not known.
+	Router string
 }
 
 // Error names what is rejected.

@@ -20,6 +20,7 @@ func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Fa
 		return s.deferFor(r, ReasonStateMissing, cause, minWait)
 	}
 	if d.Purpose == txmgr.PurposeExecute {
+		s.askNextRouter(r)
 		if failure.Custom != shieldpool.CodeSlippage || failure.Detail != custom {
 			// The price is not the cause, so the same route would fail again.
 			s.remember(r, func(k *swapNotes) { k.level = (k.level + 1) % len(routeWidths()) })

@@ -197,6 +197,9 @@ func (s *Planner) Next(ctx context.Context, c *submission.Submission, minContext
 			order.Draft = s.refund(r)
 			return order, nil
 		default:
+			if reason == ReasonPrice {
+				s.askNextRouter(r)
+			}
 			return order, s.deferral(r, reason, nil)
 		}
 		if err != nil {

@@ -51,8 +51,8 @@ type Metrics struct {
 	deleted             *prometheus.CounterVec
 	ledgerEntries       *prometheus.CounterVec
 
-	// The next two have no labels, but are vectors: a vector has no sample until its value is set.
-	// An unknown value must not be shown as zero.
+	// The next two have no labels, but are vectors: a vector has no sample until its value is
+	// set, while a plain gauge would show an unknown value as zero.
 	treeLeaves *prometheus.GaugeVec
 	treeCheck  *prometheus.GaugeVec
 }
@@ -147,11 +147,11 @@ func gauge(r prometheus.Registerer, c contract.Metric) *prometheus.GaugeVec {
 	return v
 }
 
-// GaugeValue returns a gauge's value when it is scraped. ok is false when the value is
-// unknown: then the gauge has no sample.
+// GaugeValue returns a gauge's present value. ok is false when the value is unknown: then the
+// gauge has no sample.
 type GaugeValue func() (value float64, ok bool)
 
-// RegisterGaugeFunc registers a gauge without labels that is read when it is scraped.
+// RegisterGaugeFunc registers a gauge without labels. Every scrape calls read.
 func (m *Metrics) RegisterGaugeFunc(c contract.Metric, read GaugeValue) {
 	m.RegisterVecFunc(c, func(sample Sample) {
 		if v, ok := read(); ok {
@@ -276,14 +276,14 @@ func (m *Metrics) NotificationReceived(endpoint string) {
 func (m *Metrics) SwapDeferred(reason string) { m.swapDeferrals.WithLabelValues(reason).Inc() }
 
 // RouterCalled implements router.Observer.
-func (m *Metrics) RouterCalled(call, outcome string, took time.Duration) {
-	m.routerRequests.WithLabelValues(call, outcome).Inc()
-	m.routerDuration.WithLabelValues(call).Observe(took.Seconds())
+func (m *Metrics) RouterCalled(router, call, outcome string, took time.Duration) {
+	m.routerRequests.WithLabelValues(router, call, outcome).Inc()
+	m.routerDuration.WithLabelValues(router, call).Observe(took.Seconds())
 }
 
 // RouterSkipped implements router.Observer.
-func (m *Metrics) RouterSkipped(call, kind string) {
-	m.routerRequests.WithLabelValues(call, kind).Inc()
+func (m *Metrics) RouterSkipped(router, call, kind string) {
+	m.routerRequests.WithLabelValues(router, call, kind).Inc()
 }
 
 // RouteRejected implements router.Observer. It also counts faults of a route that are found

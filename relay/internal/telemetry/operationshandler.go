@@ -10,9 +10,9 @@ import (
 )
 
 // OperationsHandler serves metrics, probes, the backlog and the relay's health. ready
-// returns the reason why the process is not ready, or nil. A process that answers is alive. details
-// serves GET /backlog without rate limits, for autoscalers, and GET /health with all
-// details.
+// returns the reason why the process is not ready, or nil. Liveness needs no check: a process
+// that answers is alive. details serves GET /backlog without rate limits, for autoscalers, and
+// GET /health with all details.
 func (m *Metrics) OperationsHandler(ready func() error, details http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET "+contract.BacklogPath, details)

@@ -44,7 +44,7 @@ func metricsWithAllSamples(t *testing.T) *Metrics {
 	m.NotificationReceived("a")
 	m.Outcome("swap_execution", "executed")
 	m.SwapDeferred("price")
-	m.RouterCalled("quote", "ok", time.Millisecond)
+	m.RouterCalled("preferred", "quote", "ok", time.Millisecond)
 	m.RouteRejected("program")
 	m.MaintenanceRan("retention", time.Millisecond, nil)
 	m.RowsDeleted("submissions", 1)

@@ -215,9 +215,9 @@ func TestSwapAndRouterMetrics(t *testing.T) {
 	m := NewMetrics(Build{})
 	m.Outcome(submission.KindSwapExecution, "refunded")
 	m.Outcome(submission.KindSwapExecution, "finalized") // not counted: the swap was counted when it was refunded
-	m.RouterCalled("quote", "ok", time.Millisecond)
-	m.RouterCalled("quote", "rate_limited", time.Millisecond)
-	m.RouterSkipped("quote", "breaker_open")
+	m.RouterCalled("preferred", "quote", "ok", time.Millisecond)
+	m.RouterCalled("preferred", "quote", "rate_limited", time.Millisecond)
+	m.RouterSkipped("preferred", "quote", "breaker_open")
 	m.RouteRejected("program")
 	want := `
 # HELP relaypool_swaps_ended_total ` + contract.MetricSwapsEnded.Help + `
@@ -226,9 +226,9 @@ relaypool_swaps_ended_total{outcome="executed"} 0
 relaypool_swaps_ended_total{outcome="refunded"} 1
 # HELP relaypool_router_requests_total ` + contract.MetricRouterRequests.Help + `
 # TYPE relaypool_router_requests_total counter
-relaypool_router_requests_total{call="quote",outcome="breaker_open"} 1
-relaypool_router_requests_total{call="quote",outcome="ok"} 1
-relaypool_router_requests_total{call="quote",outcome="rate_limited"} 1
+relaypool_router_requests_total{call="quote",outcome="breaker_open",router="preferred"} 1
+relaypool_router_requests_total{call="quote",outcome="ok",router="preferred"} 1
+relaypool_router_requests_total{call="quote",outcome="rate_limited",router="preferred"} 1
 `
 	if err := testutil.GatherAndCompare(m.Registry, strings.NewReader(want), contract.MetricSwapsEnded.Name, contract.MetricRouterRequests.Name,
 		contract.MetricSubmissions.Name, contract.MetricSubmissionsFinalized.Name); err != nil {

@@ -126,6 +126,24 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: string
       default: Enabled
+- name: com.github.relaypool.relaypool.api.v1alpha1.FallbackRouter
+  map:
+    fields:
+    - name: apiKeySecretRef
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
+    - name: name
+      type:
+        scalar: string
+    - name: requestsPerSecond
+      type:
+        scalar: numeric
+    - name: url
+      type:
+        scalar: string
+    - name: urlSecretRef
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
 - name: com.github.relaypool.relaypool.api.v1alpha1.FeePayerState
   scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.FeePayerStatus
@@ -543,6 +561,14 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 64
+    - name: fallbackRouters
+      type:
+        list:
+          elementType:
+            namedType: com.github.relaypool.relaypool.api.v1alpha1.FallbackRouter
+          elementRelationship: associative
+          keys:
+          - name
     - name: router
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.Router

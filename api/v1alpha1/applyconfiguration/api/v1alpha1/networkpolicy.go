@@ -22,7 +22,7 @@ type NetworkPolicyApplyConfiguration struct {
 	Database []DestinationApplyConfiguration `json:"database,omitempty"`
 	// RPC is where the chain's endpoints are.
 	RPC []DestinationApplyConfiguration `json:"rpc,omitempty"`
-	// Router is where the swap router is. Default: nowhere; with swaps it is
+	// Router is where the swap routers are. Default: nowhere; with swaps it is
 	// required.
 	Router []DestinationApplyConfiguration `json:"router,omitempty"`
 }

@@ -7,8 +7,12 @@ package v1alpha1
 //
 // Swap turns swaps on.
 type SwapApplyConfiguration struct {
-	// Router finds the routes: a server of the Jupiter swap API, version 1.
+	// Router finds the routes: a server of Jupiter's swap API, version 2 or 1.
 	Router *RouterApplyConfiguration `json:"router,omitempty"`
+	// FallbackRouters are asked one after another, in this order, when the router before
+	// gave no route that can be executed. They speak the same API, for the same program.
+	// Default: none.
+	FallbackRouters []FallbackRouterApplyConfiguration `json:"fallbackRouters,omitempty"`
 	// SlippageBps is how much worse the price may get, in hundredths of a percent,
 	// between a quote and its execution. The user's minimum holds in any case.
 	// Default: 50, which is 0.5 %.
@@ -29,6 +33,19 @@ func Swap() *SwapApplyConfiguration {
 // If called multiple times, the Router field is set to the value of the last call.
 func (b *SwapApplyConfiguration) WithRouter(value *RouterApplyConfiguration) *SwapApplyConfiguration {
 	b.Router = value
+	return b
+}
+
+// WithFallbackRouters adds the given value to the FallbackRouters field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the FallbackRouters field.
+func (b *SwapApplyConfiguration) WithFallbackRouters(values ...*FallbackRouterApplyConfiguration) *SwapApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithFallbackRouters")
+		}
+		b.FallbackRouters = append(b.FallbackRouters, *values[i])
+	}
 	return b
 }
 
