@@ -127,6 +127,16 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://user:canary@a.example"}]}}}`,
 			message:  "url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef",
 		},
+		"a fallback router has one URL": {
+			accepted: `{"spec":{"swap":{"router":{"url":"https://a.example"},"fallbackRouters":[{"name":"b","urlSecretRef":{"name":"a","key":"b"}}]}}}`,
+			refused:  `{"spec":{"swap":{"router":{"url":"https://a.example"},"fallbackRouters":[{"name":"b"}]}}}`,
+			message:  oneURL,
+		},
+		"a fallback router has a name of its own": {
+			accepted: `{"spec":{"swap":{"router":{"url":"https://a.example"},"fallbackRouters":[{"name":"b","url":"https://b.example"}]}}}`,
+			refused:  `{"spec":{"swap":{"router":{"url":"https://a.example"},"fallbackRouters":[{"name":"preferred","url":"https://b.example"}]}}}`,
+			message:  "name is preferred, which is the name of spec.swap.router in metrics: choose another one",
+		},
 		"a router's url has no key": {
 			accepted: `{"spec":{"swap":{"router":{"url":"https://a.example/swap/v1"}}}}`,
 			refused:  `{"spec":{"swap":{"router":{"url":"https://a.example/swap/v1?key=canary"}}}}`,
