@@ -2,16 +2,16 @@ package v1alpha1
 
 // API says how clients are served.
 type API struct {
-	// RequestsPerMinute is the limit for one client address, in requests a minute
-	// and pod. 0 is no limit. Default: 600.
+	// RequestsPerMinute is the most requests a minute that one pod accepts from one client
+	// address. 0 is no limit. Default: 600.
 	// +optional
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	RequestsPerMinute *int32 `json:"requestsPerMinute,omitempty"`
-	// ClientIPHeader is the header in which the proxy in front writes the client's
-	// address. Default: the connection's address counts, which behind a proxy
-	// makes all clients share one limit. Example: X-Real-IP
+	// ClientIPHeader is the header in which the proxy in front of the pods writes the
+	// client's address. Default: none, and the connection's address counts; behind a
+	// proxy, all clients then share one limit. Example: X-Real-IP
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9-]+$`
 	// +kubebuilder:validation:MaxLength=128
@@ -24,12 +24,12 @@ type API struct {
 	// +kubebuilder:validation:items:Pattern=`^(\*|https?://[^/,\s]+)$`
 	// +kubebuilder:validation:items:MaxLength=256
 	CORSOrigins []string `json:"corsOrigins,omitempty"`
-	// KeysSecretRef is the Secret of the API keys, one a line; clients have to present
-	// one of them. Default: everybody is served.
+	// KeysSecretRef is the Secret with the API keys, one key per line. Clients have to
+	// present one of them. Default: everybody is served.
 	// +optional
 	KeysSecretRef *SecretKeyReference `json:"keysSecretRef,omitempty"`
-	// WaitSeconds is how long a submission waits for its outcome, in seconds,
-	// unless the client's Prefer header says otherwise. Default: 30.
+	// WaitSeconds is how long a request waits for its outcome, in seconds, unless its
+	// Prefer header asks for another time. Default: 30.
 	// +optional
 	// +kubebuilder:default=30
 	// +kubebuilder:validation:Minimum=0

@@ -4,8 +4,9 @@ package v1alpha1
 //
 // +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",message="autoscaling.minReplicas is above autoscaling.maxReplicas: lower the one or raise the other"
 type Autoscaling struct {
-	// Provider makes the fleet grow: HPA, with an adapter that serves the external
-	// metric relaypool_backlog_submissions, or KEDA. Default: HPA.
+	// Provider is what sizes the fleet: HPA or KEDA. HPA needs a server of the external
+	// metric relaypool_backlog_submissions. Default: HPA. The operator or an adapter can
+	// serve this metric.
 	// +optional
 	// +kubebuilder:default=HPA
 	Provider Provider `json:"provider,omitempty"`
@@ -20,15 +21,15 @@ type Autoscaling struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=200
 	MaxReplicas int32 `json:"maxReplicas"`
-	// SubmissionsPerReplica is the backlog, in submissions, that justifies one pod.
+	// SubmissionsPerReplica is the target backlog per pod, in submissions.
 	// Default: 64.
 	// +optional
 	// +kubebuilder:default=64
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	SubmissionsPerReplica int32 `json:"submissionsPerReplica,omitempty"`
-	// OldestAgeSeconds is the age of the oldest waiting submission, in seconds, at
-	// which the fleet grows however short the queue. Default: age does not count.
+	// OldestAgeSeconds is the target age of the oldest waiting submission, in seconds.
+	// Above it, the fleet grows even if the backlog is small. Default: age does not count.
 	// Example: 20
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -43,8 +44,9 @@ type Provider string
 
 // The providers.
 const (
-	// ProviderHPA makes a HorizontalPodAutoscaler over an external metric.
+	// ProviderHPA: the operator makes a HorizontalPodAutoscaler that reads external
+	// metrics.
 	ProviderHPA Provider = "HPA"
-	// ProviderKEDA makes a ScaledObject over the relay's /backlog.
+	// ProviderKEDA: the operator makes a ScaledObject that reads the relay's /backlog.
 	ProviderKEDA Provider = "KEDA"
 )

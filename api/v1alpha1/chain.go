@@ -1,21 +1,21 @@
 package v1alpha1
 
-// Role is what an RPC endpoint is asked for.
+// Role is a kind of request that relays send to an RPC endpoint.
 //
 // +kubebuilder:validation:Enum=Read;Submit;Archive
 type Role string
 
 // The roles.
 const (
-	// RoleRead is asked for accounts, blockhashes and statuses.
+	// RoleRead: the endpoint is asked for accounts, blockhashes and statuses.
 	RoleRead Role = "Read"
-	// RoleSubmit gets transactions.
+	// RoleSubmit: the endpoint receives transactions.
 	RoleSubmit Role = "Submit"
-	// RoleArchive is asked first for blocks and histories, which may be old.
+	// RoleArchive: the endpoint is asked first for blocks and histories that may be old.
 	RoleArchive Role = "Archive"
 )
 
-// Commitment is a level of the chain's commitment.
+// Commitment is one of Solana's commitment levels.
 //
 // +kubebuilder:validation:Enum=Confirmed;Finalized
 type Commitment string
@@ -35,9 +35,10 @@ type TransactionFormat string
 
 // The formats.
 const (
-	// FormatLegacy: legacy transactions, or version 0 with a lookup table.
+	// FormatLegacy: legacy transactions, or version 0 if lookupTable is set.
 	FormatLegacy TransactionFormat = "Legacy"
-	// FormatAuto: version 1 where an older format does not fit, and for swaps.
+	// FormatAuto: version 1 for transactions that are too large for the older formats, and
+	// for executions of swaps.
 	FormatAuto TransactionFormat = "Auto"
 	// FormatVersion1: version 1 for all transactions.
 	FormatVersion1 TransactionFormat = "Version1"
@@ -45,9 +46,9 @@ const (
 
 // Solana says how the chain is reached.
 type Solana struct {
-	// Cluster is the genesis hash that the chain must have, in base58, or
-	// mainnet-beta, devnet or testnet for the hash of a public cluster. A fleet
-	// never sends to another chain. Example: mainnet-beta
+	// Cluster is the chain's genesis hash in base58, or the name of a public cluster:
+	// mainnet-beta, devnet or testnet. The fleet never sends to a chain with another
+	// genesis hash. Example: mainnet-beta
 	// +required
 	// +kubebuilder:validation:Pattern=`^(mainnet-beta|devnet|testnet|[1-9A-HJ-NP-Za-km-z]{32,44})$`
 	// +kubebuilder:validation:MaxLength=44
@@ -63,8 +64,8 @@ type Solana struct {
 	// +kubebuilder:validation:XValidation:rule="self.exists(e, !has(e.roles) || e.roles.exists(r, r == 'Submit'))",message="no endpoint has the role Submit: give it to at least one, or leave roles out for all three"
 	Endpoints []Endpoint `json:"endpoints"`
 	// Commitment is the level at which the operator reads the pool: Confirmed or
-	// Finalized. Relays follow each transaction from confirmed to finalized in any
-	// case. Default: Confirmed.
+	// Finalized. Relays always track transactions until they are finalized.
+	// Default: Confirmed.
 	// +optional
 	// +kubebuilder:default=Confirmed
 	Commitment Commitment `json:"commitment,omitempty"`
@@ -74,23 +75,23 @@ type Solana struct {
 	// +kubebuilder:default={}
 	PriorityFee PriorityFee `json:"priorityFee,omitzero"`
 	// LookupTable is the address, in base58, of an address lookup table with the
-	// pool's accounts; transactions that use it leave more room for notes.
+	// pool's accounts. Transactions that use the table have more room for notes.
 	// Default: none, and legacy transactions.
 	// Example: 4wmSnQ6Sm1CzVGzsUmX6CKRwnzuG4NEsyRYJpYQwRk4W
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[1-9A-HJ-NP-Za-km-z]{32,44}$`
 	// +kubebuilder:validation:MaxLength=44
 	LookupTable string `json:"lookupTable,omitempty"`
-	// TransactionFormat is Legacy, which is version 0 with a lookup table; Auto, which
-	// takes version 1 for longer notes and for swaps; or Version1 for all. Version 1
-	// waits until the network has activated it. Default: Legacy.
+	// TransactionFormat is Legacy (or version 0 with a lookup table), Auto (version 1 for
+	// longer notes and for swaps) or Version1 (for all). Relays use version 1 only once the
+	// network has activated it. Default: Legacy.
 	// +optional
 	// +kubebuilder:default=Legacy
 	TransactionFormat TransactionFormat `json:"transactionFormat,omitempty"`
 }
 
-// The rules of URLs are on the types, because the API server's message for a rule on a
-// field would repeat the value, which may be a credential.
+// The validation rules for URLs are on the types, not on the fields. The API server's
+// message for a field's rule repeats the field's value, which may contain a credential.
 
 // Endpoint is one RPC server.
 //
@@ -99,34 +100,35 @@ type Solana struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef"
 type Endpoint struct {
 	// Name identifies the endpoint in logs, metrics and conditions, which never show
-	// its URL: lower-case letters, digits and dashes. Example: paid
+	// its URL. It has lower-case letters, digits and dashes. Example: paid
 	// +required
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=32
 	Name string `json:"name"`
-	// URL is the server's URL, if it holds no credentials. Default: none; either url
+	// URL is the server's URL, if it contains no credentials. Default: none; either url
 	// or urlSecretRef is set. Example: https://api.mainnet-beta.solana.com
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`
-	// URLSecretRef is the Secret of a URL that holds credentials. Default: none;
+	// URLSecretRef is the Secret with a URL that contains credentials. Default: none;
 	// either url or urlSecretRef is set.
 	// +optional
 	URLSecretRef *SecretKeyReference `json:"urlSecretRef,omitempty"`
-	// WebSocket says whether relays subscribe to notifications, at the same address
-	// by ws or wss: Enabled or Disabled. Default: Enabled.
+	// WebSocket says whether relays subscribe to the endpoint's notifications: Enabled or
+	// Disabled. Default: Enabled. Relays use the server's URL with ws:// in place of
+	// http://, or with wss:// in place of https://.
 	// +optional
 	// +kubebuilder:default=Enabled
 	// +kubebuilder:validation:Enum=Enabled;Disabled
 	WebSocket string `json:"webSocket,omitempty"`
-	// Roles are what the endpoint is asked for: Read, Submit, Archive (blocks and
-	// histories of long ago). Default: all three. Example: [Read, Submit]
+	// Roles are what relays ask the endpoint for: Read, Submit and Archive (old blocks and
+	// histories). Default: all three. Example: [Read, Submit]
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
 	Roles []Role `json:"roles,omitempty"`
-	// RequestsPerSecond is the limit of the server's plan, in requests a second and pod.
+	// RequestsPerSecond is the most requests a second that one pod sends to the endpoint.
 	// Default: no limit. Example: 50
 	// +optional
 	// +kubebuilder:validation:Minimum=1

@@ -4,18 +4,19 @@ package v1alpha1
 // describe. The others are absent: AutoscalingActive without spec.autoscaling, and
 // Reconciling and Stalled while they are not true.
 const (
-	// ConditionAccepted: the spec is valid by itself, without the objects that it names.
+	// ConditionAccepted: the spec itself is valid. The objects that it names are not
+	// considered.
 	ConditionAccepted = "Accepted"
 	// ConditionSecretsResolved: every Secret and ConfigMap that the spec names
 	// exists, and its values are valid.
 	ConditionSecretsResolved = "SecretsResolved"
-	// ConditionPoolInitialised: the pool is on the declared chain, is what the
-	// profile says, and takes transactions.
+	// ConditionPoolInitialised: the pool exists on the declared chain, matches the
+	// profile, and accepts transactions.
 	ConditionPoolInitialised = "PoolInitialised"
-	// ConditionFeePayersFunded: every payer in use has its minimum.
+	// ConditionFeePayersFunded: every payer in use has its minimum balance.
 	ConditionFeePayersFunded = "FeePayersFunded"
-	// ConditionSpendingCapped: caps bound what clients can make the fleet spend. It does
-	// not affect Ready.
+	// ConditionSpendingCapped: a cap limits what clients can make the fleet spend. This
+	// condition does not affect Ready.
 	ConditionSpendingCapped = "SpendingCapped"
 	// ConditionAvailable: pods serve clients.
 	ConditionAvailable = "Available"
@@ -24,17 +25,19 @@ const (
 	ConditionAutoscalingActive = "AutoscalingActive"
 	// ConditionReady sums up the other conditions.
 	ConditionReady = "Ready"
-	// ConditionReconciling: what is declared is not yet what runs (kstatus).
+	// ConditionReconciling: the fleet does not yet run as declared. Tools that use kstatus read it.
 	ConditionReconciling = "Reconciling"
-	// ConditionStalled: what is declared will not run without somebody's help (kstatus).
+	// ConditionStalled: the fleet will not run as declared until a person acts. Tools that
+	// use kstatus read it.
 	ConditionStalled = "Stalled"
 )
 
 // Reasons that any condition may have.
 const (
-	// ReasonInternalError: a fact could not be read; the operator's log says why. Status Unknown.
+	// ReasonInternalError: a fact could not be read; the operator's log says why. The status
+	// is Unknown.
 	ReasonInternalError = "InternalError"
-	// ReasonNotChecked: the first reading is under way. Status Unknown.
+	// ReasonNotChecked: the first reading is under way. The status is Unknown.
 	ReasonNotChecked = "NotChecked"
 	// ReasonDeleting: the RelayPool is being deleted.
 	ReasonDeleting = "Deleting"
@@ -45,7 +48,8 @@ const (
 	ReasonValid = "Valid"
 	// ReasonInvalidSpec: the message names the field, what was expected and what to do.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonNotAllowed: the operator's settings do not let a RelayPool have this image or this field of the template.
+	// ReasonNotAllowed: the operator's settings do not allow the image or a field of the
+	// template.
 	ReasonNotAllowed = "NotAllowed"
 )
 
@@ -55,48 +59,53 @@ const (
 	// ReasonSecretNotFound, ReasonSecretKeyMissing: the message names Secret and key.
 	ReasonSecretNotFound   = "SecretNotFound"
 	ReasonSecretKeyMissing = "SecretKeyMissing"
-	// ReasonSecretMalformed: the value is not what it must be; the message says what was expected.
+	// ReasonSecretMalformed: the value does not have the expected form, which the message
+	// names.
 	ReasonSecretMalformed = "SecretMalformed"
 	// ReasonDuplicateKey: two references lead to the same fee payer.
 	ReasonDuplicateKey = "DuplicateKey"
-	// ReasonConfigMapNotFound, ReasonConfigMapKeyMissing, ReasonConfigMapMalformed: a profile or a verifying key.
+	// ReasonConfigMapNotFound, ReasonConfigMapKeyMissing, ReasonConfigMapMalformed: these
+	// are about the ConfigMap of a profile or of a verifying key.
 	ReasonConfigMapNotFound   = "ConfigMapNotFound"
 	ReasonConfigMapKeyMissing = "ConfigMapKeyMissing"
 	ReasonConfigMapMalformed  = "ConfigMapMalformed"
 	// ReasonSecretForeign: a Secret with the name of a generated key exists, but the
 	// operator did not make it for this pool.
 	ReasonSecretForeign = "SecretForeign"
-	// ReasonSecretNotUsable, ReasonConfigMapNotUsable: the object's labels do not allow this RelayPool to use it.
+	// ReasonSecretNotUsable, ReasonConfigMapNotUsable: the object's labels do not allow this
+	// RelayPool to use the object.
 	ReasonSecretNotUsable    = "SecretNotUsable"
 	ReasonConfigMapNotUsable = "ConfigMapNotUsable"
-	// ReasonGeneratedKey: the Secret is a generated fee payer key, but another RelayPool
-	// or another field names it.
+	// ReasonGeneratedKey: the Secret has a generated fee payer key. Only the RelayPool for
+	// which the key was made may name it, and only as a fee payer's key.
 	ReasonGeneratedKey = "GeneratedKey"
 )
 
-// Reasons of PoolInitialised. All but the first and the last two are False, and
-// their messages name the account and what to do.
+// Reasons of PoolInitialised. The status is True for the first reason, Unknown for the
+// last two, and False for the others, whose messages name the account and what to do.
 const (
 	ReasonInitialised = "Initialised"
 	// ReasonWrongCluster: the endpoint's genesis hash is not the declared one.
 	ReasonWrongCluster = "WrongCluster"
-	// ReasonProgramMissing: no executable program has the address.
+	// ReasonProgramMissing: there is no executable program at the address.
 	ReasonProgramMissing = "ProgramMissing"
-	// ReasonAccountMissing: pool, tree or treasury has not been made.
+	// ReasonAccountMissing: the account of the pool, the tree or the treasury does not exist.
 	ReasonAccountMissing = "AccountMissing"
 	// ReasonAccountForeign: another program owns the account.
 	ReasonAccountForeign = "AccountForeign"
-	// ReasonTreeMismatch: the tree account does not agree with itself under the profile.
+	// ReasonTreeMismatch: the tree account, decoded as the profile says, is inconsistent.
 	ReasonTreeMismatch = "TreeMismatch"
-	// ReasonTreeFull: the tree has hardly any free leaves.
+	// ReasonTreeFull: the tree has too few free leaves.
 	ReasonTreeFull = "TreeFull"
-	// ReasonMintUnknown: a declared mint is no mint on the chain.
+	// ReasonMintUnknown: a declared mint is not a mint of the SPL Token program.
 	ReasonMintUnknown = "MintUnknown"
-	// ReasonVerifyingKeyUnfit: the verifying key is not of the pool's circuit.
+	// ReasonVerifyingKeyUnfit: the verifying key is not that of the pool's circuit, or must
+	// not be used on this chain.
 	ReasonVerifyingKeyUnfit = "VerifyingKeyUnfit"
-	// ReasonChainUnavailable: no endpoint answers. Status Unknown.
+	// ReasonChainUnavailable: no endpoint answers.
 	ReasonChainUnavailable = "ChainUnavailable"
-	// ReasonConfigurationIncomplete: what the check needs is not resolved. Status Unknown.
+	// ReasonConfigurationIncomplete: the spec is not accepted, or a Secret or ConfigMap that
+	// the check needs is not resolved.
 	ReasonConfigurationIncomplete = "ConfigurationIncomplete"
 )
 
@@ -107,7 +116,7 @@ const (
 	ReasonUnderfunded = "Underfunded"
 	// ReasonRetiredKeyFunded: a retired key has funds again; the message says how to move them.
 	ReasonRetiredKeyFunded = "RetiredKeyFunded"
-	// ReasonBalancesUnknown: no balance could be read. Status Unknown.
+	// ReasonBalancesUnknown: the balance of a payer could not be read. The status is Unknown.
 	ReasonBalancesUnknown = "BalancesUnknown"
 	// ReasonNoPayers: there is no usable key.
 	ReasonNoPayers = "NoPayers"
@@ -116,7 +125,8 @@ const (
 // Reasons of SpendingCapped.
 const (
 	ReasonCapped = "Capped"
-	// ReasonNoSpendCap: nothing but their balance bounds what the payers pay for transfers.
+	// ReasonNoSpendCap: no cap limits what the payers spend on transfers. Only their balances
+	// do.
 	ReasonNoSpendCap = "NoSpendCap"
 )
 
@@ -127,11 +137,12 @@ const (
 	ReasonHeld = "Held"
 	// ReasonScaledToZero: spec.replicas is 0.
 	ReasonScaledToZero = "ScaledToZero"
-	// ReasonPodsNotReady: the message has the pods' own reason.
+	// ReasonPodsNotReady: the message says why the pods are not ready.
 	ReasonPodsNotReady = "PodsNotReady"
-	// ReasonRollingOut: some pods serve while others are replaced. Status True.
+	// ReasonRollingOut: some pods serve while others are started or replaced. The status is
+	// True.
 	ReasonRollingOut = "RollingOut"
-	// ReasonNotDeployed: what the pods need is not resolved, so none were made.
+	// ReasonNotDeployed: the operator has not made the pods. The message says why.
 	ReasonNotDeployed = "NotDeployed"
 )
 
@@ -140,12 +151,12 @@ const (
 	ReasonScaling = "Scaling"
 	// ReasonProviderMissing: KEDA's CRD is not installed.
 	ReasonProviderMissing = "ProviderMissing"
-	// ReasonMetricUnavailable: the autoscaler cannot read the backlog; the message is the
-	// autoscaler's.
+	// ReasonMetricUnavailable: the autoscaler cannot read the backlog. The message contains
+	// the autoscaler's own message.
 	ReasonMetricUnavailable = "MetricUnavailable"
 	// ReasonLimited: more pods would not help, because the waiting work is held.
 	ReasonLimited = "Limited"
-	// ReasonPending: the autoscaler has not reported yet. Status Unknown.
+	// ReasonPending: the autoscaler has not reported yet. The status is Unknown.
 	ReasonPending = "Pending"
 )
 
@@ -159,7 +170,8 @@ const (
 	ReasonProgressing = "Progressing"
 	// ReasonRotating: a key rotation is under way.
 	ReasonRotating = "Rotating"
-	// ReasonForeignObject: an object with a name that the operator needs belongs to somebody else.
+	// ReasonForeignObject: an object with a name that the operator needs belongs to somebody
+	// else.
 	ReasonForeignObject = "ForeignObject"
 	// ReasonRefused: the API server refused an object; the message says which and why.
 	ReasonRefused = "Refused"

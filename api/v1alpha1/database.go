@@ -2,7 +2,7 @@ package v1alpha1
 
 // Database is the fleet's Postgres. The operator never connects to it.
 type Database struct {
-	// URLSecretRef is the Secret of the URL,
+	// URLSecretRef is the Secret with the database's URL,
 	// postgres://user:password@host:port/name.
 	// +required
 	URLSecretRef SecretKeyReference `json:"urlSecretRef"`

@@ -1,7 +1,7 @@
-// Package v1alpha1 defines the RelayPool resource: the fleet of relays for one
-// shielded pool that a platform team declares, and the status that the operator
-// observes. It has the types and the names of conditions, reasons and events,
-// and makes no call to a cluster.
+// Package v1alpha1 defines the RelayPool resource. In its spec, a platform team
+// declares a fleet of relays for one shielded pool. In its status, the operator
+// reports what it observes. The package has the types and the names of conditions,
+// reasons and events, and makes no call to a cluster.
 //
 // +kubebuilder:object:generate=true
 // +kubebuilder:ac:generate=true

@@ -1,14 +1,14 @@
 package v1alpha1
 
-// Switch turns a part on or off.
+// Switch says whether the operator makes an optional object.
 //
 // +kubebuilder:validation:Enum=Enabled;Disabled
 type Switch string
 
 // The switches.
 const (
-	// Enabled makes the part.
+	// Enabled: the operator makes the object.
 	Enabled Switch = "Enabled"
-	// Disabled leaves the part out, and deletes what was made of it.
+	// Disabled: the operator does not make the object, and deletes one that it made earlier.
 	Disabled Switch = "Disabled"
 )

@@ -5,7 +5,7 @@ package v1alpha1
 const (
 	// EventPoolInitialised: the pool was found initialised, and the gate opened.
 	EventPoolInitialised = "PoolInitialised"
-	// EventKeyGenerated: a fee payer's key was made; the note has its address.
+	// EventKeyGenerated: a fee payer's key was made. The event's message has its address.
 	EventKeyGenerated = "KeyGenerated"
 	// EventKeyAdopted: a key of an earlier RelayPool with the same name is used again.
 	EventKeyAdopted = "KeyAdopted"
@@ -17,13 +17,14 @@ const (
 	EventRetiredKeyFunded = "RetiredKeyFunded"
 	// EventForeignObject: an object belongs to somebody else and was not changed.
 	EventForeignObject = "ForeignObject"
-	// EventDriftRepaired: an owned object had been changed by somebody else.
+	// EventDriftRepaired: somebody else had changed an owned object; the operator restored it.
 	EventDriftRepaired = "DriftRepaired"
 	// EventPruned: an owned object was deleted because it is no longer wanted.
 	EventPruned = "Pruned"
-	// EventFundedKeyLeft: the RelayPool is deleted, and one of its keys has funds.
+	// EventFundedKeyLeft: the RelayPool is being deleted, and one of its keys still has funds.
 	EventFundedKeyLeft = "FundedKeyLeft"
-	// EventScalingHandedOver: the replicas were handed over between operator and autoscaler.
+	// EventScalingHandedOver: the autoscaler sets the number of replicas from now on instead
+	// of the operator, or the operator instead of the autoscaler.
 	EventScalingHandedOver = "ScalingHandedOver"
 	// EventKeyChanged: the key in a Secret has another address than before.
 	EventKeyChanged = "KeyChanged"

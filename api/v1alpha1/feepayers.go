@@ -10,15 +10,16 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="has(oldSelf.rotation) || !has(self.rotation) || !has(oldSelf.generate) || self.rotation.revision <= 1",message="rotation.revision can only be raised by one: the first rotation is to revision 1"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.generate) || !has(self.generate) || self.generate.count >= oldSelf.generate.count || has(self.rotation) && self.rotation.revision > (has(oldSelf.rotation) ? oldSelf.rotation.revision : 0)",message="generate.count goes down only together with a rotation: raise rotation.revision by one in the same change, which moves the funds"
 type FeePayers struct {
-	// SecretRefs are existing keys: each a JSON array of 64 numbers or base58, as
-	// the command relay keygen writes it. Default: none; either secretRefs or generate is set.
+	// SecretRefs are the Secrets of existing keys: JSON arrays of 64 numbers, as
+	// `relay keygen` writes them, or base58. Default: none; either secretRefs or generate
+	// is set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	SecretRefs []SecretKeyReference `json:"secretRefs,omitempty"`
-	// Generate makes the operator create keys, in Secrets that nobody owns and that
-	// nobody deletes. Default: none; either secretRefs or generate is set.
+	// Generate makes the operator create keys. Their Secrets have no owner, and the
+	// operator never deletes them. Default: none; either secretRefs or generate is set.
 	// +optional
 	Generate *GeneratedKeys `json:"generate,omitempty"`
 	// MinimumBalanceLamports is what a payer must hold, in lamports, to be used.
@@ -35,30 +36,30 @@ type FeePayers struct {
 	// +kubebuilder:validation:Minimum=5000000
 	// +kubebuilder:validation:Maximum=1000000000000000
 	TargetBalanceLamports *int64 `json:"targetBalanceLamports,omitempty"`
-	// SpendCaps bound what the whole fleet spends. Default: a cap on transfers only.
+	// SpendCaps limit what the whole fleet spends. Default: a cap on transfers only.
 	// +optional
 	SpendCaps SpendCaps `json:"spendCaps,omitzero"`
-	// Rotation replaces generated keys by new ones. Once set it cannot be removed,
-	// and its revision only goes up: for keys of your own make another RelayPool.
+	// Rotation replaces generated keys by new ones. Once set, it cannot be removed, and
+	// its revision only goes up. To use keys of your own instead, make another RelayPool.
 	// Default: none, and the keys of revision 0.
 	// +optional
 	Rotation *Rotation `json:"rotation,omitempty"`
 }
 
-// GeneratedKeys are made by the operator.
+// GeneratedKeys are keys that the operator makes.
 type GeneratedKeys struct {
-	// Count is how many keys pay. A fleet spreads its transactions over them; two
-	// are enough to go on while one is short. Example: 4
+	// Count is the number of keys. The fleet spreads its transactions over them. With two
+	// or more, it continues while one lacks SOL. Example: 4
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
 	Count int32 `json:"count"`
 }
 
-// Rotation replaces the generated keys. New keys are made and funded from the
-// old ones, and the fleet uses them. Once no transaction of the old keys can land
-// any more, their remaining funds are swept to the new keys, and the old keys are
-// retired.
+// Rotation replaces the generated keys. The operator makes new keys, funds them from
+// the old keys, and lets the fleet use them. Once no transaction of the old keys can
+// land any more, it sweeps their remaining funds to the new keys and retires the old
+// keys.
 type Rotation struct {
 	// Revision of the keys. Raising it by one starts a rotation; it never goes
 	// down. Keys of a RelayPool without rotation have revision 0. Example: 1
@@ -68,7 +69,7 @@ type Rotation struct {
 	Revision int32 `json:"revision"`
 }
 
-// SpendCaps bound spending, in lamports; when one is reached, new work is refused.
+// SpendCaps limit spending, in lamports. Once a cap is reached, relays refuse new work.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.hourLamports) || self.hourLamports == 0 || self.hourLamports >= 1786760",fieldPath=".hourLamports",message="spendCaps.hourLamports is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
 // +kubebuilder:validation:XValidation:rule="!has(self.dayLamports) || self.dayLamports == 0 || self.dayLamports >= 1786760",fieldPath=".dayLamports",message="spendCaps.dayLamports is below the 1786760 lamports that one transaction costs: raise it, or set 0 for no cap"
@@ -86,9 +87,10 @@ type SpendCaps struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000000
 	DayLamports int64 `json:"dayLamports,omitempty"`
-	// TransfersDayLamports is the most that is spent on transfers, which pay the pool no
-	// fee, in any 24 hours, in lamports; 0 is no cap. Default: the relay's default,
-	// 1000000000, which pays for about 760 transfers at 5080 lamports of rent a byte. Example: 5000000000
+	// TransfersDayLamports is the most that is spent on transfers in any 24 hours, in
+	// lamports; 0 is no cap. Transfers pay the pool no fee. Default: the relay's default,
+	// 1000000000, which pays for about 760 transfers at 5080 lamports of rent a byte.
+	// Example: 5000000000
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000000

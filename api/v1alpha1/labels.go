@@ -1,8 +1,8 @@
 package v1alpha1
 
-// LabelUsableBy on a Secret or ConfigMap says which RelayPool of its namespace may
-// name it, if the operator's settings require the label. The value is the name of the
-// RelayPool, or UsableByAny.
+// LabelUsableBy is a label of Secrets and ConfigMaps. Its value is the name of the
+// RelayPool in the same namespace that may name the object, or UsableByAny. The label
+// counts only if the operator's settings require it.
 const LabelUsableBy = Group + "/usable-by"
 
 // UsableByAny is the value of LabelUsableBy that lets every RelayPool of the

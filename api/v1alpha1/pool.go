@@ -9,19 +9,20 @@ type Gate string
 const (
 	// GateHold starts no pod until the pool is initialised.
 	GateHold Gate = "Hold"
-	// GateWarn starts the fleet at once, with a condition.
+	// GateWarn starts the fleet at once. The condition PoolInitialised reports that the
+	// pool is not initialised.
 	GateWarn Gate = "Warn"
 )
 
-// ProofAEncoding is how clients encode a proof's A.
+// ProofAEncoding is how clients encode point A of a proof.
 //
 // +kubebuilder:validation:Enum=Auto;Plain;Negated
 type ProofAEncoding string
 
 // The encodings.
 const (
-	// ProofAAuto accepts both encodings until a finalized transaction has shown which one
-	// the program takes.
+	// ProofAAuto accepts both encodings until a finalized transaction shows which one the
+	// program accepts.
 	ProofAAuto ProofAEncoding = "Auto"
 	// ProofAPlain accepts A as the prover wrote it.
 	ProofAPlain ProofAEncoding = "Plain"
@@ -29,14 +30,14 @@ const (
 	ProofANegated ProofAEncoding = "Negated"
 )
 
-// Pool says which shielded pool the fleet serves. The program is never
-// initialised by the operator.
+// Pool says which shielded pool the fleet serves. The operator never initialises
+// the pool.
 type Pool struct {
-	// Profile is what is known of the pool program: its tags, seeds, account
-	// orders, fees and errors. It cannot change once the pool is initialised.
+	// Profile is the description of the pool program: its tags, seeds, account
+	// orders, fees and errors. The profile cannot change once the pool is initialised.
 	// +required
 	Profile Profile `json:"profile"`
-	// ProgramID is the program's address in base58. Default: the profile's. It
+	// ProgramID is the program's address in base58. Default: the profile's. The address
 	// cannot change once the pool is initialised.
 	// Example: c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp
 	// +optional
@@ -56,13 +57,13 @@ type Pool struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Mints []Mint `json:"mints,omitempty"`
-	// VerifyingKeyConfigMapRef is snarkjs' verification_key.json of the pool's
-	// circuit.
+	// VerifyingKeyConfigMapRef is the ConfigMap with snarkjs' verification_key.json
+	// for the pool's circuit.
 	// +required
 	VerifyingKeyConfigMapRef ConfigMapKeyReference `json:"verifyingKeyConfigMapRef"`
-	// ProofAEncoding is how clients encode the proof's A: Plain,
-	// Negated, or Auto, which takes either until a finalized transaction has shown
-	// which one the program takes. Default: Auto.
+	// ProofAEncoding is how clients encode point A of a proof: Plain, Negated or
+	// Auto. Auto accepts both encodings until a finalized transaction shows which one
+	// the program accepts. Default: Auto.
 	// +optional
 	// +kubebuilder:default=Auto
 	ProofAEncoding ProofAEncoding `json:"proofAEncoding,omitempty"`
@@ -72,15 +73,15 @@ type Pool struct {
 	// +kubebuilder:default=Refuse
 	// +kubebuilder:validation:Enum=Refuse;Allow
 	OffCurveRecipients string `json:"offCurveRecipients,omitempty"`
-	// Gate says what happens while the pool is not initialised: Hold starts no pod
-	// until it is, Warn starts the pods at once. Once open, the gate never closes.
-	// Default: Hold.
+	// Gate says what happens while the shielded pool is not initialised: Hold starts no
+	// pod, Warn starts the pods at once. Default: Hold. Once the operator has found the
+	// shielded pool initialised, the gate stays open.
 	// +optional
 	// +kubebuilder:default=Hold
 	Gate Gate `json:"gate,omitempty"`
-	// CheckIntervalSeconds is how often the pool is checked on the chain, in
-	// seconds, give or take a tenth. While a fee payer is short it is 15 at most.
-	// Default: 60.
+	// CheckIntervalSeconds is the time between checks of the pool on the chain, in
+	// seconds, plus or minus a tenth. Default: 60. While a fee payer has less than its
+	// minimum balance, the time is 15 seconds at most.
 	// +optional
 	// +kubebuilder:default=60
 	// +kubebuilder:validation:Minimum=10
@@ -88,19 +89,18 @@ type Pool struct {
 	CheckIntervalSeconds int32 `json:"checkIntervalSeconds,omitempty"`
 }
 
-// Profile names a program profile: one of the relay's own, or one in a
-// ConfigMap.
+// Profile names a program profile: either a built-in one, or one in a ConfigMap.
 //
 // +kubebuilder:validation:ExactlyOneOf=name;configMapRef
 type Profile struct {
-	// Name is a built-in profile: shield-pool-v1, or development, which is for
-	// the local chain alone. Default: none; either name or configMapRef is set.
+	// Name is a built-in profile: shield-pool-v1, or development, which is only for
+	// the local chain. Default: none; either name or configMapRef is set.
 	// Example: shield-pool-v1
 	// +optional
 	// +kubebuilder:validation:Enum=shield-pool-v1;development
 	Name string `json:"name,omitempty"`
-	// ConfigMapRef is a profile as YAML, as the command relay probe
-	// --profile-file reads it.
+	// ConfigMapRef is the ConfigMap with a profile in YAML, in the format of
+	// `relay probe --profile-file`.
 	// Default: none; either name or configMapRef is set.
 	// +optional
 	ConfigMapRef *ConfigMapKeyReference `json:"configMapRef,omitempty"`

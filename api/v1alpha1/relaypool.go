@@ -56,9 +56,9 @@ type RelayPoolSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Image string `json:"image,omitempty"`
-	// Replicas is the number of relay pods, without autoscaling. kubectl scale
-	// writes it. Default: 2 when the operator first makes the fleet, and later as
-	// many as there are. Example: 3
+	// Replicas is the number of relay pods, if autoscaling is not set. kubectl scale
+	// writes this field. Default: 2 for a new fleet; the operator does not change the
+	// number later. Example: 3
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=200
@@ -70,7 +70,8 @@ type RelayPoolSpec struct {
 	// +kubebuilder:validation:Maximum=4096
 	Concurrency int32 `json:"concurrency,omitempty"`
 	// Paused stops the operator from changing anything that belongs to this
-	// RelayPool; it still reports the status, and pods keep working. Default: false.
+	// RelayPool. The operator still reports the status, and the pods keep working.
+	// Default: false.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 	// Pool says which shielded pool the fleet serves.
@@ -82,14 +83,14 @@ type RelayPoolSpec struct {
 	// Database is the fleet's Postgres.
 	// +required
 	Database Database `json:"database"`
-	// FeePayers are the keys that pay.
+	// FeePayers are the keys that pay network fees and rent.
 	// +required
 	FeePayers FeePayers `json:"feePayers"`
 	// Swap turns swaps on, and says which router finds their routes. Default: no
 	// swaps are taken.
 	// +optional
 	Swap *Swap `json:"swap,omitempty"`
-	// ViewingKeys says how viewing keys are registered and to whom they are sealed.
+	// ViewingKeys says how viewing keys are registered, and to which key they are sealed.
 	// +required
 	ViewingKeys ViewingKeys `json:"viewingKeys"`
 	// API says how clients are served.
@@ -106,7 +107,7 @@ type RelayPoolSpec struct {
 	// NetworkPolicy confines the pods' traffic. Default: no policy is made.
 	// +optional
 	NetworkPolicy *NetworkPolicy `json:"networkPolicy,omitempty"`
-	// Template adds to the pods.
+	// Template adds settings to the pods, such as labels, resources and tolerations.
 	// +optional
 	// +kubebuilder:default={}
 	Template Template `json:"template,omitzero"`
@@ -144,7 +145,7 @@ type ConfigMapKeyReference struct {
 	Key string `json:"key"`
 }
 
-// LogLevel is the least level that is logged.
+// LogLevel is the lowest level that the relay logs.
 //
 // +kubebuilder:validation:Enum=Debug;Info;Warn;Error
 type LogLevel string
@@ -157,11 +158,12 @@ const (
 	LogError LogLevel = "Error"
 )
 
-// Template adds to the relay's pods. Security settings, probes, ports and the
-// grace period are the operator's.
+// Template adds settings to the relay's pods. It cannot set security settings,
+// probes, ports and the grace period: the operator sets those.
 type Template struct {
-	// The operator, not the API server, checks the form of labels' values, and reports
-	// faults in the condition Accepted: as a rule of the CRD, the check costs too much.
+	// The operator checks the form of labels' values, and reports faults in the condition
+	// Accepted. The API server does not check it, because a rule of the CRD for it would
+	// exceed the server's cost limit for rules.
 
 	// Labels are added to the pods. Labels that the operator sets have priority.
 	// Default: none. Example: {team: payments}
@@ -179,7 +181,7 @@ type Template struct {
 	// memory limit of 1Gi, and no limit of processor time.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
-	// NodeSelector restricts the nodes. Default: any node.
+	// NodeSelector limits the pods to matching nodes. Default: any node.
 	// Example: {kubernetes.io/arch: amd64}
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
@@ -190,7 +192,7 @@ type Template struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-	// Affinity of the pods. They are spread over zones and nodes in any case.
+	// Affinity of the pods. With or without it, the pods are spread over zones and nodes.
 	// Default: none.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
@@ -206,7 +208,7 @@ type Template struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
 	ImagePullSecrets []SecretReference `json:"imagePullSecrets,omitempty"`
-	// LogLevel is the least level that the relay logs: Debug, Info, Warn or Error.
+	// LogLevel is the lowest level that the relay logs: Debug, Info, Warn or Error.
 	// Default: Info.
 	// +optional
 	// +kubebuilder:default=Info

@@ -4,8 +4,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RelayPoolStatus is what the operator found at ObservedAt. Figures change
-// faster than they are written here: metrics have them live.
+// RelayPoolStatus is what the operator found. Figures change faster than the operator
+// writes them here; the metrics have the current ones.
 type RelayPoolStatus struct {
 	// Conditions are set on every pass. Conditions that do not apply are absent.
 	// +optional
@@ -16,27 +16,28 @@ type RelayPoolStatus struct {
 	// ObservedGeneration is the generation of the newest spec that a pass has processed.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// ObservedAt is when figures were last written.
+	// ObservedAt is when the figures were last written: nextIndex, backlog, balances and
+	// runways. Other fields may be newer.
 	// +optional
 	ObservedAt *metav1.Time `json:"observedAt,omitempty"`
-	// InitialisedAt is when the pool was first seen initialised; the gate is open
-	// from then on.
+	// InitialisedAt is when the operator first found the pool initialised. After that,
+	// spec.pool.gate no longer keeps pods from starting.
 	// +optional
 	InitialisedAt *metav1.Time `json:"initialisedAt,omitempty"`
-	// DesiredReplicas is how many pods are wanted: what spec.replicas or the
-	// autoscaler says, and 0 while the gate holds the fleet.
+	// DesiredReplicas is how many pods are wanted: the number that spec.replicas or the
+	// autoscaler sets, or 0 while spec.pool.gate keeps pods from starting.
 	// +optional
 	DesiredReplicas int32 `json:"desiredReplicas"`
-	// Replicas is how many pods there are, without those that are ending.
+	// Replicas is how many pods there are, without terminating pods.
 	// +optional
 	Replicas int32 `json:"replicas"`
 	// ReadyReplicas is how many pods serve clients.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
-	// TerminatingReplicas is how many pods hand their work over and end.
+	// TerminatingReplicas is how many pods are terminating. They hand over their work first.
 	// +optional
 	TerminatingReplicas int32 `json:"terminatingReplicas,omitempty"`
-	// Selector finds the pods, for the scale subresource.
+	// Selector is the label selector of the pods, for the scale subresource.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 	// NextIndex is how many leaves the pool's tree has, rounded.
@@ -45,7 +46,7 @@ type RelayPoolStatus struct {
 	// Backlog is how many submissions wait for a worker, rounded.
 	// +optional
 	Backlog *int64 `json:"backlog,omitempty"`
-	// FeePayers are the fleet's keys, by their public halves.
+	// FeePayers are the fleet's fee payers, each with its public key.
 	// +optional
 	// +listType=map
 	// +listMapKey=address
@@ -56,12 +57,12 @@ type RelayPoolStatus struct {
 	Rotation *RotationStatus `json:"rotation,omitempty"`
 }
 
-// FeePayerState is where a key is in its life.
+// FeePayerState is the stage of a fee payer key, between its creation and its retirement.
 //
 // +kubebuilder:validation:Enum=Active;Incoming;Draining;Retired
 type FeePayerState string
 
-// FeePayerStatus is one key.
+// FeePayerStatus is the status of one fee payer key.
 type FeePayerStatus struct {
 	// Address is the public key, in base58; send SOL here to fund the key.
 	// +required
@@ -82,12 +83,12 @@ type FeePayerStatus struct {
 	RunwayHours *int64 `json:"runwayHours,omitempty"`
 }
 
-// RotationStep is how far a rotation has come.
+// RotationStep is a step of a key rotation.
 //
 // +kubebuilder:validation:Enum=Generate;Fund;CutOver;Drain;Sweep;Retire;Done
 type RotationStep string
 
-// RotationStatus is one rotation.
+// RotationStatus is the status of one key rotation.
 type RotationStatus struct {
 	// Revision that the rotation leads to.
 	// +required
@@ -106,11 +107,11 @@ type RotationStatus struct {
 
 // The states of a key.
 const (
-	// PayerActive: the fleet pays with it.
+	// PayerActive: the fleet pays with the key.
 	PayerActive FeePayerState = "Active"
-	// PayerIncoming: made for a rotation, and not yet used by the fleet.
+	// PayerIncoming: the key was made for a rotation, and the fleet does not use it yet.
 	PayerIncoming FeePayerState = "Incoming"
-	// PayerDraining: the fleet no longer uses it, and its funds are not swept yet.
+	// PayerDraining: the fleet no longer uses the key, and its funds are not swept yet.
 	PayerDraining FeePayerState = "Draining"
 	// PayerRetired: the key's funds are swept. Its Secret stays.
 	PayerRetired FeePayerState = "Retired"
@@ -120,13 +121,13 @@ const (
 const (
 	// RotationGenerate makes the new keys.
 	RotationGenerate RotationStep = "Generate"
-	// RotationFund moves funds from the old keys to the new, by a Job.
+	// RotationFund runs a Job that moves funds from the old keys to the new keys.
 	RotationFund RotationStep = "Fund"
-	// RotationCutOver replaces pods until all of them use the new keys and none the old.
+	// RotationCutOver replaces pods until every pod uses only the new keys.
 	RotationCutOver RotationStep = "CutOver"
 	// RotationDrain waits until nothing that the old keys paid for can still land.
 	RotationDrain RotationStep = "Drain"
-	// RotationSweep moves the remaining funds of the old keys to the new, by a Job.
+	// RotationSweep runs a Job that moves the remaining funds to the new keys.
 	RotationSweep RotationStep = "Sweep"
 	// RotationRetire marks the old keys as retired.
 	RotationRetire RotationStep = "Retire"

@@ -5,8 +5,8 @@ type Swap struct {
 	// Router finds the routes: a server of Jupiter's swap API, version 2 or 1.
 	// +required
 	Router Router `json:"router"`
-	// FallbackRouters are asked one after another, in this order, when the router before
-	// gave no route that can be executed. They speak the same API, for the same program.
+	// FallbackRouters are further routers, with the same API and program. Relays ask them in
+	// this order, each when the router before it gave no route that can be executed.
 	// Default: none.
 	// +optional
 	// +listType=map
@@ -14,7 +14,7 @@ type Swap struct {
 	// +kubebuilder:validation:MaxItems=4
 	FallbackRouters []FallbackRouter `json:"fallbackRouters,omitempty"`
 	// SlippageBps is how much worse the price may get, in hundredths of a percent,
-	// between a quote and its execution. The user's minimum holds in any case.
+	// between a quote and its execution. The user always gets their minimum or more.
 	// Default: 50, which is 0.5 %.
 	// +optional
 	// +kubebuilder:default=50
@@ -36,14 +36,14 @@ type Swap struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: expected the base URL of a swap API"
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef, or the key in apiKeySecretRef"
 type Router struct {
-	// URL is the router's base URL, when it holds no credentials. Default: none;
-	// either url or urlSecretRef is set. A path that ends with /v2 means v2 of Jupiter's
-	// swap API, which takes one call for a swap; any other v1, which takes two.
+	// URL is the router's base URL, if it contains no credentials. Default: none; either url
+	// or urlSecretRef is set. If the path ends with /v2, relays use v2 of Jupiter's swap API,
+	// with one call for a quote and its instructions. Otherwise they use v1, with two calls.
 	// Example: https://api.jup.ag/swap/v2
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`
-	// URLSecretRef is the Secret of a base URL that holds credentials. Default: none;
+	// URLSecretRef is the Secret with a base URL that contains credentials. Default: none;
 	// either url or urlSecretRef is set.
 	// +optional
 	URLSecretRef *SecretKeyReference `json:"urlSecretRef,omitempty"`
@@ -56,7 +56,7 @@ type Router struct {
 	// +kubebuilder:validation:Pattern=`^[1-9A-HJ-NP-Za-km-z]{32,44}$`
 	// +kubebuilder:validation:MaxLength=44
 	ProgramID string `json:"programID,omitempty"`
-	// TimeoutMilliseconds bounds a call of the router, in milliseconds.
+	// TimeoutMilliseconds is the longest time for one call to a router, in milliseconds.
 	// Default: 5000.
 	// +optional
 	// +kubebuilder:default=5000
@@ -71,26 +71,27 @@ type Router struct {
 	RequestsPerSecond *int32 `json:"requestsPerSecond,omitempty"`
 }
 
-// FallbackRouter is a swap router that is asked when those before it gave no route.
+// FallbackRouter is a swap router that relays ask when the routers before it have given no
+// route.
 //
 // +kubebuilder:validation:ExactlyOneOf=url;urlSecretRef
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: expected the base URL of a swap API"
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef, or the key in apiKeySecretRef"
 type FallbackRouter struct {
-	// Name identifies the router in logs and metrics, which never show its URL:
-	// lower-case letters, digits and dashes, but not preferred, which is spec.swap.router.
+	// Name identifies the router in logs and metrics, which never show its URL. It has
+	// lower-case letters, digits and dashes; preferred is reserved for spec.swap.router.
 	// Example: second
 	// +required
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="self != 'preferred'",message="name is preferred, which is the name of spec.swap.router in metrics: choose another one"
 	Name string `json:"name"`
-	// URL is the router's base URL, when it holds no credentials. Default: none;
+	// URL is the router's base URL, if it contains no credentials. Default: none;
 	// either url or urlSecretRef is set. Example: https://swap.example/v2
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`
-	// URLSecretRef is the Secret of a base URL that holds credentials. Default: none;
+	// URLSecretRef is the Secret with a base URL that contains credentials. Default: none;
 	// either url or urlSecretRef is set.
 	// +optional
 	URLSecretRef *SecretKeyReference `json:"urlSecretRef,omitempty"`

@@ -1,16 +1,16 @@
 package v1alpha1
 
-// ViewingKeys says how viewing keys are registered and sealed.
+// ViewingKeys says how viewing keys are registered, and to which key they are sealed.
 type ViewingKeys struct {
-	// CompliancePublicKey is what viewing keys are sealed to: 64 hexadecimal
-	// digits, made by the command relay compliance keygen on the officer's own machine. The
-	// private half never enters the cluster.
+	// CompliancePublicKey is the public key to which viewing keys are sealed: 64
+	// hexadecimal digits, made by `relay compliance keygen` on the compliance officer's own
+	// machine. The private key never enters the cluster.
 	// Example: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb
 	// +required
 	// +kubebuilder:validation:Pattern=`^[0-9a-fA-F]{64}$`
 	// +kubebuilder:validation:MaxLength=64
 	CompliancePublicKey string `json:"compliancePublicKey"`
-	// Messages are the sign-in texts; a wallet signs one to register its viewing key.
+	// Messages are the sign-in texts. A wallet signs one of them to register its viewing key.
 	// Default: the profile's. Example: [Sign in to the pool]
 	// +optional
 	// +listType=set

@@ -71,7 +71,7 @@ func newSwapper(t *testing.T, minOutput uint64) *swapper {
 		t.Fatal(err)
 	}
 	s.net, _ = p.Profile.Fees.Net(uint64(oneSOL))
-	s.land(nil, s.Accounts(s.payer.PublicKey(), s.wallet)...)
+	s.land(nil, s.CreateAccounts(s.payer.PublicKey(), s.wallet)...)
 	return s
 }
 

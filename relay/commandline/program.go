@@ -92,7 +92,7 @@ func (p *Program) usage(err error) error {
 	return fmt.Errorf("%w: %w; %s --help explains every command and flag", ErrUsage, err, p.Name)
 }
 
-// help prints a command's help, or without a command the help of all.
+// help prints the help of the selected command or, if none is selected, of all commands.
 func help(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() != nil {
 		return err

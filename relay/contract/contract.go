@@ -11,8 +11,8 @@ const (
 	OperationsPort = 9090
 	// LocalChainPort is the port of the local chain.
 	LocalChainPort = 8899
-	// LocalAdminPort is the port of the local chain's administration, and LocalRouterPort
-	// that of the router over the local chain's market.
+	// LocalAdminPort is the port for the administration of the local chain. LocalRouterPort is
+	// the port of the swap router for the local chain's market.
 	LocalAdminPort  = 8898
 	LocalRouterPort = 8897
 )
@@ -29,9 +29,9 @@ const (
 const Version = "0.1.0"
 
 // DefaultSpendCapTransfersDay is the most that a fleet spends on transfers in a day, in
-// lamports, unless another cap is set. A transfer pays the pool no fee and costs its relay
-// 1 305 480 at 5080 lamports of rent a byte, so the default pays for some 760, and an attacker
-// takes at most 1 SOL a day. 0 means no cap.
+// lamports, unless another cap is set; 0 means no cap. A transfer pays the pool no fee. At 5080
+// lamports of rent a byte it costs the relay 1 305 480 lamports, so the default pays for about
+// 760 transfers. An attacker can make the fleet spend at most 1 SOL a day.
 const DefaultSpendCapTransfersDay int64 = 1_000_000_000
 
 // Paths of the documented interface, as relay/openapi.yaml and chi's patterns

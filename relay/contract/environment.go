@@ -4,8 +4,8 @@ package contract
 // is the flag's name in upper case, with underscores.
 const VariablePrefix = "RELAYPOOL_"
 
-// Names of the environment variables that the command `relay serve` reads. A flag takes precedence over
-// the variable with the same meaning.
+// Names of the environment variables that `relay serve` reads. A flag takes precedence over the
+// variable with the same meaning.
 const (
 	EnvListen                  = "RELAYPOOL_LISTEN"
 	EnvOperationsListen        = "RELAYPOOL_OPERATIONS_LISTEN"
@@ -58,7 +58,7 @@ const (
 	EnvLogFormat               = "RELAYPOOL_LOG_FORMAT"
 )
 
-// EnvironmentVariables lists every variable of the command `relay serve`.
+// EnvironmentVariables lists every variable of `relay serve`.
 func EnvironmentVariables() []string {
 	return []string{
 		EnvListen,

@@ -1,9 +1,9 @@
 package contract
 
-// Exit codes of relay sweep, in addition to those of every command.
+// Exit codes of `relay sweep`, in addition to those of every command.
 const (
 	// ExitUnfinished: the sweep's time was over, or a signal stopped it. The next run continues.
 	ExitUnfinished = 3
-	// ExitShort: lamports are missing, and the person who runs it has to send some.
+	// ExitShort: a key has too few lamports, and a person has to send it some.
 	ExitShort = 4
 )

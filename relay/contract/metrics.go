@@ -4,14 +4,14 @@ package contract
 type Metric struct {
 	// Name is in Prometheus' form; the name of a counter ends with _total.
 	Name string
-	// Help says what it counts.
+	// Help says what the metric measures.
 	Help   string
 	Labels []string
 }
 
-// The relay's metrics. Labels take values from fixed sets, the configured names of
-// endpoints and the public keys of payers; they contain nothing from a request. Figures of
-// the fleet come from the database and are the same on every process.
+// The relay's metrics. The values of labels are from fixed sets, or are configured names of
+// endpoints and routers, or public keys of payers. They contain nothing from a request. Figures
+// of the fleet come from the database, and are the same on every process.
 var (
 	MetricBuildInfo = Metric{"relaypool_build_info", "Always 1; the labels identify the build.", []string{"version", "revision"}}
 
@@ -25,6 +25,7 @@ var (
 	MetricAttempts             = Metric{"relaypool_attempt_events_total", "Events of transactions: signed, refused (by preflight), rebroadcast, expired, failed_on_chain, adopted (landed by an attempt of an earlier holder), reopened (its fork died), held (deferred for a fault of the deployment), panic (a step was given up).", []string{"event"}}
 	MetricLeases               = Metric{"relaypool_lease_events_total", "Events of the leases of submissions: claimed, handed_over (at a stop), lost (another process claimed it), reaped (of a process that died), orphaned (released, because the answer to a claim was lost).", []string{"event"}}
 	MetricLeaseLapses          = Metric{"relaypool_lease_lapses_total", "Times that this process could not renew its leases and let them lapse.", nil}
+	MetricLandingSlots         = Metric{"relaypool_landing_slots", "Slots from the one at which a transaction's blockhash was read, at most a second before it was signed, to the one in which it landed.", nil}
 	MetricPolls                = Metric{"relaypool_tracker_polls_total", "Status requests for signatures, by cause: slot, or notification when one brought the request forward.", []string{"cause"}}
 	MetricPollSize             = Metric{"relaypool_tracker_poll_signatures", "Signatures in one status request, at most 256.", nil}
 	MetricInFlight             = Metric{"relaypool_in_flight_submissions", "Submissions that this process has claimed and that have not landed.", nil}
@@ -99,7 +100,7 @@ var (
 func Metrics() []Metric {
 	return []Metric{
 		MetricBuildInfo, MetricHTTPRequests, MetricHTTPDuration, MetricWaiting,
-		MetricSubmissions, MetricSubmissionsFinalized, MetricStages, MetricAttempts, MetricLeases, MetricLeaseLapses, MetricPolls, MetricPollSize, MetricInFlight, MetricTracked, MetricQueuePaused,
+		MetricSubmissions, MetricSubmissionsFinalized, MetricStages, MetricAttempts, MetricLandingSlots, MetricLeases, MetricLeaseLapses, MetricPolls, MetricPollSize, MetricInFlight, MetricTracked, MetricQueuePaused,
 		MetricBacklog, MetricBacklogAge, MetricHeld, MetricOpen,
 		MetricRPCCalls, MetricRPCDuration, MetricRPCUp, MetricRPCLag, MetricRPCLatency, MetricRPCBreaker, MetricRPCSkipped, MetricRPCContradictions, MetricRPCSocket, MetricRPCNotifications,
 		MetricFinalityAdvanced, MetricConsensus, MetricSlotDuration, MetricRent, MetricPayerBalance, MetricPayerBalanceTime, MetricPayerInFlight, MetricPayerReserved, MetricPayerMinimum, MetricPayerUsable,

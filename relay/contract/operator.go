@@ -6,17 +6,17 @@ const (
 	OperatorMetricsPort = 8443
 	// OperatorHealthPort serves the operator's probes, at LivenessPath and ReadinessPath.
 	OperatorHealthPort = 8081
-	// OperatorExternalMetricsPort serves the external metrics API, where that is on.
+	// OperatorExternalMetricsPort serves the external metrics API, if that is enabled.
 	OperatorExternalMetricsPort = 6443
 )
 
 // Names of the external metrics API of the operator in a cluster.
 const (
-	// ExternalMetricsAPIService is the one object that registers the server of external
-	// metrics in a cluster.
+	// ExternalMetricsAPIService is the name of the APIService that registers a server of
+	// external metrics. Because the name is fixed, a cluster has only one such server.
 	ExternalMetricsAPIService = "v1beta1.external.metrics.k8s.io"
-	// OperatorExternalMetrics is the default name of the Service that leads to the
-	// operator, and of the Secret with its certificate.
+	// OperatorExternalMetrics is the default name of the Service that leads to the operator,
+	// and of the Secret with the operator's certificate for this API.
 	OperatorExternalMetrics = "relaypool-operator-external-metrics"
 )
 
@@ -27,7 +27,7 @@ const (
 	OperatorSystemNamespace = "relaypool-system"
 )
 
-// Names of the environment variables that operator run reads, in addition to EnvLogLevel
+// Names of the environment variables that `operator run` reads, in addition to EnvLogLevel
 // and EnvLogFormat. A flag takes precedence over the variable with the same meaning.
 const (
 	OperatorEnvKubeconfig           = "RELAYPOOL_KUBECONFIG"
@@ -57,7 +57,7 @@ const (
 	OperatorEnvLeaseRetryPeriod     = "RELAYPOOL_LEASE_RETRY_PERIOD"
 )
 
-// OperatorEnvironmentVariables lists every variable of operator run.
+// OperatorEnvironmentVariables lists every variable of `operator run`.
 func OperatorEnvironmentVariables() []string {
 	return []string{
 		OperatorEnvConcurrentReconciles, OperatorEnvCheckWorkers, OperatorEnvRefsInterval, OperatorEnvResync,

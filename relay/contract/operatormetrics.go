@@ -1,7 +1,7 @@
 package contract
 
-// The operator's own metrics. Labels take values from fixed sets, names of
-// RelayPools and their namespaces, and the public keys of payers.
+// The operator's own metrics. The values of labels are from fixed sets, or are names and
+// namespaces of RelayPools, or public keys of payers.
 var (
 	MetricOperatorPools                 = Metric{"relaypool_operator_pools", "RelayPools by condition and its status: True, False or Unknown. Every RelayPool counts once under each condition that applies to it.", []string{"condition", "status"}}
 	MetricOperatorPoolCondition         = Metric{"relaypool_operator_pool_condition", "1 for the status and reason that a condition of a RelayPool has now.", []string{"namespace", "pool", "condition", "status", "reason"}}

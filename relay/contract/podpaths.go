@@ -10,9 +10,9 @@ const Root = "/etc/relaypool"
 const (
 	// EndpointsFile lists the RPC endpoints.
 	EndpointsFile = Root + "/config/endpoints.yaml"
-	// SignInMessagesFile lists the texts whose signature admits a viewing key.
+	// SignInMessagesFile lists the sign-in texts. A wallet signs one to register a viewing key.
 	SignInMessagesFile = Root + "/config/sign-in-messages.yaml"
-	// ProfileFile is a program profile of the user's own.
+	// ProfileFile contains a program profile that is not built in.
 	ProfileFile = Root + "/profile/profile.yaml"
 	// VerifyingKeyFile is snarkjs' verification_key.json.
 	VerifyingKeyFile = Root + "/verifying-key/verification_key.json"
@@ -27,8 +27,7 @@ const (
 	APIKeysFile = Root + "/api-keys/keys"
 )
 
-// TerminationLog is the file in which a container leaves its termination message for the
-// orchestrator, by Kubernetes' default.
+// TerminationLog is Kubernetes' default path of the file for a container's termination message.
 const TerminationLog = "/dev/termination-log"
 
 // EndpointURLFile is the file with the URL of the RPC endpoint with that name.
@@ -39,10 +38,11 @@ func FallbackRouterURLFile(router string) string {
 	return path.Join(Root, "fallback-routers", router, "url")
 }
 
-// FallbackRouterAPIKeyFile is the file with its API key.
+// FallbackRouterAPIKeyFile is the file with the API key of the fallback router with that name.
 func FallbackRouterAPIKeyFile(router string) string {
 	return path.Join(Root, "fallback-routers", router, "api-key")
 }
 
-// PayerFile is the file with a fee payer's key, by the names of the Secret and of its value.
+// PayerFile is the file with a fee payer's key. secret is the name of the Secret, and key is the
+// name of the value in the Secret.
 func PayerFile(secret, key string) string { return path.Join(Root, "payers", secret, key) }

@@ -24,19 +24,19 @@ import (
 // Errors that wrap one of them name the place (a point of the proof, a member of the key),
 // never a value.
 var (
-	// ErrLength is a proof that is not ProofSize bytes long.
+	// ErrLength reports a proof that is not ProofSize bytes long.
 	ErrLength = errors.New("wrong length")
-	// ErrNonCanonical is a coordinate or public input that is not below its modulus.
+	// ErrNonCanonical reports a coordinate or public input that is not below its modulus.
 	ErrNonCanonical = errors.New("not canonical: the value is not below the field's modulus")
-	// ErrInfinity is the point at infinity, which no honest prover or set-up produces. It
+	// ErrInfinity reports the point at infinity, which no honest prover or set-up produces. It
 	// would remove a pairing from the equation.
 	ErrInfinity = errors.New("point at infinity")
-	// ErrNotOnCurve is a pair of coordinates that does not satisfy the curve's equation.
+	// ErrNotOnCurve reports a pair of coordinates that does not satisfy the curve's equation.
 	ErrNotOnCurve = errors.New("not on the curve")
-	// ErrNotInSubgroup is a G2 point on the curve but outside the subgroup of
-	// prime order, where a pairing proves nothing.
+	// ErrNotInSubgroup reports a G2 point on the curve but outside the subgroup of prime order,
+	// where a pairing proves nothing.
 	ErrNotInSubgroup = errors.New("not in the prime-order subgroup")
-	// ErrInvalid is a well-formed proof that does not hold for the public inputs under the
+	// ErrInvalid reports a well-formed proof that does not hold for the public inputs under the
 	// key, with A of either sign.
 	ErrInvalid = errors.New("proof does not hold for these public inputs under this verification key")
 )
@@ -46,7 +46,7 @@ var (
 // the negated A. Some clients negate A and others do not.
 type Sign uint8
 
-// SignUnknown, the zero value, belongs to no verified proof.
+// SignUnknown, the zero value, is never the sign of a verified proof.
 const (
 	SignUnknown Sign = iota
 	// Plain is A as circom-style provers produce it.

@@ -11,12 +11,12 @@ import (
 	"github.com/consensys/gnark-crypto/ecc/bn254/fp"
 )
 
-// maxPublics bounds the memory of a key: a public input needs a table of 256 KiB. The
-// pool's circuit has nine.
+// maxPublics bounds the memory of a key: a public input needs a table of 256 KiB. The pool's
+// circuit has nine public inputs.
 const maxPublics = 64
 
-// Key is a verification key with everything precomputed that does not depend on the proof.
-// It is immutable and safe for concurrent use. A key with nine public inputs takes 2.4 MB.
+// Key is a verification key, with precomputed values for all that does not depend on the proof. It
+// is immutable and safe for concurrent use. A key with nine public inputs takes 2.4 MB.
 type Key struct {
 	target        bn254.GT // e(α, β)
 	targetInverse bn254.GT
@@ -60,9 +60,9 @@ type points struct {
 // takes about 20 ms. Its errors name the JSON member at fault; errors about points match
 // the package's sentinel errors.
 //
-// Two kinds of well-formed keys are refused, because their proofs prove nothing: one with γ
-// = δ, the result of a set-up without its second phase, under which anybody can forge; and
-// one with a point at infinity in IC, whose public input the proof does not bind.
+// ParseKey refuses two kinds of well-formed keys, because proofs under them prove nothing. A key
+// with γ = δ is the result of a set-up without its second phase, and lets anybody forge proofs. A
+// key with a point at infinity in IC does not bind a proof to the public input of that point.
 func ParseKey(snarkjsJSON []byte) (*Key, error) {
 	var raw snarkjsKey
 	if err := json.Unmarshal(snarkjsJSON, &raw); err != nil {
@@ -141,8 +141,8 @@ func precompute(p *points) (*Key, error) {
 	return k, nil
 }
 
-// hash relies on gnark-crypto's uncompressed form, which is the package's
-// layout for every point but infinity.
+// hash relies on gnark-crypto's uncompressed form, which equals this package's layout for every
+// point except infinity.
 func (p *points) hash() (sum [sha256.Size]byte) {
 	h := sha256.New()
 	writeG1 := func(p *bn254.G1Affine) { b := p.RawBytes(); h.Write(b[:]) }

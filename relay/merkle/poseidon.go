@@ -12,8 +12,8 @@ import (
 )
 
 // ErrNotCanonical is returned by FromBytes for 32 bytes whose value is not below the order of the
-// field. Such bytes have a second, canonical spelling, so accepting them would let one nullifier be
-// spent twice.
+// field. The same element, reduced, has a canonical encoding too. So accepting both encodings would
+// let one nullifier be spent twice.
 var ErrNotCanonical = errors.New("field element is not canonical: the 32 big-endian bytes must be a value below the order of BN254's scalar field")
 
 const (
@@ -21,35 +21,38 @@ const (
 	maxWidth   = 5
 )
 
-// parameters are the constants of the permutation of one width, rearranged as appendix B of the
-// Poseidon paper describes: a partial round adds one constant and multiplies by a matrix that is
-// the identity except in its first row and column.
+// parameters are the constants of the permutation of one width. They are rearranged as appendix B
+// of the Poseidon paper describes. A partial round then adds one constant and multiplies by a
+// sparse matrix, which differs from the identity only in its first row and first column.
 type parameters struct {
 	width   int
-	full    []fr.Element // width for each full round
-	partial []fr.Element // one for each partial round
+	full    []fr.Element // width constants for each full round
+	partial []fr.Element // one constant for each partial round
 	mds     []fr.Element // width², by rows
-	pre     []fr.Element // in place of mds in the last full round before the partial ones
-	sparse  []fr.Element // for each partial round the first row, then the first column below its corner
+	pre     []fr.Element // used instead of mds in the last full round before the partial rounds
+	// sparse holds 2·width−1 elements for each partial round: the first row of the sparse matrix,
+	// then its first column without the top element.
+	sparse []fr.Element
 }
 
-// Hash2 is circom's Poseidon of two inputs: the tree's node over its left and right child, and the
-// owner key over a secret and zero. It allocates nothing.
+// Hash2 is circom's Poseidon of two inputs. The pool uses it for a node of the tree (left child,
+// right child) and for an owner key (secret, zero). It allocates nothing.
 func Hash2(a, b *fr.Element) fr.Element {
 	state := [3]fr.Element{1: *a, 2: *b}
 	width3.permute(state[:])
 	return state[0]
 }
 
-// Hash3 is circom's Poseidon of three inputs: a note's signature and its nullifier. It allocates
-// nothing.
+// Hash3 is circom's Poseidon of three inputs. The pool uses it for a note's signature and for a
+// note's nullifier. It allocates nothing.
 func Hash3(a, b, c *fr.Element) fr.Element {
 	state := [4]fr.Element{1: *a, 2: *b, 3: *c}
 	width4.permute(state[:])
 	return state[0]
 }
 
-// Hash4 is circom's Poseidon of four inputs: a commitment and the chain note. It allocates nothing.
+// Hash4 is circom's Poseidon of four inputs. The pool uses it for a note's commitment and for the
+// chain note. It allocates nothing.
 func Hash4(a, b, c, d *fr.Element) fr.Element {
 	state := [5]fr.Element{1: *a, 2: *b, 3: *c, 4: *d}
 	width5.permute(state[:])
@@ -100,8 +103,8 @@ func (p *parameters) fullRound(state []fr.Element, r int, matrix []fr.Element) {
 	}
 }
 
-// multiplySparse replaces state by the product with the matrix whose first row is the first
-// len(state) of m, whose first column is the rest, and which is the identity elsewhere.
+// multiplySparse multiplies state by a sparse matrix. m holds the first row of the matrix, then its
+// first column without the top element. All other elements are those of the identity.
 func multiplySparse(state, m []fr.Element) {
 	n := len(state)
 	first := dot(m[:n], state)

@@ -16,15 +16,15 @@ const capacity = uint64(1) << Height
 // ErrFull is returned by Append for a tree that has 2^32 leaves.
 var ErrFull = errors.New("merkle tree is full: it holds 2^32 leaves, the pool needs a new tree")
 
-// Zero is the root of an empty subtree of the given level: 0 for a leaf, 32 for the empty tree. Any
-// other level is an error of the caller and panics.
+// Zero returns the root of an empty subtree of the given level. Level 0 is a leaf, and level 32 is
+// the whole tree. Zero panics for a level outside 0 to 32.
 func Zero(level int) fr.Element {
 	return zeros[level]
 }
 
 // Tree is an incremental Merkle tree of height 32 that keeps only what further appends need: the
-// number of leaves and, for each level, the last complete left subtree. It is not safe for
-// concurrent use.
+// number of leaves and, for each level, the root of the last complete left subtree. It is not safe
+// for concurrent use.
 type Tree struct {
 	next     uint64
 	frontier [Height]fr.Element
@@ -48,7 +48,8 @@ func RestoreTree(next uint64, frontier [Height]fr.Element) (*Tree, error) {
 }
 
 // Append adds a leaf. It costs one hash on average, because a node is computed only when its
-// subtree is complete; Root computes the root when it is called. The only error is ErrFull.
+// subtree is complete. The root of an incomplete tree is computed by Root. The only error is
+// ErrFull.
 func (t *Tree) Append(leaf *fr.Element) error {
 	if t.next == capacity {
 		return ErrFull
@@ -58,8 +59,8 @@ func (t *Tree) Append(leaf *fr.Element) error {
 	for i := range level {
 		node = Hash2(&t.frontier[i], &node)
 	}
-	// The last leaf completes the root itself. It is stored in the top entry, whose former value
-	// no later leaf can need.
+	// Leaf 2^32-1 completes the whole tree. The tree's root is then stored in the top entry,
+	// because no later append needs the former value of that entry.
 	t.frontier[min(level, Height-1)] = node
 	t.next++
 	t.rootIsCurrent = false
@@ -81,8 +82,9 @@ func (t *Tree) NextIndex() uint64 {
 	return t.next
 }
 
-// Frontier returns, for each level i, the last complete left subtree of that level, which is used
-// when bit i of NextIndex is set. The other entries have outdated values.
+// Frontier returns one entry for each level i. If bit i of NextIndex is set, the entry is the root
+// of the last complete left subtree of that level. Otherwise it is outdated and not used, except
+// that entry 31 of a full tree is the tree's root.
 func (t *Tree) Frontier() [Height]fr.Element {
 	return t.frontier
 }
@@ -96,8 +98,8 @@ func RootOf(next uint64, frontier *[Height]fr.Element) fr.Element {
 	case capacity:
 		return frontier[Height-1]
 	}
-	// No leaf has index next yet, so the subtree of level lowest that starts there is empty, and
-	// its root is known.
+	// The leaf with the index next does not exist yet. So the subtree of level lowest that starts
+	// at this index is empty, and its root is a constant.
 	lowest := bits.TrailingZeros64(next)
 	node := zeros[lowest]
 	for i := lowest; i < Height; i++ {
@@ -110,9 +112,9 @@ func RootOf(next uint64, frontier *[Height]fr.Element) fr.Element {
 	return node
 }
 
-// Path returns the sibling of each node from the leaf at index up to the root, as a client needs
-// them to prove membership. It hashes the whole tree once, about one hash a leaf. An index outside
-// leaves is an error.
+// Path returns the siblings of the nodes from the leaf at index up to the root. A client needs
+// these siblings to prove membership. Path hashes the whole tree, about one hash for each leaf. It
+// returns an error if no leaf has the index.
 func Path(leaves []fr.Element, index int) ([Height]fr.Element, error) {
 	var siblings [Height]fr.Element
 	if index < 0 || index >= len(leaves) {

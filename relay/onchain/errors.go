@@ -32,8 +32,8 @@ const (
 	KindRateLimited = "rate_limited"
 	// KindServerError: HTTP 5xx, or a JSON-RPC error whose code does not show what happened.
 	KindServerError = "server_error"
-	// KindRejected: another HTTP status, such as 401, 403 or 404, or an endpoint of another chain:
-	// the URL or its credentials are wrong.
+	// KindRejected: the URL or its credentials are wrong. The endpoint answered another HTTP
+	// status, such as 401, 403 or 404, or serves another chain.
 	KindRejected = "rejected"
 	// KindBadResponse: the answer is not JSON-RPC, or lacks a required part.
 	KindBadResponse = "bad_response"
@@ -50,8 +50,8 @@ const (
 	KindNotYet = "not_yet"
 	// KindCancelled: the caller stopped waiting.
 	KindCancelled = "cancelled"
-	// KindBudget: the relay's own budget of requests a second for the endpoint
-	// was exhausted, so the call was not made.
+	// KindBudget: the call was not made, because the relay's own limit of requests a second to the
+	// endpoint was reached.
 	KindBudget = "budget"
 	// KindBreakerOpen: no call was made, because the breakers of all suitable endpoints are
 	// open.
@@ -99,13 +99,13 @@ func (e *Unavailable) Is(target error) bool { return target == ErrUnavailable }
 // Unwrap returns the context's error if that is why there is no answer.
 func (e *Unavailable) Unwrap() error { return e.Err }
 
-// Malformed returns the error of a result that decodes but is inconsistent with the call.
+// Malformed returns the error for a result that can be decoded, but does not fit the call.
 func Malformed(method, format string, args ...any) error {
 	return &Unavailable{Method: method, Kind: KindBadResponse, Detail: fmt.Sprintf(format, args...)}
 }
 
-// CheckSlot refuses an answer from before minContextSlot: some endpoints do not pass the
-// parameter on.
+// CheckSlot refuses an answer from before minContextSlot. The check is needed, because some
+// endpoints do not pass minContextSlot on to their nodes.
 func CheckSlot(method string, slot, minContextSlot uint64) error {
 	if slot >= minContextSlot {
 		return nil
@@ -137,7 +137,7 @@ type RPCError struct {
 	Method string
 	// Endpoint is the configured name of the endpoint; empty when there is only one.
 	Endpoint string
-	// Code is the JSON-RPC error code; Message is the endpoint's, or empty.
+	// Code is the JSON-RPC error code. Message is the endpoint's message, or empty.
 	Code    int
 	Message string
 }
@@ -151,8 +151,8 @@ func (e *RPCError) Error() string {
 	return text
 }
 
-// SendError is a transaction that an endpoint refused before forwarding it:
-// this send put nothing on the chain. Earlier sends of the same bytes may have.
+// SendError reports that an endpoint refused a transaction instead of forwarding it. So this send
+// put nothing on the chain, but an earlier send of the same bytes may have.
 type SendError struct {
 	Err *shieldpool.TransactionError
 }

@@ -2,8 +2,8 @@ package onchain
 
 import "time"
 
-// clockTolerance is the greatest difference between the clocks of the process that signed a
-// transaction and the one that reads the chain.
+// clockTolerance is the greatest difference between the clocks of two processes: the one that
+// signed a transaction, and the one that reads the chain.
 const clockTolerance = 30 * time.Second
 
 // Fate is what one search of the chain shows about one signed transaction.
@@ -15,7 +15,7 @@ const (
 	MayLand Fate = iota
 	// Landed: it is at least confirmed, and succeeded.
 	Landed
-	// FailedOnChain: it landed with an error, and that is final.
+	// FailedOnChain: it landed with an error, and is finalized.
 	FailedOnChain
 	// Expired: it is not on the chain and can never be.
 	Expired
@@ -24,15 +24,15 @@ const (
 	Forgotten
 )
 
-// Fate is the only place that decides whether a signed transaction has expired. st is its status
-// in the search, nil for none. Its blockhash was read at blockhashSlot and expires after
-// lastValidBlockHeight. A failure on the chain counts once it is finalized, because the
-// same bytes can succeed on another fork. An unknown signature proves expiry only when
-// the history goes back to the transaction and the finalized height is past its last valid
-// height. That height was recorded at signing and may be wrong. The transaction has therefore
-// also expired once all blockhashes up to blockhashSlot have expired. That slot may be wrong
-// too, so the transaction has also expired once every blockhash that existed at signing has
-// expired.
+// Fate decides what became of a signed transaction; no other code decides whether one has expired.
+// st is the transaction's status in the search, nil if the search did not find it. The
+// transaction's blockhash was read at blockhashSlot and expires after lastValidBlockHeight. A
+// failure on the chain counts only when it is finalized, because the same bytes can succeed on
+// another fork. A transaction that the search did not find has expired if the history goes back to
+// blockhashSlot and one of three conditions holds. The finalized height is above
+// lastValidBlockHeight, or all blockhashes up to blockhashSlot have expired, or all blockhashes
+// that existed at signing have expired. Any of the three suffices, because the height and the slot
+// that were recorded at signing may be too high.
 func (l *SearchResult) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, signedAt time.Time) Fate {
 	switch {
 	case st != nil && st.Unverified:
@@ -50,7 +50,7 @@ func (l *SearchResult) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint
 	}
 }
 
-// expired reports whether every blockhash that existed at the time has expired.
+// expired reports whether every blockhash that existed at the given time has expired.
 func (l *SearchResult) expired(at time.Time) bool {
-	return !at.IsZero() && at.Add(clockTolerance).Before(l.ExpiredAt)
+	return !at.IsZero() && at.Add(clockTolerance).Before(l.ExpiredBefore)
 }

@@ -31,9 +31,9 @@ func TestFate(t *testing.T) {
 		"unknown in a history that is too short":        {nil, SearchResult{FinalizedHeight: height + 1, FirstAvailable: slot + 1}, Forgotten, false},
 		"unknown, blockhashes of its slot expired":      {nil, SearchResult{ExpiredSlot: slot, FirstAvailable: slot}, Expired, false},
 		"unknown, blockhashes of its slot valid":        {nil, SearchResult{ExpiredSlot: slot - 1, FirstAvailable: slot}, MayLand, false},
-		"unknown, blockhashes of its time expired":      {nil, SearchResult{ExpiredAt: signed.Add(clockTolerance + 1), FirstAvailable: slot}, Expired, false},
-		"unknown, blockhashes of its time may be valid": {nil, SearchResult{ExpiredAt: signed.Add(clockTolerance), FirstAvailable: slot}, MayLand, false},
-		"processed, blockhashes of its time expired":    {&Status{Confirmation: Processed}, SearchResult{ExpiredAt: signed.Add(time.Hour)}, MayLand, false},
+		"unknown, blockhashes of its time expired":      {nil, SearchResult{ExpiredBefore: signed.Add(clockTolerance + 1), FirstAvailable: slot}, Expired, false},
+		"unknown, blockhashes of its time may be valid": {nil, SearchResult{ExpiredBefore: signed.Add(clockTolerance), FirstAvailable: slot}, MayLand, false},
+		"processed, blockhashes of its time expired":    {&Status{Confirmation: Processed}, SearchResult{ExpiredBefore: signed.Add(time.Hour)}, MayLand, false},
 	}
 	for name, test := range tests {
 		if got := test.result.Fate(test.status, slot, height, signed); got != test.want {
@@ -44,7 +44,7 @@ func TestFate(t *testing.T) {
 		}
 	}
 	// Slot 0 means that the blockhash's slot is unknown, so no expired slot shows that it expired.
-	if got := (&SearchResult{ExpiredAt: signed}).Fate(nil, 0, height, time.Time{}); got != MayLand {
+	if got := (&SearchResult{ExpiredBefore: signed}).Fate(nil, 0, height, time.Time{}); got != MayLand {
 		t.Errorf("fate without a slot is %d, want MayLand", got)
 	}
 }

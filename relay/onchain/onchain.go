@@ -64,37 +64,37 @@ type Status struct {
 	Confirmation Commitment
 	Err          *shieldpool.TransactionError
 	// Unverified reports that no second endpoint confirms the status, although several are
-	// configured. Nothing may be concluded from it.
+	// configured. Nothing may be concluded from such a status.
 	Unverified bool
 }
 
-// Decisive reports whether an outcome follows from the status: a success that is
-// confirmed, or a failure that is final.
+// Decisive reports whether an outcome follows from the status: a success that is confirmed, or a
+// failure that is finalized.
 func (s *Status) Decisive() bool {
 	return s != nil && !s.Unverified && (s.Err == nil && s.Confirmation.AtLeast(Confirmed) || s.Err != nil && s.Confirmation.AtLeast(Finalized))
 }
 
-// SearchResult is what endpoints know about some signatures, with the horizon that shows whether an
-// unknown signature proves anything. The horizon was read before the statuses. A transaction
-// cannot land after its blockhash's last valid height. So it has expired if the chain is past that
-// height, and a history that goes back far enough does not contain it.
+// SearchResult is what endpoints know about some signatures, and which blockhashes had expired
+// before they were asked. A transaction cannot land after its blockhash has expired. So a
+// transaction with an unknown signature has expired if its blockhash has, and the searched history
+// goes back far enough. SearchResult.Fate decides this.
 type SearchResult struct {
 	// Statuses are in the order of the signatures; nil for one that is not known.
 	Statuses []*Status
 	// Slot is the endpoint's slot when it answered; never below FinalizedSlot.
 	Slot uint64
 	// FinalizedSlot and FinalizedHeight are the slot and block height of the newest finalized
-	// block; with several endpoints, of the newest one that two have reported. The height is 0
-	// when it is not corroborated.
+	// block. With several endpoints, two must have reached that block. The height is 0 when no
+	// second endpoint confirms it.
 	FinalizedSlot, FinalizedHeight uint64
-	// ExpiredSlot is the slot up to which every blockhash has expired, whatever last valid
-	// height was recorded with it, because two endpoints have reported more than 150
-	// finalized blocks after it. 0 when none is known.
+	// All blockhashes of slots up to ExpiredSlot have expired: two endpoints have reported more
+	// than 150 finalized blocks after that slot. This does not depend on recorded last valid
+	// heights. 0 when no such slot is known.
 	ExpiredSlot uint64
-	// ExpiredAt is the time, by the relay's clock, before which every blockhash has
-	// expired, whatever slot was recorded with it; zero when unknown.
-	ExpiredAt time.Time
-	// FirstAvailable is the first slot whose history the endpoint can search.
+	// All blockhashes that were fetched before ExpiredBefore, by the relay's clock, have expired.
+	// This does not depend on recorded slots. Zero when unknown.
+	ExpiredBefore time.Time
+	// FirstAvailable is the oldest slot that the endpoint's history contains.
 	FirstAvailable uint64
 }
 
@@ -132,9 +132,9 @@ type Payment struct {
 	// Fee is the network's fee, priority fee included; SignatureFees is its part for the
 	// signatures.
 	Fee, SignatureFees uint64
-	// Created is what the account paid for accounts that the transaction created, in
-	// lamports. CreatedSizes are the data sizes of the created accounts, in bytes and in
-	// ascending order.
+	// Created is how many lamports the account paid for other accounts that the transaction
+	// created. CreatedSizes are the data sizes of the created accounts, in bytes and in ascending
+	// order.
 	Created      uint64
 	CreatedSizes []uint64
 	// Before and After are the account's lamports.
@@ -163,13 +163,15 @@ type SignatureInfo struct {
 	Failed       bool
 }
 
-// Block is a block's transactions that name one account, in the order in which they ran.
+// Block is a block, with only those of its transactions that name one account, in the order in
+// which they ran.
 type Block struct {
 	Slot, Parent     uint64
 	Hash, ParentHash solana.Hash
 	Transactions     []BlockTransaction
-	// UnknownVersions counts transactions of a version that the relay cannot decode. Their
-	// bytes do not contain the account.
+	// UnknownVersions counts transactions of a version that the relay cannot decode, if their bytes
+	// do not contain the account's address. A transaction whose bytes contain the address makes the
+	// read of the block fail.
 	UnknownVersions uint64
 }
 
@@ -225,8 +227,8 @@ type Inspection struct {
 	Slot              uint64
 }
 
-// Tokens are a mint and one token account of it, read at one Slot; nil for one that does
-// not exist.
+// Tokens are a mint and one of its token accounts, both read at Slot. An account that does not
+// exist is nil.
 type Tokens struct {
 	Mint, Account *Account
 	Slot          uint64

@@ -15,13 +15,13 @@ const (
 	BlockhashBlocks = 150
 )
 
-// BlockhashLife is how long a blockhash is valid when each slot takes the given time.
-func BlockhashLife(slot time.Duration) time.Duration { return BlockhashBlocks * slot }
+// BlockhashLife returns how long a blockhash is valid if each slot takes slotTime.
+func BlockhashLife(slotTime time.Duration) time.Duration { return BlockhashBlocks * slotTime }
 
-// SlotsIn is the number of slots that the time d takes, rounded up, when each takes the time slot.
-func SlotsIn(d, slot time.Duration) uint64 {
+// SlotsIn returns the number of slots in the time d, rounded up, if each slot takes slotTime.
+func SlotsIn(d, slotTime time.Duration) uint64 {
 	if d <= 0 {
 		return 0
 	}
-	return uint64((d + slot - 1) / slot) //nolint:gosec // not negative
+	return uint64((d + slotTime - 1) / slotTime) //nolint:gosec // not negative
 }

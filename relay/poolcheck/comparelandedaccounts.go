@@ -50,7 +50,7 @@ func Compare(p *shieldpool.Pool, landed []Landed) []Check {
 			}
 			inputs, err := shieldpool.ParsePublicInputs(ix.Data[1+shieldpool.ProofLength : shieldpool.TransactLength])
 			if err != nil {
-				continue // another instruction of that length
+				continue // another instruction that is as long or longer
 			}
 			roles := rolesOf(p, inputs, landed[i].FeePayer)
 			k := kinds[0]
@@ -77,7 +77,8 @@ func isSwap(p *shieldpool.Pool, ix *Instruction, roles accountRoles) bool {
 }
 
 // accountRoles are the roles of accounts whose address the profile determines. One account may
-// have several: both nullifiers of a deposit without inputs are zero.
+// have several roles. For example, both nullifiers of a deposit without inputs are zero, so
+// they have the same account.
 type accountRoles map[solana.PublicKey][]shieldpool.Role
 
 func rolesOf(p *shieldpool.Pool, in *shieldpool.PublicInputs, payer solana.PublicKey) accountRoles {
@@ -96,7 +97,7 @@ func rolesOf(p *shieldpool.Pool, in *shieldpool.PublicInputs, payer solana.Publi
 	return roles
 }
 
-// comparison is the comparison for one kind of instruction.
+// comparison collects what Compare finds for one kind of instruction.
 type comparison struct {
 	pool  *shieldpool.Pool
 	name  string
@@ -104,8 +105,7 @@ type comparison struct {
 	order []shieldpool.AccountRole
 
 	count int // instructions of this kind
-	// differences are those of the first transaction that differs, and signature is its
-	// signature.
+	// differences and signature are of the first transaction that differs from the profile.
 	differences, signature string
 }
 
@@ -127,7 +127,7 @@ func (c *comparison) compare(signature solana.Signature, ix *Instruction, roles 
 		switch {
 		case i >= len(c.order), slices.Contains(got, c.order[i].Role):
 		case len(got) == 0 && c.order[i].Role == shieldpool.RoleRecipient:
-		case c.order[i].Role == shieldpool.RoleRecipient && slices.Contains(got, shieldpool.RolePayer): // in a transfer
+		case c.order[i].Role == shieldpool.RoleRecipient && slices.Contains(got, shieldpool.RolePayer): // a transfer or a deposit
 		case len(got) == 0:
 			differences = append(differences, fmt.Sprintf("another account at place %d, where the profile has %s", i, c.order[i].Role))
 		default:

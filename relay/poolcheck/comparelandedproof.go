@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// CheckLandedProof is the name of the check of CompareProof.
+// CheckLandedProof is the name of CompareProof's check.
 const CheckLandedProof = "landed_proof"
 
 // ReasonProofMismatch means that the proof of a transaction that the program has accepted does not
@@ -17,8 +17,9 @@ const CheckLandedProof = "landed_proof"
 const ReasonProofMismatch Reason = "ProofMismatch"
 
 // CompareProof verifies, under the verifying key, the proof of the first Transact or TransactSwap
-// in landed, which lists the newest transaction first. It shows a wrong key, a wrong mint field,
-// and the encoding of A that the program accepts. Without such a transaction it stays unknown.
+// in landed, which lists the newest transaction first. The check shows a wrong key, a wrong mint
+// field, and the encoding of A that the program accepts. Without such a transaction the check
+// stays unknown.
 func CompareProof(p *shieldpool.Pool, key *groth16.Key, landed []Landed) Check {
 	check := Check{
 		Name: CheckLandedProof, State: Unknown, Reason: ReasonNotChecked, Expected: "a confirmed proof that holds under the verifying key, for a mint of the profile",
@@ -31,7 +32,7 @@ func CompareProof(p *shieldpool.Pool, key *groth16.Key, landed []Landed) Check {
 			}
 			inputs, err := shieldpool.ParsePublicInputs(ix.Data[1+shieldpool.ProofLength : shieldpool.TransactLength])
 			if err != nil {
-				continue // another instruction of that length
+				continue // another instruction that is as long or longer
 			}
 			check.decideProof(p, key, inputs, ix.Data[1:1+shieldpool.ProofLength], landed[i].Signature)
 			return check

@@ -81,7 +81,8 @@ func (f *Facts) program() Check {
 	return c
 }
 
-// pool checks the accounts of one pool, and returns the number of its tree's leaves.
+// pool checks the accounts of one pool. next is the number of leaves in the pool's tree; nil if
+// it is unknown.
 func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 	checks = []Check{
 		f.ownerCheck(CheckPool, p.Address, p), f.ownerCheck(CheckMerkleTree, p.MerkleTree, p), f.ownerCheck(CheckTreasury, p.Treasury, p),
@@ -126,11 +127,11 @@ func (f *Facts) ownerCheck(name string, address solana.PublicKey, p *shieldpool.
 	case !read:
 		return f.unreadCheck(c)
 	case a == nil:
-		c.State, c.Reason, c.Found, c.Remedy = Failed, ReasonAccountMissing, "no account", Initialise(p)
+		c.State, c.Reason, c.Found, c.Remedy = Failed, ReasonAccountMissing, "no account", HowToInitialise(p)
 	case a.Owner.Equals(solana.SystemProgramID) && len(a.Data) == 0:
 		// Anybody can transfer lamports to an address before the program creates its
 		// account.
-		c.State, c.Reason, c.Found, c.Remedy = Failed, ReasonAccountMissing, "no account, only lamports that somebody sent there", Initialise(p)
+		c.State, c.Reason, c.Found, c.Remedy = Failed, ReasonAccountMissing, "no account, only lamports that somebody sent there", HowToInitialise(p)
 	case !a.Owner.Equals(p.Profile.ProgramID):
 		c.State, c.Reason, c.Found = Failed, ReasonAccountForeign, "an account of program "+a.Owner.String()
 		c.Remedy = fmt.Sprintf("correct the program id or the seeds of profile %s: the address is another program's", p.Profile.Name)

@@ -3,7 +3,8 @@
 // Reader; Evaluate decides and is pure. The relay, the operator and the command `relay probe`
 // use the same checks, each with its own reader.
 //
-// Nothing here writes: a pool is initialised by its program's authority.
+// Nothing here writes to the chain. In particular, nothing initialises a pool, because the
+// first caller of Initialize becomes the pool's authority.
 package poolcheck
 
 import (
@@ -61,13 +62,13 @@ type Target struct {
 	Genesis solana.Hash
 	// Key is the verifying key; nil leaves its check unknown.
 	Key *Key
-	// Extra accounts, the fee payers, are read in addition to the pool's for their
-	// balances.
+	// Extra are the accounts of the fee payers. They are read for their balances, in addition to
+	// the pool's accounts.
 	Extra []solana.PublicKey
 }
 
-// Pools returns the pools of the profile's mints, each once: a single one for all mints
-// unless the profile's seeds contain the mint. It refuses a profile without mints.
+// Pools returns the pools of the profile's mints, each once. All mints have the same pool
+// unless the profile's seeds contain the mint. Pools refuses a profile without mints.
 func Pools(p *shieldpool.Profile) ([]*shieldpool.Pool, error) {
 	if len(p.Mints) == 0 {
 		return nil, errors.New("the profile names no mint: expected at least one")
@@ -94,19 +95,19 @@ type Facts struct {
 	// Genesis is zero if it could not be read. GenesisErr then says why.
 	Genesis    solana.Hash
 	GenesisErr error
-	// Slot is the slot of the pool's accounts.
+	// Slot is the slot at which the pool's accounts were read.
 	Slot uint64
 	// Accounts are the accounts that were read; nil for one that does not exist.
 	Accounts map[solana.PublicKey]*onchain.Account
-	// AccountsErr says why accounts are missing in Accounts; nil when none is.
+	// AccountsErr says why Accounts lacks accounts that were to be read; nil if it lacks none.
 	AccountsErr error
 }
 
 // errForeign is the AccountsErr when the endpoint serves another chain.
 var errForeign = errors.New("the accounts of another chain are not read")
 
-// ErrIncomplete means that the endpoint lacks an account that every chain has, so that
-// other missing accounts may exist.
+// ErrIncomplete means that the endpoint lacks an account that every chain has. So the other
+// accounts that the endpoint lacks may exist on the chain.
 var ErrIncomplete = errors.New("the endpoint's state is incomplete: it does not have the system program's account, which every chain has")
 
 // Observe reads what the checks need: the genesis hash, and the accounts. The pool's

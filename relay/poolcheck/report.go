@@ -25,7 +25,7 @@ type Reason string
 const (
 	// ReasonInitialised: every check is ok.
 	ReasonInitialised Reason = "Initialised"
-	// ReasonNotChecked: nothing has been read yet.
+	// ReasonNotChecked: nothing has been read yet, or there is no transaction to compare with.
 	ReasonNotChecked Reason = "NotChecked"
 	// ReasonChainUnavailable: no endpoint answers.
 	ReasonChainUnavailable Reason = "ChainUnavailable"
@@ -43,7 +43,8 @@ const (
 	ReasonTreeMismatch Reason = "TreeMismatch"
 	// ReasonTreeFull: the tree has fewer than MinFreeLeaves free leaves.
 	ReasonTreeFull Reason = "TreeFull"
-	// ReasonMintUnknown: a declared mint is no mint of the SPL Token program.
+	// ReasonMintUnknown: a declared mint is not a mint of the SPL Token program, or a
+	// transaction has the field of a mint that the profile lacks.
 	ReasonMintUnknown Reason = "MintUnknown"
 	// ReasonVerifyingKeyUnfit: the verifying key is not that of the pool's circuit, or must
 	// not be used on this chain.
@@ -122,9 +123,9 @@ type Report struct {
 	Balances map[solana.PublicKey]uint64 `json:"-"`
 }
 
-// Summary returns the report as one state and reason: failed when a check failed, otherwise
-// unknown when one is unknown. The checks are those with that state, in their order, and
-// the reason is the first one's.
+// Summary returns the report as one state and reason. The state is failed if a check failed,
+// else unknown if a check is unknown, else ok. checks are the checks with that state, in their
+// order. The reason is that of the first of them.
 func (r *Report) Summary() (state State, reason Reason, checks []Check) {
 	if len(r.Checks) == 0 {
 		return Unknown, ReasonNotChecked, nil

@@ -15,8 +15,8 @@ const (
 	MinFreeLeaves = treeCapacity / 1024
 )
 
-// Tree decodes a pool's tree account and performs its self-check. The tree is nil when the
-// account's layout is not the profile's.
+// Tree decodes a pool's tree account and performs its self-check. The tree is nil if the
+// account's layout does not match the profile.
 func Tree(p *shieldpool.Pool, a *onchain.Account) (*shieldpool.TreeAccount, error) {
 	tree, err := p.Profile.ParseTree(a.Data)
 	if err != nil {

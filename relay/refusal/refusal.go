@@ -57,7 +57,7 @@ const (
 	NullifierReserved    Code = "nullifier_reserved"
 	IdentifierConflict   Code = "identifier_conflict"
 	IdempotencyKeyReused Code = "idempotency_key_reused"
-	// SwapRefunded ends a swap whose lamports went to the recipient's wallet.
+	// SwapRefunded is the code for a swap whose lamports were returned to the recipient's wallet.
 	SwapRefunded Code = "swap_refunded"
 
 	ProgramError Code = "program_error"
@@ -73,7 +73,7 @@ const (
 	SpendCapReached     Code = "spend_cap_reached"
 )
 
-// statuses is the documented interface's table of codes.
+// statuses maps each code to the HTTP status that the interface documents.
 var statuses = map[Code]int{
 	InvalidJSON:               http.StatusBadRequest,
 	InvalidRequest:            http.StatusBadRequest,
@@ -136,9 +136,9 @@ func (c Code) HTTPStatus() int {
 	return http.StatusInternalServerError
 }
 
-// Refusal is an error for the client. It says what is wrong, what was expected and received
-// (as a length or a kind, never a value), and what to do. Every other error is the relay's
-// own, and reaches the client with the code internal.
+// Refusal is an error for the client. It says what is wrong, what was expected and received (as a
+// length or a kind, never a value), and what to do. Every other error is a fault of the relay;
+// for it the client gets the code internal.
 type Refusal struct {
 	Code    Code
 	Message string
@@ -148,7 +148,7 @@ type Refusal struct {
 	// RetryAfter is the time after which the same request may succeed; 0 when it never will, or
 	// when the client has to change it first. It is sent in whole seconds, rounded up.
 	RetryAfter time.Duration
-	// Cause is the cause for the relay's operator. It is logged, never sent.
+	// Cause is the error behind the refusal. It is logged, but never sent to the client.
 	Cause error
 }
 
@@ -157,8 +157,7 @@ func New(code Code, format string, args ...any) *Refusal {
 	return &Refusal{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Error returns code, message and cause, for the operator's log. Clients get only the
-// message.
+// Error returns code, message and cause, for the relay's log. Clients do not get the cause.
 func (r *Refusal) Error() string {
 	text := string(r.Code) + ": " + r.Message
 	if r.Cause != nil {
@@ -188,7 +187,7 @@ func (r *Refusal) Retry(after time.Duration) *Refusal {
 	return &c
 }
 
-// Because returns a copy of the refusal with the cause for the operator's log.
+// Because returns a copy of the refusal with the cause for the relay's log.
 func (r *Refusal) Because(cause error) *Refusal {
 	c := *r
 	c.Cause = cause

@@ -34,7 +34,8 @@ func keep(to *jsontext.Value) decoder {
 	}
 }
 
-// boundedBody reads at most maxResponse bytes. err is the transport's error, if it failed.
+// boundedBody fails with errTooLong after maxResponse bytes. err is the transport's error, if a
+// read failed.
 type boundedBody struct {
 	from io.Reader
 	read int64
@@ -61,8 +62,9 @@ func undecodable(method string, size int64) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindBadResponse, Detail: fmt.Sprintf("result of %d bytes is not what the method answers", size)}
 }
 
-// decode accepts a JSON-RPC error with any HTTP status below 500 except 429, because
-// providers answer a refused call with 400. It accepts a result only with 200.
+// decode reads an answer. It accepts a JSON-RPC error with any HTTP status below 500 except 429,
+// because providers answer a refused call with status 400. It accepts a result only with status
+// 200.
 func (c *Client) decode(method string, status int, body *boundedBody, result decoder) error {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -82,7 +84,7 @@ func (c *Client) decode(method string, status int, body *boundedBody, result dec
 	case status != http.StatusOK:
 		return &onchain.Unavailable{Method: method, Kind: onchain.KindRejected, Detail: fmt.Sprintf("HTTP %d: check the RPC URL and its credentials", status)}
 	case err != nil || !a.hasResult:
-		return &onchain.Unavailable{Method: method, Kind: onchain.KindBadResponse, Detail: fmt.Sprintf("answer of %d bytes is no JSON-RPC: expected a result or an error", body.read)}
+		return &onchain.Unavailable{Method: method, Kind: onchain.KindBadResponse, Detail: fmt.Sprintf("answer of %d bytes is not JSON-RPC: expected a result or an error", body.read)}
 	case errors.As(a.resultErr, &u):
 		return u
 	case a.resultErr != nil:

@@ -20,12 +20,11 @@ func (c *Client) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) 
 	return read[[]uint64](ctx, c, "getBlocks", from, to, committed(onchain.Confirmed))
 }
 
-// Block reads the transactions that name the account, from the confirmed block of the slot:
-// the only source of the order of transactions within a slot. It fails with
-// onchain.ErrSlotSkipped when the slot has no block, and with onchain.ErrBlockPruned when the
-// endpoint no longer has it.
+// Block reads the transactions that name the account, from the confirmed block of the slot. Only a
+// block shows the order of transactions within a slot. Block fails with onchain.ErrSlotSkipped when
+// the slot has no block, and with onchain.ErrBlockPruned when the endpoint no longer has the block.
 //
-// A block has megabytes, and a pool's transactions are a small part of it. So it is decoded
+// A block has megabytes, and a pool's transactions are a small part of it. So the block is decoded
 // while it arrives. Other transactions are not decoded, only searched for the account's bytes.
 func (c *Client) Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error) {
 	const method = "getBlock"
@@ -48,9 +47,9 @@ func (c *Client) Block(ctx context.Context, slot uint64, account solana.PublicKe
 	return &r.Block, nil
 }
 
-// anyVersion makes a call with the newest transaction version that the endpoint is known to
-// use. If a block has a transaction of a newer version, the endpoint refuses the whole block and
-// names that version. The call is then made again with it.
+// anyVersion makes a call with the newest transaction version that the endpoint is known to use. If
+// a block has a transaction of a newer version, the endpoint refuses the whole block and names that
+// version. anyVersion then makes the call again with that version.
 func (c *Client) anyVersion(call func(version int64) error) error {
 	version := c.version.Load()
 	err := call(version)
@@ -94,7 +93,7 @@ func (r *blockReader) decode(d *jsontext.Decoder) error {
 
 func (r *blockReader) transactions(d *jsontext.Decoder) error {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
-		return errors.Join(err, errors.New("transactions are no list"))
+		return errors.Join(err, errors.New("transactions are not a list"))
 	}
 	for n := 0; d.PeekKind() != ']'; n++ {
 		if err := r.transaction(d); err != nil {
@@ -118,7 +117,8 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 			return r.bytes(d)
 		case "meta":
 			v, err := d.ReadValue()
-			// Agave writes the meta before the bytes that tell whether it is needed.
+			// Keep the meta: Agave sends it before the transaction's bytes, which show whether it
+			// is needed.
 			r.meta = append(r.meta[:0], v...)
 			return err
 		default:
@@ -153,13 +153,15 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 // mayName reports whether the transaction may name the account. The transaction's own keys are in
 // its bytes, and the addresses that it loads from lookup tables are in the meta. If the account
 // appears elsewhere in the meta, such as in a log line, the only cost is a needless decoding. A
-// transaction of version 0 may load addresses, so it may name the account if its meta lacks them.
+// transaction of version 0 may load addresses, so it may name the account if its meta does not list
+// loaded addresses.
 func (r *blockReader) mayName(version int) bool {
 	return bytes.Contains(r.raw, r.account) || bytes.Contains(r.meta, r.base58) ||
 		(version == 0 && !bytes.Contains(r.meta, []byte(`"loadedAddresses"`)))
 }
 
-// bytes reads a transaction's bytes from a list of the encoded text and its encoding.
+// bytes reads a transaction's bytes from a list of two strings: the encoded bytes, and the name of
+// the encoding.
 func (r *blockReader) bytes(d *jsontext.Decoder) error {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '[' {
 		return errors.Join(err, errors.New("base64 bytes are missing"))
@@ -185,8 +187,8 @@ func (r *blockReader) bytes(d *jsontext.Decoder) error {
 	return err
 }
 
-// unquote returns the text of a JSON string, which is valid until the next call. If the string has
-// no escape, the text is a part of v and not a copy.
+// unquote returns the text of a JSON string. The text is valid until the next call. If the string
+// has no escape, the text is a part of v and not a copy.
 func (r *blockReader) unquote(v jsontext.Value) (text []byte, err error) {
 	if v.Kind() == '"' && bytes.IndexByte(v, '\\') < 0 {
 		return v[1 : len(v)-1], nil
@@ -195,7 +197,7 @@ func (r *blockReader) unquote(v jsontext.Value) (text []byte, err error) {
 	return r.quoted, err
 }
 
-// members reads an object. It calls member for each name, to read its value.
+// members reads an object. It calls member for each name, and member reads the value.
 func members(d *jsontext.Decoder, member func(name string) error) error {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return errors.Join(err, errors.New("no object"))

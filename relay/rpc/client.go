@@ -1,7 +1,7 @@
 // Package rpc calls one Solana endpoint over JSON-RPC, for the relay and the operator. It
-// implements the protocol itself, on net/http, because both need parts that solana-go's RPC
-// client lacks: context slots, minContextSlot, the data of a preflight failure, and errors
-// that never contain the endpoint's URL.
+// implements the protocol itself, on net/http, because it needs parts that solana-go's RPC client
+// lacks: context slots, minContextSlot, the data of a preflight failure, and errors that never
+// contain the endpoint's URL.
 package rpc
 
 import (
@@ -87,7 +87,7 @@ func New(o Options) (*Client, error) {
 	case o.HTTP == nil || o.Now == nil:
 		return nil, errors.New("chain client needs an HTTP client and a clock")
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
-		// The parser's error repeats the URL.
+		// The parser's error is omitted, because it repeats the URL.
 		return nil, fmt.Errorf("RPC URL of %d bytes is not usable: expected http:// or https:// and a host", len(o.URL))
 	case o.Timeout < 0:
 		return nil, fmt.Errorf("RPC timeout is %s: expected a positive duration, or 0 for %s", o.Timeout, DefaultTimeout)
@@ -165,9 +165,9 @@ func (c *Client) call(ctx context.Context, method string, params []any, decode d
 	return err
 }
 
-// Timeout returns how long a call of the method may take, given the usual timeout: four
-// times as long for a full block, which is megabytes, and for the list of an address's
-// transactions, which comes from an archive.
+// Timeout returns how long a call of the method may take, given the usual timeout. Two methods get
+// four times as long: a full block has megabytes, and the list of an address's transactions comes
+// from an archive.
 func Timeout(method string, usual time.Duration) time.Duration {
 	if method == "getBlock" || method == "getSignaturesForAddress" {
 		return 4 * usual

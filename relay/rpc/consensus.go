@@ -7,9 +7,9 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Consensus reads the consensus rules of the chain: Alpenglow's once the endpoint has the
-// certificate of Alpenglow's genesis block (SIMD-0384), TowerBFT's before. A node before
-// Agave 4.3 does not know the method: the rules are then unknown.
+// Consensus reads the consensus rules of the chain. The rules are Alpenglow's if the endpoint has
+// the certificate of Alpenglow's genesis block (SIMD-0384), and TowerBFT's if it has none. A node
+// older than Agave 4.3 does not know the method. The rules are then unknown.
 func (c *Client) Consensus(ctx context.Context) (onchain.Consensus, error) {
 	cert, err := readOrNull[*struct {
 		Block *struct {

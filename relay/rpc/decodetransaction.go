@@ -84,11 +84,11 @@ func decodeTransaction(raw []byte) (*wireMessage, error) {
 	}
 	tx, err := solana.TransactionFromBytes(raw)
 	if err != nil {
-		return nil, fmt.Errorf("%d bytes are no transaction", len(raw))
+		return nil, fmt.Errorf("%d bytes are not a transaction", len(raw))
 	}
 	if tx.Message.GetVersion() == solana.MessageVersionV1 {
 		if err := tx.Sanitize(); err != nil {
-			return nil, fmt.Errorf("%d bytes are no valid transaction", len(raw))
+			return nil, fmt.Errorf("%d bytes are not a valid transaction", len(raw))
 		}
 	}
 	out := &wireMessage{Signatures: tx.Signatures}
@@ -154,8 +154,9 @@ func (tx *wireMessage) resolve(meta *wireMeta) (out resolvedTransaction, err err
 	out.keys, out.signatures = keys, uint64(len(tx.Signatures))
 	out.Signature, out.FeePayer, out.Failed = tx.Signatures[0], keys[0], len(meta.Err) > 0 && !isNull(meta.Err)
 	if meta.Inner == nil && !out.Failed {
-		// A node that does not record inner instructions would hide calls of the pool by other
-		// programs. Only a transaction that failed before it was executed has no list.
+		// The list is required: a node that does not record inner instructions would hide the calls
+		// that other programs make to the pool. Only a transaction that failed before it was
+		// executed has no list.
 		return out, errors.New("innerInstructions are missing: expected a list; use an RPC endpoint whose node runs with --enable-extended-tx-metadata-storage")
 	}
 	for i, outer := range tx.Message.Instructions {

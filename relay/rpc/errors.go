@@ -148,8 +148,8 @@ func transportFault(parent, attempt context.Context, method string, err error) e
 	}
 }
 
-// ConnectionDetail names the cause of a failed connection if it is a common one, otherwise
-// "". It never contains the URL.
+// ConnectionDetail returns the cause of a failed connection if that is a common one, and ""
+// otherwise. The result never contains the URL.
 func ConnectionDetail(err error) string {
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError

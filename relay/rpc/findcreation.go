@@ -11,9 +11,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// FindCreation finds the transaction that created the nullifier's account; nil when the
-// endpoint's history has none. Other transactions may name the address before and after it,
-// and fail or succeed: only the program's own instruction creates the account.
+// FindCreation finds the transaction that created the nullifier's account; nil when the endpoint's
+// history has none. Other transactions may name the address before and after that one, and may even
+// succeed. But only an instruction of the pool's program creates the account.
 func (c *Client) FindCreation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
 	address, _, err := pool.Nullifier(nullifier)
 	if err != nil {
@@ -23,8 +23,8 @@ func (c *Client) FindCreation(ctx context.Context, pool *shieldpool.Pool, nullif
 	if err != nil {
 		return nil, err
 	}
-	// Start with the oldest: the address becomes public when the transaction lands, so
-	// unrelated transactions follow it.
+	// Start with the oldest: the address becomes public when the wanted transaction lands, so
+	// unrelated transactions come later.
 	for _, info := range slices.Backward(succeeded) {
 		found, err := c.readCreation(ctx, info, pool, address, nullifier)
 		if err != nil || found != nil {

@@ -64,7 +64,7 @@ func callOf(profile *shieldpool.Profile, ix onchain.Instruction) *shieldpool.Cal
 	if err != nil {
 		return nil
 	}
-	// The recipient of a withdrawal is an account, not data.
+	// The recipient of a withdrawal is not in the instruction's data, but among its accounts.
 	recipient := slices.IndexFunc(profile.Accounts.Transact, func(a shieldpool.AccountRole) bool { return a.Role == shieldpool.RoleRecipient })
 	if call.Kind() == shieldpool.KindWithdrawal && recipient >= 0 && recipient < len(ix.Accounts) {
 		call.Recipient = ix.Accounts[recipient]

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// maxHistory bounds the transactions that are listed for one address. Anybody can
-	// lengthen the list of a nullifier's address, for 5000 lamports a transaction.
+	// maxHistory bounds the transactions that are listed for one address. A bound is needed,
+	// because anybody can lengthen the list of a nullifier's address, for 5000 lamports a
+	// transaction.
 	maxHistory = 100_000
 	// historyPage is the largest page of getSignaturesForAddress.
 	historyPage = 1000
@@ -125,8 +126,9 @@ func (c *Client) readListed(ctx context.Context, info onchain.SignatureInfo) (*t
 	return tx, err
 }
 
-// confirmation returns the commitment level of a transaction that is at least confirmed.
-// Some archives do not list the level: they are then asked for the transaction as finalized.
+// confirmation returns Finalized or Confirmed for a transaction from a list that was read at
+// Confirmed. A lower level in the list is taken as Confirmed. Some archives list no level;
+// confirmation then asks whether the transaction is finalized.
 func (c *Client) confirmation(ctx context.Context, info onchain.SignatureInfo) (onchain.Commitment, error) {
 	switch {
 	case info.Confirmation.AtLeast(onchain.Finalized):

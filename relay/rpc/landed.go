@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// Landed reads the successful ones among the newest limit transactions that name the address,
-// newest first, until enough returns true.
+// Landed lists the newest transactions that name the address, at most limit. It reads the
+// successful ones of these, newest first, until enough returns true.
 func (c *Client) Landed(ctx context.Context, address solana.PublicKey, limit int, enough func([]poolcheck.Landed) bool) ([]poolcheck.Landed, error) {
 	infos, err := c.SignaturesFor(ctx, address, onchain.Confirmed, solana.Signature{}, solana.Signature{}, limit)
 	if err != nil {

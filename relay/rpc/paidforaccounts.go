@@ -19,10 +19,10 @@ const (
 	systemCreatePrefund  = 13
 )
 
-// paidForAccounts is what an account paid for accounts that the transaction created, in
-// lamports, and the size of these accounts' data. Only the system program takes lamports from
-// a wallet, so the sum is exact. An address that already has lamports is topped up, allocated
-// and assigned instead of created, so an allocation counts as a creation.
+// paidForAccounts returns how many lamports the payer paid for accounts that the transaction
+// created, and the data sizes of these accounts. Only the system program takes lamports from a
+// wallet, so the sum is exact. An address that already has lamports is topped up, allocated and
+// assigned instead of created, so an allocation counts as a creation.
 func (t *transaction) paidForAccounts(payer solana.PublicKey) (lamports uint64, sizes []uint64) {
 	if t.Failed {
 		return 0, nil
@@ -50,8 +50,8 @@ func (t *transaction) paidForAccounts(payer solana.PublicKey) (lamports uint64, 
 	return lamports, sizes
 }
 
-// systemCall is a call of the system program. The account from pays lamports to the account to. If
-// creates is set, the call gives the account to size bytes of data.
+// systemCall is a call of the system program. It moves lamports between the accounts from and to.
+// If creates is set, it also creates the second account, with data of size bytes.
 type systemCall struct {
 	from, to       solana.PublicKey
 	lamports, size uint64

@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// PriorityFees reads, for each recent block, the lowest priority fee of its transactions that
-// write the accounts, in micro-lamports a compute unit.
+// PriorityFees returns one fee for each recent block, in micro-lamports a compute unit: the lowest
+// priority fee among the block's transactions that write the accounts.
 func (c *Client) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
 	const method = "getRecentPrioritizationFees"
 	result, err := read[[]struct {

@@ -20,8 +20,8 @@ const (
 	MaxStatuses = 256
 )
 
-// atSlot is a result with the slot at which it was read. It decodes only when both are present: a
-// missing value is unknown, never zero.
+// atSlot is a result with the slot at which it was read. Decoding fails if the slot or the value is
+// missing, because a missing value is unknown, not zero.
 type atSlot[T any] struct {
 	Slot  uint64
 	Value T
@@ -61,8 +61,8 @@ type wireAccount struct {
 	Owner    *solana.PublicKey `json:"owner"`
 	Lamports *uint64           `json:"lamports"`
 	Data     []string          `json:"data"`
-	// Executable is a pointer so that an answer without it is malformed: otherwise a
-	// program would be reported as missing.
+	// Executable is a pointer, so that an answer without it is refused. As false, it would make a
+	// program seem to be missing.
 	Executable *bool `json:"executable"`
 }
 
@@ -77,8 +77,8 @@ func (w *wireAccount) account() (*onchain.Account, error) {
 	return &onchain.Account{Owner: *w.Owner, Lamports: *w.Lamports, Data: data, Executable: *w.Executable}, nil
 }
 
-// Accounts reads up to 100 accounts, all at the slot that it returns, which is
-// not before minContextSlot; the entry of an account that does not exist is nil.
+// Accounts reads up to 100 accounts at one slot, and returns that slot. The slot is not before
+// minContextSlot. The entry of an account that does not exist is nil.
 func (c *Client) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
 	accounts, slot, err := c.accounts(ctx, keys, config{"encoding": "base64", "commitment": commitment}.notBefore(minContextSlot))
 	if err == nil {
@@ -114,8 +114,8 @@ func (c *Client) accounts(ctx context.Context, keys []solana.PublicKey, conf con
 	return accounts, result.Slot, nil
 }
 
-// Balance reads an account's confirmed lamports and the slot of the reading, which is not
-// before minContextSlot. An account that does not exist has 0.
+// Balance reads an account's confirmed lamports, and returns the slot of the reading too. The slot
+// is not before minContextSlot. An account that does not exist has 0.
 func (c *Client) Balance(ctx context.Context, key solana.PublicKey, minContextSlot uint64) (lamports, slot uint64, err error) {
 	const method = "getBalance"
 	result, err := read[atSlot[uint64]](ctx, c, method, key, committed(onchain.Confirmed).notBefore(minContextSlot))
@@ -128,8 +128,8 @@ func (c *Client) Balance(ctx context.Context, key solana.PublicKey, minContextSl
 	return result.Value, result.Slot, nil
 }
 
-// Balances reads the confirmed lamports of up to 100 accounts, all at the slot
-// that it returns, in the order of the keys. An account that does not exist has 0.
+// Balances reads the confirmed lamports of up to 100 accounts at one slot, in the order of the
+// keys, and returns that slot. An account that does not exist has 0.
 func (c *Client) Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
 	accounts, slot, err := c.accounts(ctx, keys, config{
 		"encoding": "base64", "commitment": onchain.Confirmed, "dataSlice": map[string]int{"offset": 0, "length": 0},

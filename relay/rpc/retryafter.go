@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// retryAfter reads the Retry-After header, which is seconds or a date; 0 when it is
-// neither or the date is past.
+// retryAfter reads the Retry-After header, which is a number of seconds or a date. It returns 0
+// when the header is neither, or when the date has passed.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
 		return time.Duration(seconds) * time.Second

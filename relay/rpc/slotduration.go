@@ -7,11 +7,12 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// slotSamples is the number of performance samples that are averaged, of a minute each.
+// slotSamples is the number of performance samples that are averaged. A sample covers a minute.
 const slotSamples = 5
 
-// SlotDuration is how long a slot took on average in the last minutes, skipped slots
-// included, by the endpoint's performance samples. A node that started a moment ago has no samples.
+// SlotDuration returns how long a slot took on average in the last minutes, skipped slots included,
+// according to the endpoint's performance samples. It fails if the node started a moment ago and
+// has no samples yet.
 func (c *Client) SlotDuration(ctx context.Context) (time.Duration, error) {
 	const method = "getRecentPerformanceSamples"
 	samples, err := read[[]struct {

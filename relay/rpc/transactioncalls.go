@@ -31,7 +31,7 @@ func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContex
 	}
 	var signature solana.Signature
 	if json.Unmarshal(result, &signature) != nil {
-		return onchain.Malformed(method, "result of %d bytes is no signature", len(result))
+		return onchain.Malformed(method, "result of %d bytes is not a signature", len(result))
 	}
 	return nil
 }
@@ -109,10 +109,10 @@ func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, hi
 	return statuses, result.Slot, nil
 }
 
-// SignaturesFor lists the confirmed or finalized transactions that name the address, newest
-// first; transactions of one slot have no order. The signatures before and until are bounds: only
-// transactions older than before and newer than until are listed. A zero signature sets no bound.
-// At most limit (1 to 1000) are returned; 0 means 1000.
+// SignaturesFor lists the confirmed or finalized transactions that name the address, newest first;
+// transactions of one slot have no order. before and until are signatures: only transactions older
+// than the first and newer than the second are listed. A zero signature sets no bound. At most
+// limit (1 to 1000) are returned; 0 means 1000.
 func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
 	const method = "getSignaturesForAddress"
 	conf := committed(commitment)

@@ -9,7 +9,7 @@ import (
 // Role is the name of an account in the program's instructions.
 type Role string
 
-// The roles of the program's instructions.
+// These are the roles of accounts in the program's instructions.
 const (
 	RolePayer         Role = "payer"
 	RolePool          Role = "pool"
@@ -23,7 +23,7 @@ const (
 
 	// RoleSwapWSOL and RoleSwapOutput are the swap state's own associated token
 	// accounts: of wrapped SOL and of the output mint.
-	RoleSwapWSOL      Role = "swap_wsol_ata" //nolint:gosec // the name of a role, no credential
+	RoleSwapWSOL      Role = "swap_wsol_ata" //nolint:gosec // the name of a role, not a credential
 	RoleSwapOutput    Role = "swap_output_ata"
 	RoleRecipientATA  Role = "recipient_ata"
 	RoleTokenProgram  Role = "token_program"

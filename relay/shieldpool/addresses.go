@@ -16,8 +16,9 @@ type Seed struct {
 // SeedValue names a seed that is not a literal.
 type SeedValue string
 
-// These are the values that a seed may stand for. The mint and, for nullifiers, the pool
-// are seeds in a later generation of the program.
+// These are the values that a seed may stand for. The public program does not use the mint as a
+// seed, and uses the pool only for swap states. A later generation of it uses the mint, and the
+// pool for nullifiers too.
 const (
 	SeedMint      SeedValue = "mint"
 	SeedPool      SeedValue = "pool"
@@ -64,14 +65,14 @@ func (p *Profile) Pool(m Mint) (*Pool, error) {
 	return pool, nil
 }
 
-// Nullifier derives the account whose existence under the program marks n as
-// spent, and its bump.
+// Nullifier derives the address and the bump of the account of nullifier n. If this account
+// exists and the program owns it, n is spent.
 func (p *Pool) Nullifier(n [32]byte) (solana.PublicKey, uint8, error) {
 	return p.derive(p.Profile.Seeds.Nullifier, n[:])
 }
 
-// SwapState derives the account that holds a swap's lamports between its legs, and its
-// bump. n is the swap's first nullifier.
+// SwapState derives the address and the bump of the account that holds a swap's lamports between
+// the two legs. n is the swap's first nullifier.
 func (p *Pool) SwapState(n [32]byte) (solana.PublicKey, uint8, error) {
 	return p.derive(p.Profile.Seeds.SwapState, n[:])
 }

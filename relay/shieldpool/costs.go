@@ -4,7 +4,8 @@ package shieldpool
 const (
 	// SignatureFee is the network's fee for one signature.
 	SignatureFee = 5000
-	// TransactCost bounds the cost of a call with two nullifiers, without a priority fee.
+	// TransactCost is the cost of a call with two nullifiers at HighestRent, without a priority
+	// fee.
 	TransactCost = 2*RentExempt + SignatureFee
 )
 
@@ -23,7 +24,8 @@ func (n NewAccounts) Rent(r Rent) uint64 {
 	return n.Nullifiers*r.Minimum(0) + n.SwapStates*r.Minimum(SwapStateLength) + n.TokenAccounts*r.Minimum(TokenAccountLength)
 }
 
-// SecondLegAccounts are the most accounts that the second leg of a swap creates.
+// SecondLegAccounts are the accounts that the second leg of a swap creates if all of them are
+// missing.
 func SecondLegAccounts() NewAccounts { return NewAccounts{TokenAccounts: 3} }
 
 // NewAccounts are the accounts that the call creates.

@@ -5,8 +5,8 @@ type Class string
 
 // The classes of program errors (protocol §5).
 const (
-	// ClassStaleProof: the root left the root history; the client proves again, and the
-	// relay never resubmits.
+	// ClassStaleProof: the root is no longer in the root history. The client has to make a new
+	// proof, and the relay does not resubmit.
 	ClassStaleProof Class = "stale_proof"
 	// ClassSpent: a nullifier account exists, created by the submission itself or by another
 	// transaction.
@@ -45,8 +45,8 @@ type ClassRange struct {
 	Class       Class
 }
 
-// ClassOf returns the class of a custom program code. Codes in no range are permanent: bad
-// input, for an operator to check.
+// ClassOf returns the class of a custom program code. It returns ClassBadInput for a code that is
+// in no range: such a failure is permanent.
 func (p *Profile) ClassOf(code uint32) Class {
 	for _, r := range p.Classes {
 		if code >= r.First && code <= r.Last {

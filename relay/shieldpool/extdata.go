@@ -42,7 +42,7 @@ func (s SwapTerms) Bytes() []byte {
 	return binary.LittleEndian.AppendUint64(b, s.MinOutput)
 }
 
-// Bytes identifies the destination: the recipient's 32 bytes, a swap's 72, none for a
+// Bytes encodes the destination: 32 bytes for a recipient, 72 bytes for a swap, none for a
 // transfer.
 func (d Destination) Bytes() []byte {
 	switch {
@@ -64,7 +64,8 @@ func ExtDataHash(d Destination) [32]byte {
 }
 
 // BindsDestination reports whether the public inputs bind the destination as the profile
-// requires; true if the profile has no formula. Transfers have no recipient to bind.
+// requires. It returns true if the profile has no formula, and for transfers and deposits, which
+// have no destination.
 func (p *Profile) BindsDestination(in *PublicInputs, d Destination) bool {
 	if p.ExtData != ExtDataSHA256 || in.PublicAmount >= 0 {
 		return true

@@ -2,8 +2,8 @@ package shieldpool
 
 // Fees are what the pool takes from a withdrawal or swap, in lamports.
 type Fees struct {
-	// Base is charged on each withdrawal or swap; Numerator/Denominator of the gross amount is
-	// added, rounded down.
+	// The fee of a withdrawal or swap is Base plus Numerator/Denominator of the gross amount,
+	// rounded down.
 	Base, Numerator, Denominator uint64
 	// MinDeposit is the smallest deposit that the program accepts.
 	MinDeposit uint64

@@ -11,23 +11,23 @@ type Format string
 
 // The formats.
 const (
-	// Legacy has all of its addresses in full.
+	// Legacy contains all addresses in full.
 	Legacy Format = "legacy"
-	// V0 may name addresses by lookup tables.
+	// V0 may refer to addresses in lookup tables.
 	V0 Format = "v0"
-	// V1 is larger, has no lookup tables, and has the compute budget in its header instead of in
-	// instructions (SIMD-0385, SIMD-0296).
+	// V1 allows larger transactions, has no lookup tables, and has the compute budget in its
+	// header instead of in instructions (SIMD-0385, SIMD-0296).
 	V1 Format = "v1"
 )
 
 const (
-	// MaxTransactionSize is the largest serialised transaction of the formats before V1 that the
-	// network accepts, in bytes (Solana: IPv6 MTU less headers).
+	// MaxTransactionSize is the largest size of a serialised transaction in the formats before
+	// V1, in bytes (Solana: IPv6 MTU minus headers).
 	MaxTransactionSize = 1232
-	// MaxTransactionSizeV1 is the largest serialised transaction of V1, in bytes.
+	// MaxTransactionSizeV1 is the largest size of a serialised transaction of V1, in bytes.
 	MaxTransactionSizeV1 = solana.MaxTransactionSizeV1
-	// MaxAddresses is the largest number of addresses of a transaction, in every format: those
-	// of lookup tables count as well.
+	// MaxAddresses is the largest number of addresses of a transaction, in every format.
+	// Addresses from lookup tables count as well.
 	MaxAddresses = solana.MaxAddressesV1
 
 	// firstByteV1 starts every transaction of V1. A transaction of another format starts with

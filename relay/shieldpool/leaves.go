@@ -1,8 +1,8 @@
 package shieldpool
 
-// Leaves returns the commitments that an instruction of the program appends, in order; none
-// when the data is not a Transact or TransactSwap. All-zero commitments are no leaves. It
-// reads only fixed offsets, so a note envelope of an unknown form hides no leaf.
+// Leaves returns the commitments that an instruction of the program appends, in order; none when
+// the data is not a Transact or TransactSwap. The program does not append all-zero commitments.
+// Leaves reads only fixed offsets, so it also works if the note envelope has an unknown form.
 func (p *Profile) Leaves(data []byte) [][32]byte {
 	if len(data) < TransactLength || (data[0] != p.Tags.Transact && data[0] != p.Tags.TransactSwap) {
 		return nil

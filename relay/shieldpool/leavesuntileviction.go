@@ -1,7 +1,8 @@
 package shieldpool
 
-// LeavesUntilEviction returns how many more leaves may be appended before the root leaves the root
-// history; −1 when the history does not contain it. All-zero entries are unused.
+// LeavesUntilEviction returns how many more leaves can be appended while the root history still
+// contains the root; −1 if it does not contain the root now. All-zero entries of the history are
+// unused.
 func (t *TreeAccount) LeavesUntilEviction(root [32]byte) int {
 	if root == ([32]byte{}) {
 		return -1

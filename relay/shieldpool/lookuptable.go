@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// lookupTableHeader is the size of a lookup table account before its addresses,
-	// and lookupTableTag its first four bytes (address-lookup-table program).
+	// lookupTableHeader is the number of bytes before the addresses of a lookup table account.
+	// lookupTableTag is the value of the first four bytes (address-lookup-table program).
 	lookupTableHeader = 56
 	lookupTableTag    = 1
 )
 
-// ParseLookupTable decodes an address lookup table account. active is false once its
-// deactivation has started.
+// ParseLookupTable decodes an address lookup table account. active is false once the deactivation
+// of the table has started.
 func ParseLookupTable(address solana.PublicKey, data []byte) (t LookupTable, active bool, err error) {
 	switch {
 	case len(data) < lookupTableHeader || (len(data)-lookupTableHeader)%32 != 0:

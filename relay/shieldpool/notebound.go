@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// NoteBound returns the number of bytes of note envelope that fit a transaction of the
-// kind: the format's limit less the transaction's size without notes, measured with the
-// profile's account list. table is the lookup table of v0; nil for other formats.
+// NoteBound returns the largest size of a note envelope in a transaction of the kind, in bytes.
+// It is the format's limit minus the size of a transaction without notes that has the profile's
+// account list. table is the lookup table for v0; nil for other formats.
 func (p *Pool) NoteBound(k Kind, f Format, table *LookupTable) (int, error) {
 	size, err := p.size(k, f, table)
 	return f.MaxSize() - size, err
@@ -79,9 +79,8 @@ func (b NoteBounds) Largest(k Kind) (most int) {
 	return most
 }
 
-// CheckNotes refuses more than two notes (too_many_notes), an empty one
-// (invalid_request), and notes whose envelope does not fit bound bytes
-// (notes_too_large).
+// CheckNotes refuses more than two notes (too_many_notes), an empty note (invalid_request), and
+// notes whose envelope has more than bound bytes (notes_too_large).
 func CheckNotes(notes [][]byte, bound int) error {
 	if len(notes) > MaxNotes {
 		return refusal.New(refusal.TooManyNotes, "encrypted_notes has %d entries, expected at most %d", len(notes), MaxNotes)
@@ -93,7 +92,7 @@ func CheckNotes(notes [][]byte, bound int) error {
 	}
 	if size := NoteEnvelopeSize(notes); size > bound {
 		return refusal.New(refusal.NotesTooLarge,
-			"encrypted_notes take %d bytes in the transaction (6 and 2 a note included), expected at most %d: shorten the notes", size, bound)
+			"encrypted_notes take %d bytes in the transaction (including an envelope of 6 bytes plus 2 for each note), expected at most %d: shorten the notes", size, bound)
 	}
 	return nil
 }

@@ -39,8 +39,9 @@ type Profile struct {
 	Mints     []Mint
 	Fees      Fees
 	ExtData   ExtDataRule
-	// RecipientMinimum is the least balance, in lamports, that the program lets a recipient have
-	// after the payment; 0 when it requires no more than the network's rent-exempt minimum.
+	// RecipientMinimum is the lowest balance after the payment, in lamports, with which the
+	// program accepts a recipient; 0 if it requires no more than the network's rent-exempt
+	// minimum.
 	RecipientMinimum uint64
 	// SwapTimeout is the number of slots from the creation of a swap state to the first slot in
 	// which the swap can be refunded.
@@ -50,8 +51,8 @@ type Profile struct {
 	// AllowOffCurveRecipient allows recipients without a private key, such as multisig
 	// vaults.
 	AllowOffCurveRecipient bool
-	// RefusesV1 rules out transactions of V1, for a program that cannot run in one, for example
-	// because it counts the instructions before its own.
+	// RefusesV1 excludes transactions of V1. It is set for a program that cannot run in them, for
+	// example because it counts the instructions before its own.
 	RefusesV1 bool
 	// SignInMessages are the texts that a wallet may sign to store a viewing key.
 	SignInMessages []string
@@ -84,8 +85,8 @@ func ShieldPoolV1() *Profile {
 	}
 }
 
-// Development returns the local chain's profile: shield-pool-v1 with the
-// destination bound to the proof.
+// Development returns the local chain's profile. It differs from shield-pool-v1 in that the proof
+// binds the destination.
 func Development() *Profile {
 	p := ShieldPoolV1()
 	p.Name = "development"

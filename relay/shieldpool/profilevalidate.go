@@ -29,7 +29,7 @@ func profileInstructions(orders *AccountOrders) []profileInstruction {
 		tokenProgram, routerProgram = RoleTokenProgram, RoleRouterProgram
 	)
 	type roles = []Role
-	// These roles have an address in every instruction of a swap.
+	// These roles have an address in every instruction of a swap's second leg.
 	swap := roles{payer, pool, state, wsol, output, ata, tokenProgram, system}
 	return []profileInstruction{
 		{"transact", &orders.Transact, roles{payer, pool, treasury, tree, nullifier0, nullifier1, recipient, system}, roles{payer, tree, nullifier0, nullifier1, recipient}},

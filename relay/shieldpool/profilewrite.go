@@ -70,7 +70,7 @@ func yamlBoolean(v bool) *yaml.Node { return plainScalar(fmt.Sprint(v)) }
 
 func yamlList() *yaml.Node { return &yaml.Node{Kind: yaml.SequenceNode} }
 
-// yamlFlow writes a small mapping on one line.
+// yamlFlow makes the encoder write a small mapping on one line.
 func yamlFlow(n *yaml.Node) *yaml.Node {
 	n.Style = yaml.FlowStyle
 	return n

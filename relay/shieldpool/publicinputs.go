@@ -36,13 +36,12 @@ type PublicInputs struct {
 	ChainNoteHash [32]byte
 }
 
-// ParsePublicInputs decodes 264 bytes. It refuses another length
-// (invalid_public_inputs_length), a field element ≥ r (non_canonical_field: a nullifier
-// plus r would spend a note twice) and the smallest i64 (invalid_public_amount), whose
-// absolute value is no i64.
+// ParsePublicInputs decodes 264 bytes. It refuses another length (invalid_public_inputs_length),
+// a field element ≥ r (non_canonical_field: a nullifier plus r would spend a note twice) and the
+// smallest i64 (invalid_public_amount), whose absolute value an i64 cannot hold.
 func ParsePublicInputs(b []byte) (*PublicInputs, error) {
 	if len(b) != PublicInputsLength {
-		return nil, publicInputsLength(len(b))
+		return nil, wrongPublicInputsLength(len(b))
 	}
 	in := new(PublicInputs)
 	fields := []struct {
@@ -74,7 +73,7 @@ func ParsePublicInputs(b []byte) (*PublicInputs, error) {
 	return in, nil
 }
 
-func publicInputsLength(n int) error {
+func wrongPublicInputsLength(n int) error {
 	if n == oldPublicInputsLength {
 		return refusal.New(refusal.InvalidPublicInputsLength,
 			"public_inputs decodes to %d bytes, expected %d: %d is the old layout without chainNoteHash; update the client SDK", n, PublicInputsLength, oldPublicInputsLength)

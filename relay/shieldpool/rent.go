@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// RentExempt is the minimum balance, other than zero, of an account without data at
+// RentExempt is the rent-exempt minimum of an account without data if the rent rate is
 // HighestRent.
 const RentExempt = rentOverhead * uint64(HighestRent)
 
@@ -14,7 +14,7 @@ const RentExempt = rentOverhead * uint64(HighestRent)
 // an epoch (SIMD-0194, SIMD-0437). 0 is an unknown rate.
 type Rent uint64
 
-// HighestRent is the rate until September 2026, to which the network may return (SIMD-0438).
+// HighestRent is the rate until September 2026. The network may return to it (SIMD-0438).
 // Reservations for transactions that have not landed yet assume at least this rate; see Upper.
 const HighestRent Rent = 6960
 
@@ -23,7 +23,7 @@ const (
 	rentOverhead = 128
 	// rentSysvarLength is the length of the rent sysvar: rate, threshold and burned share.
 	rentSysvarLength = 17
-	// maxRent is more than any rate that the network had.
+	// maxRent is higher than every rate that the network has had.
 	maxRent = 100 * HighestRent
 )
 
@@ -42,9 +42,9 @@ func (r Rent) Known() Rent {
 	return r
 }
 
-// ParseRent reads the rate from the data of the rent sysvar. The data has a rate and a factor,
-// the exemption threshold, whose product is the rate to apply. The factor was 2 before SIMD-0194
-// and is 1 since.
+// ParseRent reads the rate from the data of the rent sysvar. The data has a base rate and a
+// factor, the exemption threshold. Their product is the rate that applies. The factor was 2
+// before SIMD-0194, and is 1 since then.
 func ParseRent(data []byte) (Rent, error) {
 	if len(data) != rentSysvarLength {
 		return 0, fmt.Errorf("rent sysvar has %d bytes, expected %d", len(data), rentSysvarLength)

@@ -11,12 +11,11 @@ import (
 // instructions of the second leg.
 type Swap struct {
 	Pool *Pool
-	// Nullifier is the first of the swap's inputs, from which the address of its state is
-	// derived.
+	// Nullifier is the swap's first nullifier. The address of State is derived from it.
 	Nullifier [32]byte
 	Terms     SwapTerms
-	// State holds the lamports, and Bump is its bump seed. WSOL and Output are its
-	// associated token accounts of wrapped SOL and of the output mint.
+	// State is the account that holds the lamports, and Bump is its bump seed. WSOL and Output
+	// are State's associated token accounts of wrapped SOL and of the output mint.
 	State, WSOL, Output solana.PublicKey
 	Bump                uint8
 }
@@ -42,10 +41,10 @@ func (s *Swap) addresses(payer solana.PublicKey) Addresses {
 	}
 }
 
-// Accounts returns instructions that create the three token accounts of the swap if they
-// are missing, in this order: the state's WSOL and Output, and the wallet's account of
-// the output mint. payer pays their rent.
-func (s *Swap) Accounts(payer, wallet solana.PublicKey) []solana.Instruction {
+// CreateAccounts returns instructions that create the three token accounts of the swap if these
+// are missing, in this order: the state's WSOL and Output, and the wallet's account of the output
+// mint. payer pays their rent.
+func (s *Swap) CreateAccounts(payer, wallet solana.PublicKey) []solana.Instruction {
 	create := func(account, owner, mint solana.PublicKey) solana.Instruction {
 		return solana.NewInstruction(solana.SPLAssociatedTokenAccountProgramID, solana.AccountMetaSlice{
 			solana.Meta(payer).WRITE().SIGNER(), solana.Meta(account).WRITE(), solana.Meta(owner), solana.Meta(mint),
@@ -63,8 +62,8 @@ func (s *Swap) Accounts(payer, wallet solana.PublicKey) []solana.Instruction {
 // the account already exists (spl-associated-token-account).
 const createIdempotent = 1
 
-// Prepare makes PrepareSwapSol, which wraps the swap's lamports. It may land
-// alone and more than once, from any payer.
+// Prepare makes PrepareSwapSol, which wraps the swap's lamports. It may land without the other
+// instructions, more than once, and from any payer.
 func (s *Swap) Prepare(payer solana.PublicKey) (solana.Instruction, error) {
 	accounts, err := metas(s.Pool.Profile.Accounts.PrepareSwapSol, s.addresses(payer))
 	if err != nil {
@@ -73,9 +72,9 @@ func (s *Swap) Prepare(payer solana.PublicKey) (solana.Instruction, error) {
 	return solana.NewInstruction(s.Pool.Profile.ProgramID, accounts, []byte{s.Pool.Profile.Tags.PrepareSwapSol}), nil
 }
 
-// Execute makes ExecuteSwap around the router's instruction, which is given as its program
-// (router), accounts and data. The pool program signs for the state, so the state is no signer
-// here.
+// Execute makes ExecuteSwap, which calls the router's instruction. router, accounts and data are
+// the program, accounts and data of that instruction. The pool program signs for State, so State
+// is not marked as a signer here.
 func (s *Swap) Execute(payer, router solana.PublicKey, accounts []*solana.AccountMeta, data []byte) (solana.Instruction, error) {
 	a := s.addresses(payer)
 	a[RoleRouterProgram] = router
@@ -89,8 +88,8 @@ func (s *Swap) Execute(payer, router solana.PublicKey, accounts []*solana.Accoun
 	return solana.NewInstruction(s.Pool.Profile.ProgramID, all, append(append([]byte{s.Pool.Profile.Tags.ExecuteSwap}, s.Nullifier[:]...), data...)), nil
 }
 
-// Close makes CloseSwapState, which pays all lamports of the swap to wallet from the
-// timeout slot on. wrapped says that they are in WSOL.
+// Close makes CloseSwapState. The program accepts it from the timeout slot on, and pays all
+// lamports of the swap to wallet. wrapped says that the lamports are in WSOL.
 func (s *Swap) Close(payer, wallet solana.PublicKey, wrapped bool) (solana.Instruction, error) {
 	a := s.addresses(payer)
 	a[RoleRecipient] = wallet
@@ -108,7 +107,7 @@ func (s *Swap) Close(payer, wallet solana.PublicKey, wrapped bool) (solana.Instr
 // SwapEnding is how a swap ended.
 type SwapEnding string
 
-// A swap has one of two ends; either is final.
+// A swap ends in one of these two ways, and only once.
 const (
 	Executed SwapEnding = "executed"
 	Refunded SwapEnding = "refunded"
@@ -138,9 +137,9 @@ func (s *Swap) EndedBy(program solana.PublicKey, accounts []solana.PublicKey, da
 	return ending
 }
 
-// Versioned makes an unsigned transaction of the instructions: V1 when compute has that format,
-// which takes no tables; otherwise v0. A v0 transaction starts with the two compute-budget
-// instructions, and names the addresses that are in a table through that table.
+// Versioned makes an unsigned transaction of the instructions. If compute has the format V1, it
+// makes a V1 transaction and ignores tables. Otherwise it makes a v0 transaction, which starts
+// with the two compute-budget instructions and refers to the addresses in tables.
 func Versioned(payer solana.PublicKey, compute Compute, blockhash solana.Hash, tables []LookupTable, instructions ...solana.Instruction) (*solana.Transaction, error) {
 	if compute.Format == V1 {
 		return compute.v1(payer, blockhash, instructions...)

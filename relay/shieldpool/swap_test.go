@@ -137,7 +137,7 @@ func TestALookupTableShortensAVersionedTransaction(t *testing.T) {
 	t.Parallel()
 	swap := testSwap(t)
 	payer := solana.PublicKey{3}
-	instructions := swap.Accounts(payer, solana.PublicKey{4})
+	instructions := swap.CreateAccounts(payer, solana.PublicKey{4})
 	size := func(tables ...shieldpool.LookupTable) int {
 		tx, err := shieldpool.Versioned(payer, shieldpool.Compute{Limit: 1}, solana.Hash{}, tables, instructions...)
 		if err != nil {

@@ -17,7 +17,8 @@ type Compute struct {
 	Limit uint32
 	Price uint64
 	// LoadedData is the most account data that the transaction may load, in bytes. Only V1 sets
-	// it; the network's default for the other formats is its maximum.
+	// it. For the other formats the network's default applies, which is also the network's
+	// maximum.
 	LoadedData uint32
 }
 
@@ -31,8 +32,9 @@ func (c Compute) instructions() []solana.Instruction {
 	}
 }
 
-// PriorityFee returns what the price adds to a transaction's fee, in lamports, rounded up. The
-// network computes it from the two instructions; V1 names it as a total.
+// PriorityFee returns what the price adds to a transaction's fee, in lamports, rounded up. In the
+// formats before V1 the network computes it from the two instructions. The header of V1 contains
+// it.
 func (c Compute) PriorityFee() uint64 {
 	const microLamports = 1_000_000
 	units := uint64(c.Limit)
@@ -46,14 +48,15 @@ type LookupTable struct {
 	Addresses solana.PublicKeySlice
 }
 
-// Constant returns the addresses that every transaction of the pool names, which are the
-// content of the relay's lookup table.
+// Constant returns the addresses that every transaction of the pool contains. The relay's lookup
+// table consists of these.
 func (p *Pool) Constant() solana.PublicKeySlice {
 	return solana.PublicKeySlice{p.Address, p.MerkleTree, p.Treasury, solana.SystemProgramID}
 }
 
-// Transaction builds the call's unsigned transaction: V1 when compute has that format, which
-// takes no lookup table; otherwise a legacy one, or v0 when there is a lookup table.
+// Transaction builds the call's unsigned transaction. If compute has the format V1, it builds a
+// V1 transaction and ignores the lookup table. Otherwise it builds v0 with a lookup table and
+// legacy without.
 func (p *Pool) Transaction(payer solana.PublicKey, c *Call, compute Compute, blockhash solana.Hash, table *LookupTable) (*solana.Transaction, error) {
 	ix, err := p.Instruction(payer, c)
 	if err != nil {

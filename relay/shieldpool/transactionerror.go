@@ -59,7 +59,7 @@ func ParseTransactionError(raw []byte) (*TransactionError, error) {
 func (e *TransactionError) parseInstruction(body []byte) error {
 	var pair []json.RawMessage
 	if err := json.Unmarshal(body, &pair); err != nil || len(pair) != 2 {
-		return fmt.Errorf("InstructionError has %d bytes that are no pair of index and error", len(body))
+		return fmt.Errorf("InstructionError has %d bytes that are not a pair of index and error", len(body))
 	}
 	if err := json.Unmarshal(pair[0], &e.Instruction); err != nil {
 		return fmt.Errorf("decode InstructionError's index: %w", err)
@@ -82,7 +82,7 @@ func (e *TransactionError) parseInstruction(body []byte) error {
 	return nil
 }
 
-// Error returns the variant, with its code in hex when the program has one.
+// Error returns the variant, with the program's custom code in hex if there is one.
 func (e *TransactionError) Error() string {
 	switch {
 	case e.Detail == "Custom":
@@ -119,7 +119,7 @@ var outerClasses = map[string]Class{
 	"CommitCancelled":                       ClassTransient,
 	"ResanitizationNeeded":                  ClassTransient,
 	"ProgramAccountNotFound":                ClassOperator,
-	"AddressLookupTableNotFound":            ClassOperator, // the relay's own table: no other is in a submission
+	"AddressLookupTableNotFound":            ClassOperator, // the relay's own table: submissions use no other
 	"InvalidAddressLookupTableOwner":        ClassOperator,
 	"InvalidAddressLookupTableData":         ClassOperator,
 	"InvalidAddressLookupTableIndex":        ClassOperator,
@@ -144,8 +144,8 @@ var instructionClasses = map[string]Class{
 	"InsufficientFunds":           ClassFeePayerEmpty,
 }
 
-// ClassOfTransaction returns how the relay reacts to a transaction error. pool is the index
-// of the pool's instruction in the relay's transactions: errors of other instructions are
+// ClassOfTransaction returns how the relay reacts to a transaction error. pool is the index of
+// the pool's instruction in the relay's transactions: a custom error of another instruction is
 // the relay's own fault.
 func (p *Profile) ClassOfTransaction(e *TransactionError, pool int) Class {
 	switch e.Kind {

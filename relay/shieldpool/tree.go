@@ -33,9 +33,10 @@ type TreeAccount struct {
 // TreeLength is the size of the Merkle tree account's data in bytes.
 func (p *Profile) TreeLength() int { return treeHistoryAt + 32*p.RootHistory + 8 }
 
-// ParseTree decodes the Merkle tree account. It refuses data of another length: the program then
-// keeps another number of roots, which the self-check of an empty tree would not notice. It also
-// refuses a root index outside the root history and a next index above the capacity.
+// ParseTree decodes the Merkle tree account. It refuses data of another length: then the program
+// keeps another number of roots than the profile says, and the self-check would not notice this
+// while the tree is empty. It also refuses a root index outside the root history and a next index
+// above the capacity.
 func (p *Profile) ParseTree(data []byte) (*TreeAccount, error) {
 	if len(data) != p.TreeLength() {
 		return nil, fmt.Errorf("merkle tree account has %d bytes, expected %d for a root history of %d: check the profile's rootHistory", len(data), p.TreeLength(), p.RootHistory)
@@ -62,7 +63,7 @@ func (p *Profile) ParseTree(data []byte) (*TreeAccount, error) {
 	return t, nil
 }
 
-// NewTree returns the account of a newly initialised pool.
+// NewTree returns the tree account of a newly initialised pool.
 func (p *Profile) NewTree(authority solana.PublicKey) *TreeAccount {
 	empty := merkle.Zero(merkle.Height)
 	t := &TreeAccount{Authority: authority, Root: merkle.Bytes(&empty), History: make([][32]byte, p.RootHistory)}
@@ -85,7 +86,7 @@ func (t *TreeAccount) Bytes() []byte {
 	return binary.LittleEndian.AppendUint64(b, t.RootIndex)
 }
 
-// Append adds a leaf as the program does. Each leaf takes one entry of the root history.
+// Append adds a leaf as the program does. Each leaf adds one root to the root history.
 func (t *TreeAccount) Append(leaf [32]byte) error {
 	frontier, err := t.frontier()
 	if err != nil {

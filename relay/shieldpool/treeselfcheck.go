@@ -10,11 +10,11 @@ import (
 )
 
 // ErrSelfCheck marks an inconsistent tree account: the profile's offsets, byte order, empty
-// values or hash are not the program's.
+// values or hash differ from the program's.
 var ErrSelfCheck = errors.New("merkle tree account fails its self-check")
 
-// SelfCheck confirms that the root equals the newest entry of the root history, and the
-// root recomputed from the frontier. Errors wrap ErrSelfCheck.
+// SelfCheck confirms that the root equals the newest entry of the root history, and that it
+// equals the root recomputed from the frontier. Errors wrap ErrSelfCheck.
 func (t *TreeAccount) SelfCheck() error {
 	if t.History[t.RootIndex] != t.Root {
 		return fmt.Errorf("%w: its root is not the newest of its history: check the profile's offsets and rootHistory", ErrSelfCheck)

@@ -53,12 +53,12 @@ func (c *planCmd) Run(env *environment) error {
 	return nil
 }
 
-// settings returns the settings of the operator for which the plan is made.
+// settings returns the operator's settings that the plan assumes.
 func (c *planCmd) settings() pool.Settings {
 	return manager.PoolSettings(c.RelayImage, c.OperatorNamespace, c.Tenants.Policy())
 }
 
-// read returns the file's RelayPools, as the API server would accept them.
+// read returns the file's RelayPools, validated and with defaults set as the API server does it.
 func (c *planCmd) read(env *environment) ([]*v1alpha1.RelayPool, error) {
 	in := env.in
 	if c.File != "-" {
@@ -78,7 +78,7 @@ func (c *planCmd) read(env *environment) ([]*v1alpha1.RelayPool, error) {
 		return nil, err
 	}
 	if others > 0 {
-		fmt.Fprintf(env.err, "left out %d documents that are no RelayPool of %s\n", others, v1alpha1.SchemeGroupVersion)
+		fmt.Fprintf(env.err, "left out %d documents that are not a RelayPool of %s\n", others, v1alpha1.SchemeGroupVersion)
 	}
 	if len(pools) == 0 {
 		return nil, fmt.Errorf("%w: --file: expected a RelayPool of %s, found none", commandline.ErrUsage, v1alpha1.SchemeGroupVersion)

@@ -13,8 +13,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/pool"
 )
 
-// render returns the objects of a RelayPool in a cluster with every optional
-// kind.
+// render returns the objects of a RelayPool for a cluster that has every optional kind.
 func render(p *v1alpha1.RelayPool, s pool.Settings) ([]build.Object, error) {
 	return pool.Render(p, pool.RenderOptions{
 		Settings:     s,
@@ -22,7 +21,8 @@ func render(p *v1alpha1.RelayPool, s pool.Settings) ([]build.Object, error) {
 	})
 }
 
-// generatedSecrets returns the names of the Secrets of the keys that the operator makes.
+// generatedSecrets returns the names of the Secrets in which the operator would put generated
+// keys.
 func generatedSecrets(p *v1alpha1.RelayPool) (names []string) {
 	if p.Spec.FeePayers.Generate == nil {
 		return nil

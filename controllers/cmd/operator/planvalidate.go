@@ -30,7 +30,8 @@ import (
 	"github.com/relaypool/relaypool/config/crd"
 )
 
-// maxDocument is the API server's limit on a request; here it limits one document of a file.
+// maxDocument is the maximum size of a document in a file. It is the same as the API server's
+// limit on a request.
 const maxDocument = 3 << 20
 
 // manifestReader validates RelayPools as an API server does, but without an API server. It
@@ -68,9 +69,9 @@ func newManifestReader() (*manifestReader, error) {
 	return &manifestReader{structural, shape, cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// read returns the RelayPools of a file of YAML or JSON documents, with defaults set,
-// and how many documents of other kinds it skipped. A RelayPool that names no namespace gets
-// the parameter namespace. The error lists every fault of every RelayPool, by field.
+// read returns the RelayPools of a file of YAML or JSON documents, with defaults set, and how
+// many documents of other kinds it skipped. A RelayPool without a namespace gets the given one.
+// The error lists every fault of every RelayPool, by field.
 func (r *manifestReader) read(ctx context.Context, in io.Reader, namespace string) (pools []*v1alpha1.RelayPool, others int, err error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	var faults []error
@@ -123,7 +124,7 @@ func decodeDocument(document []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// validate runs the API server's steps for a new object, in its order.
+// validate makes the API server's checks of a new object, in the API server's order.
 func (r *manifestReader) validate(ctx context.Context, content *unstructured.Unstructured) (*v1alpha1.RelayPool, error) {
 	object := content.Object
 	delete(object, "status") // the API server drops a client's status

@@ -8,9 +8,10 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// alternativeDeleted reports whether the RelayPool has no autoscaler of the kind that is the
-// alternative to ref's. It returns true if ref is not an autoscaler.
-func (p *pass) alternativeDeleted(ctx context.Context, ref Ref) (bool, error) {
+// mayCreate reports whether the object that ref names may be created: the RelayPool has
+// no autoscaler of the other kind, or ref is not an autoscaler. If the other autoscaler still
+// exists, ref waits for its deletion.
+func (p *pass) mayCreate(ctx context.Context, ref Ref) (bool, error) {
 	kind, ok := alternativeScaler(ref.Kind)
 	if !ok {
 		return true, nil
@@ -31,9 +32,9 @@ func (p *pass) alternativeDeleted(ctx context.Context, ref Ref) (bool, error) {
 	return true, nil
 }
 
-// alternativeScaler returns the other kind of autoscaler; false if kind is not an autoscaler.
-// The other autoscaler must be deleted before one of kind is created, because two autoscalers
-// of one Deployment would conflict.
+// alternativeScaler returns the other kind of autoscaler; false if kind is not an autoscaler. The
+// existing autoscaler must be deleted before one of the other kind is created, because two
+// autoscalers of one Deployment would conflict.
 func alternativeScaler(kind schema.GroupVersionKind) (schema.GroupVersionKind, bool) {
 	switch kind {
 	case build.KindHorizontalPodAutoscaler:

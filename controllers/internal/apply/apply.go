@@ -1,9 +1,8 @@
-// Package apply writes a plan: it applies the objects of a RelayPool as the
-// builders made them, by server-side apply, and deletes objects that are no longer
-// wanted.
+// Package apply carries out a plan: it writes the objects of a RelayPool by server-side apply, as
+// the builders made them, and deletes the objects that are no longer wanted.
 //
-// It never changes a foreign object, writes nothing when nothing would change,
-// and continues with the other objects when one is refused.
+// It never changes an object of another owner, and writes nothing if nothing would change. If one
+// object is refused, it continues with the others.
 package apply
 
 import (
@@ -35,8 +34,8 @@ const (
 
 // Options is what an Applier needs. Durations of 0 take their defaults.
 type Options struct {
-	// Client writes. It reads the kinds of OwnedTypes from a cache, which may be limited
-	// to objects with their pool's label. The cache must keep the managed fields of the
+	// Client writes. It reads the kinds of OwnedTypes from a cache, which may be limited to
+	// objects that have the label build.LabelPool. The cache must keep the managed fields of the
 	// spec. CacheTransform keeps these and drops the others.
 	Client client.Client
 	// Live reads from the API server: objects that the cache does not have, and
@@ -46,11 +45,11 @@ type Options struct {
 	Capabilities *Capabilities
 	// Now is the clock.
 	Now func() time.Time
-	// RefusalInterval is how long a refused object is not retried while its wanted
-	// content stays the same.
+	// RefusalInterval is the time after which a refused object is tried again. If its wanted
+	// content changes, the next pass tries it.
 	RefusalInterval time.Duration
-	// OptionalInterval is how often objects of optional kinds, which are not
-	// cached, are compared with the live ones.
+	// OptionalInterval is the time between comparisons of an object of an optional kind with the
+	// live object. Each comparison is an API call, because optional kinds are not cached.
 	OptionalInterval time.Duration
 }
 
@@ -95,14 +94,14 @@ type Ref struct {
 // String returns the kind and the name: Deployment demo.
 func (r Ref) String() string { return r.Kind.Kind + " " + r.Name }
 
-// Refusal is an object that the API server refused: invalid, or forbidden by
-// admission or a quota.
+// Refusal is an object that the API server refused, because it is invalid or because admission or
+// a quota forbids it.
 type Refusal struct {
 	Ref
-	// Reason is the API server's reason: Invalid, Forbidden.
+	// Reason is the API server's reason, such as Invalid or Forbidden.
 	Reason string
-	// Message is the API server's message, without values of fields and without
-	// the usage figures of a quota. At most 512 characters.
+	// Message is the API server's message, without values of fields and without the usage figures
+	// of a quota. It has at most maxRefusal bytes.
 	Message string
 }
 
@@ -132,11 +131,11 @@ type Result struct {
 	Refused []Refusal
 	// MissingKinds are wanted optional kinds that the cluster does not have.
 	MissingKinds []schema.GroupVersionKind
-	// HandedOver reports that this pass handed the Deployment's replicas over to the
-	// autoscaler, at the live count.
+	// HandedOver reports that this pass handed the Deployment's replicas over to the autoscaler.
+	// The handover does not change their number.
 	HandedOver bool
-	// RetryAfter is how soon another pass must run, because no watch event will start
-	// it; 0 when none must.
+	// RetryAfter is the time after which another pass must run, because no watch event will start
+	// it; 0 if no such pass is needed.
 	RetryAfter time.Duration
 }
 
@@ -145,8 +144,8 @@ func (r Result) Changed() bool {
 	return len(r.Applied)+len(r.Repaired)+len(r.Pruned) > 0 || r.HandedOver
 }
 
-// retry sets RetryAfter to delay if that is sooner.
-func (r *Result) retry(delay time.Duration) {
+// retryWithin makes another pass run after delay at the latest. A delay of 0 changes nothing.
+func (r *Result) retryWithin(delay time.Duration) {
 	if delay > 0 && (r.RetryAfter == 0 || delay < r.RetryAfter) {
 		r.RetryAfter = delay
 	}
@@ -176,9 +175,9 @@ func (a *Applier) stateOf(owner *v1alpha1.RelayPool) *poolState {
 // Option changes one pass.
 type Option func(*pass)
 
-// DeploymentAt guards the Deployment's replicas: a write that sets them fails with a
-// conflict if the Deployment no longer has this resource version. It is for plans that
-// copied the live number of replicas, which may have changed since.
-func DeploymentAt(resourceVersion string) Option {
-	return func(p *pass) { p.deploymentAt = resourceVersion }
+// IfDeploymentVersion guards the Deployment's replicas: a write that sets them fails with a
+// conflict if the Deployment no longer has this resource version. It is for a plan that contains
+// the live number of replicas, because that number may have changed since the plan was made.
+func IfDeploymentVersion(resourceVersion string) Option {
+	return func(p *pass) { p.deploymentVersion = resourceVersion }
 }

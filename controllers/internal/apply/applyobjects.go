@@ -17,23 +17,24 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// goneInterval is how soon another pass checks an object that is being deleted, or a kind
-// whose CRD has vanished. No watch may report these changes.
+// goneInterval is the time after which another pass checks an object that is being deleted, or a
+// kind whose CRD has vanished. Not every kind has a watch that reports these changes.
 const goneInterval = 5 * time.Second
 
 // pass is one call of Apply for one RelayPool.
 type pass struct {
 	*Applier
-	owner        *v1alpha1.RelayPool
-	state        *poolState
-	deploymentAt string
-	result       Result
+	owner             *v1alpha1.RelayPool
+	state             *poolState
+	deploymentVersion string
+	result            Result
 }
 
-// Apply writes the owner's objects in order, after deleting the owner's objects
-// that are not among them. A failed object does not stop the others. The error joins the
-// failures that a retry may resolve. A failure that is a conflict (apierrors.IsConflict) is a
-// race with another writer. Refusals are in the Result, not in the error.
+// Apply first deletes the owner's objects that are not in objects, and then writes objects in the
+// given order. If one object fails, Apply continues with the others. The returned error joins the
+// failures that a retry may resolve. If such a failure is a conflict (apierrors.IsConflict),
+// another writer changed the object at the same time. Refusals are in the Result, not in the
+// error.
 func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...Option) (Result, error) {
 	p := &pass{Applier: a, owner: owner, state: a.stateOf(owner)}
 	for _, o := range opts {
@@ -93,13 +94,13 @@ func (p *pass) applyObject(ctx context.Context, ref Ref, o build.Object) error {
 	}
 	live, err := p.find(ctx, ref)
 	if err != nil {
-		return p.missingIfGone(ref, err)
+		return p.recordMissingKind(ref, err)
 	}
-	if live != nil && entry.isAhead(live.uid(), live.version()) && !entry.knows(sum) {
-		// The cache lags behind our last write, so it might not show that we own the replicas.
-		// We would then drop them without a handover.
+	if live != nil && entry.isAhead(live.uid(), live.version()) && !entry.wantedUnchanged(sum) {
+		// The cache lags behind our last write, so it might not show that we own the replicas. We
+		// would then stop setting the replicas without a handover.
 		if live, err = p.read(ctx, ref); err != nil {
-			return p.missingIfGone(ref, err)
+			return p.recordMissingKind(ref, err)
 		}
 	}
 	entry.checkedAt = p.options.Now()
@@ -111,7 +112,7 @@ func (p *pass) applyObject(ctx context.Context, ref Ref, o build.Object) error {
 
 func (p *pass) requeue(ref Ref) {
 	p.result.Waiting = append(p.result.Waiting, ref)
-	p.result.retry(goneInterval)
+	p.result.retryWithin(goneInterval)
 }
 
 func (p *pass) markMissing(ref Ref) {
@@ -122,20 +123,20 @@ func (p *pass) markMissing(ref Ref) {
 	}
 }
 
-// missingIfGone reports an optional kind without a CRD as missing, and returns any other
-// error unchanged.
-func (p *pass) missingIfGone(ref Ref, err error) error {
+// recordMissingKind handles a kind whose CRD is gone: if err says so, it lists the kind as
+// missing and returns nil. It returns any other error unchanged.
+func (p *pass) recordMissingKind(ref Ref, err error) error {
 	if optional(ref.Kind) && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) {
 		p.options.Capabilities.Invalidate()
 		p.markMissing(ref)
-		p.result.retry(goneInterval)
+		p.result.retryWithin(goneInterval)
 		return nil
 	}
 	return err
 }
 
-// content returns the content to apply: the builder's, in the RelayPool's namespace and
-// with the RelayPool as the owner.
+// content returns the content to apply. It is the builder's content with the RelayPool's
+// namespace, and with the RelayPool as the owner.
 func (p *pass) content(ref Ref, o build.Object) (map[string]any, error) {
 	raw, err := json.Marshal(o.Config)
 	if err != nil {
@@ -147,11 +148,11 @@ func (p *pass) content(ref Ref, o build.Object) (map[string]any, error) {
 	}
 	content, ok := value.(map[string]any)
 	if !ok {
-		return nil, errors.New("the builder's configuration is no object")
+		return nil, errors.New("the builder's configuration is not an object")
 	}
 	u := unstructured.Unstructured{Object: content}
 	if u.GroupVersionKind() != ref.Kind || u.GetName() != ref.Name {
-		return nil, fmt.Errorf("the builder's configuration is of %s, name %q", u.GroupVersionKind(), u.GetName())
+		return nil, fmt.Errorf("the builder's configuration has the kind %s and the name %q", u.GroupVersionKind(), u.GetName())
 	}
 	u.SetNamespace(p.owner.Namespace)
 	u.SetOwnerReferences([]metav1.OwnerReference{

@@ -45,8 +45,8 @@ func NewCapabilities(discovery Discovery, now func() time.Time, interval time.Du
 	return &Capabilities{discovery: discovery, now: now, interval: interval}, nil
 }
 
-// Has reports whether the cluster has an optional kind. When the API server does
-// not answer, Has uses the last answer; without one it returns the error.
+// Has reports whether the cluster has an optional kind. If the API server does not answer, Has
+// uses the last answer. If there is no last answer, it returns the error.
 func (c *Capabilities) Has(ctx context.Context, kind schema.GroupVersionKind) (bool, error) {
 	kinds, err := c.Kinds(ctx)
 	if err != nil {
@@ -75,8 +75,8 @@ func (c *Capabilities) Kinds(ctx context.Context) (map[schema.GroupVersionKind]b
 	return kinds, nil
 }
 
-// Build returns the answer of Kinds in the form that package build needs.
-func (c *Capabilities) Build(ctx context.Context) (build.Capabilities, error) {
+// ForBuild returns what Kinds returns, in the form that package build needs.
+func (c *Capabilities) ForBuild(ctx context.Context) (build.Capabilities, error) {
 	kinds, err := c.Kinds(ctx)
 	return build.Capabilities{
 		PodMonitor:     kinds[build.KindPodMonitor],

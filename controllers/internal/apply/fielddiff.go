@@ -12,15 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// fieldTree is a fieldsV1 of metadata.managedFields: the fields that a manager
-// owns, as the API server recorded them. Its keys are f:<name> for a field,
-// k:<json> for the list element with the keys and values in the JSON, v:<json> for an
-// element of a set, and "." for the node itself. A node without children is a leaf, which
-// is owned as a whole.
+// fieldTree is a fieldsV1 of metadata.managedFields: the fields that a manager owns, as the API
+// server recorded them. Its keys are f:<name> for a field, k:<json> for the list element whose
+// key fields and their values are in the JSON, v:<json> for an element of a set, and "." for the
+// node itself. A node without children is a leaf, which is owned as a whole.
 type fieldTree map[string]fieldTree
 
-// ownedFields returns the fields that manager owns by applying, and false when it
-// has applied nothing, or only in another version of the API.
+// ownedFields returns the fields that manager owns through server-side apply. It returns false if
+// manager has applied nothing, or has applied with another version of the API.
 func ownedFields(entries []metav1.ManagedFieldsEntry, manager, apiVersion string) (fieldTree, bool, error) {
 	var found *metav1.ManagedFieldsEntry
 	for i := range entries {
@@ -65,12 +64,12 @@ func (t fieldTree) has(p path) bool {
 	return true
 }
 
-// differences returns the fields that applying wanted would change: fields whose live
-// value is not the wanted one, and fields that are wanted but not owned, or owned but
-// not wanted. None means that applying would change nothing. Where the API server stores
-// a value in another form, a field may be listed wrongly; applying then changes nothing.
+// differences returns the fields that would change if wanted were applied: fields with another
+// live value, fields that are wanted but not owned, and fields that are owned but not wanted. If
+// it returns none, applying would change nothing. It may also list a field by mistake, if the API
+// server stores the value in another form. Applying does not change such a field.
 func differences(wanted, live map[string]any, owned fieldTree) []path {
-	// No manager owns these.
+	// No manager owns these fields, so they are not compared.
 	top := withoutKeys(wanted, "apiVersion", "kind")
 	if metadata, ok := top["metadata"].(map[string]any); ok {
 		top["metadata"] = withoutKeys(metadata, "name", "namespace", "uid", "resourceVersion")
@@ -95,8 +94,8 @@ type difference struct{ paths []path }
 
 func (d *difference) add(p path) { d.paths = append(d.paths, p) }
 
-// compareValue compares one field. An atomic field is compared as a whole, so a builder has
-// to set the defaults inside it (such as the apiVersion of a fieldRef). A default that the
+// compareValue compares one field. An atomic field is compared as a whole, so a builder has to
+// set the defaults inside it (such as the apiVersion of a fieldRef). Otherwise a default that the
 // API server adds would look like a field to remove.
 func (d *difference) compareValue(at path, wanted, live any, owned fieldTree) {
 	children := len(owned)
@@ -155,7 +154,7 @@ func (d *difference) compareLists(at path, wanted, live []any, owned fieldTree) 
 		if step == "." {
 			continue
 		}
-		w, l := elements(step, wanted, live)
+		w, l := elementIndexes(step, wanted, live)
 		if w < 0 || matched[w] {
 			d.add(at.child(step))
 			continue
@@ -172,9 +171,9 @@ func (d *difference) compareLists(at path, wanted, live []any, owned fieldTree) 
 	}
 }
 
-// elements returns the index in wanted, and the index in live, of the element that step
-// names; -1 for a list without it.
-func elements(step string, wanted, live []any) (inWanted, inLive int) {
+// elementIndexes finds the list element that step names. It returns the index of the element in
+// wanted and its index in live. An index is -1 if that list does not have the element.
+func elementIndexes(step string, wanted, live []any) (inWanted, inLive int) {
 	if len(step) < 2 {
 		return -1, -1
 	}
@@ -193,8 +192,8 @@ func elements(step string, wanted, live []any) (inWanted, inLive int) {
 	}
 }
 
-// ownedByOthers reports whether another manager owns one of the fields, which shows that it
-// wrote the field. Writes through subresources count too, such as those of kubectl scale.
+// ownedByOthers reports whether another manager owns one of the fields. If so, that manager wrote
+// the field. Writes through subresources count too, such as those of kubectl scale.
 func ownedByOthers(entries []metav1.ManagedFieldsEntry, paths []path) bool {
 	for i := range entries {
 		e := &entries[i]
@@ -209,9 +208,9 @@ func ownedByOthers(entries []metav1.ManagedFieldsEntry, paths []path) bool {
 	return false
 }
 
-// elementByKeys returns the index of the one element with these keys, or -1.
-// With mayOmit, the element may omit a key for which the API server has a default,
-// such as a port's protocol.
+// elementByKeys returns the index of the element with these keys, or -1 if none or several have
+// them. With mayOmit, the element may omit a key for which the API server has a default, such as
+// a port's protocol.
 func elementByKeys(list []any, keys any, mayOmit bool) int {
 	want, ok := keys.(map[string]any)
 	if !ok {
@@ -277,9 +276,9 @@ func convertNumbers(value any) any {
 	return value
 }
 
-// canonical brings wanted into the form in which the API server stores a
-// built-in kind: it stores a quantity of 1000m as 1, and omits a false that is the
-// default. typed is an empty object of the kind.
+// canonical brings wanted into the form in which the API server stores a built-in kind. For
+// example, the API server stores the quantity 1000m as 1, and omits a false that is the default.
+// typed is an empty object of the kind.
 func canonical(wanted map[string]any, typed runtime.Object) (map[string]any, error) {
 	converter := runtime.DefaultUnstructuredConverter
 	if err := converter.FromUnstructured(wanted, typed); err != nil {

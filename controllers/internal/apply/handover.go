@@ -14,18 +14,17 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// handOverAttempts bounds the retries of a handover while the Deployment
-// changes.
+// handOverAttempts is how often a handover is tried while other writers change the Deployment.
 const handOverAttempts = 5
 
 // replicasPath is the path of a Deployment's replicas.
 func replicasPath() path { return path{"f:spec", "f:replicas"} }
 
-// HandOver makes HandOverFieldOwner own a Deployment's replicas at the live
-// count, so that FieldOwner can stop applying the field without a reset to
-// the default of 1. Apply calls it when the wanted Deployment omits replicas
-// that FieldOwner owns. The RelayPool must own the Deployment. HandOver fails
-// with a conflict when the count keeps changing meanwhile.
+// HandOver makes HandOverFieldOwner an owner of a Deployment's replicas, without a change of
+// their number. Then FieldOwner can stop applying the field. Without another owner, the API
+// server would reset the field to its default, 1. Apply calls HandOver when FieldOwner owns the
+// replicas and the wanted Deployment omits them. The RelayPool must own the Deployment. HandOver
+// fails with a conflict if other writers change the Deployment at every attempt.
 func (a *Applier) HandOver(ctx context.Context, key types.NamespacedName) error {
 	var err error
 	for range handOverAttempts {
@@ -39,7 +38,8 @@ func (a *Applier) HandOver(ctx context.Context, key types.NamespacedName) error 
 			replicas = *live.Spec.Replicas
 		}
 		config := handOverConfig(&live)
-		// The resource version lets a concurrent scaling win.
+		// With the resource version, the write fails if the Deployment was scaled since it was
+		// read.
 		config.SetResourceVersion(live.ResourceVersion)
 		config.Object["spec"] = map[string]any{"replicas": int64(replicas)}
 		if err = a.applyHandOver(ctx, config); !apierrors.IsConflict(err) {
@@ -85,8 +85,9 @@ func (p *pass) handOverOmittedReplicas(ctx context.Context, t target, owned fiel
 	return nil
 }
 
-// releaseReplicas ends a handover once another manager owns the field: the operator again, or
-// an autoscaler that has scaled. Ending it earlier would remove the field.
+// releaseReplicas ends a handover once another manager owns the replicas: FieldOwner again, or an
+// autoscaler that has scaled. If the handover ended earlier, the API server would remove the
+// field.
 func (p *pass) releaseReplicas(ctx context.Context, t target) error {
 	if t.ref.Kind != build.KindDeployment {
 		return nil

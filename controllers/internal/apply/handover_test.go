@@ -118,7 +118,7 @@ func TestHandOverKeepsTheReplicas(t *testing.T) {
 	// Hand them back to the specification, at the live count.
 	live := w.deployment()
 	back := []build.Object{deployment(shape{replicas: live.Spec.Replicas, image: "relay:3"})}
-	w.apply(back, apply.DeploymentAt(live.ResourceVersion))
+	w.apply(back, apply.IfDeploymentVersion(live.ResourceVersion))
 	w.applyUntilUnchanged(back)
 	if got := *w.deployment().Spec.Replicas; got != 9 {
 		t.Errorf("%d replicas, want 9", got)
@@ -148,7 +148,7 @@ func TestCopiedReplicasDoNotOverwriteANewerCount(t *testing.T) {
 	planned := w.deployment()
 	w.scale(8, "kubectl")
 	objects = []build.Object{deployment(shape{replicas: planned.Spec.Replicas, image: "relay:2"})}
-	_, err := w.applier.Apply(t.Context(), w.owner, objects, apply.DeploymentAt(planned.ResourceVersion))
+	_, err := w.applier.Apply(t.Context(), w.owner, objects, apply.IfDeploymentVersion(planned.ResourceVersion))
 	if !apierrors.IsConflict(err) {
 		t.Errorf("error %v, want a conflict", err)
 	}

@@ -26,9 +26,9 @@ func (f *liveObject) uid() types.UID                             { return f.obje
 func (f *liveObject) version() string                            { return f.object.GetResourceVersion() }
 func (f *liveObject) managedFields() []metav1.ManagedFieldsEntry { return f.object.GetManagedFields() }
 
-// find reads an object; nil when it does not exist. The cache may be limited to
-// objects with their pool's label, so an object missing there is read from the API
-// server: it may be foreign.
+// find reads an object, and returns nil if the object does not exist. The cache may be limited to
+// objects that have the label build.LabelPool, and an object of another owner may lack the label.
+// So find reads an object that is not in the cache from the API server.
 func (p *pass) find(ctx context.Context, ref Ref) (*liveObject, error) {
 	object := typedObject(ref.Kind)
 	if object == nil {
@@ -44,7 +44,7 @@ func (p *pass) find(ctx context.Context, ref Ref) (*liveObject, error) {
 	return toLiveObject(ref, object)
 }
 
-// read reads an object from the API server; nil when it does not exist.
+// read reads an object from the API server, and returns nil if the object does not exist.
 func (p *pass) read(ctx context.Context, ref Ref) (*liveObject, error) {
 	if object := typedObject(ref.Kind); object != nil {
 		if err := p.options.Live.Get(ctx, p.key(ref), object); err != nil {
@@ -65,12 +65,13 @@ func (p *pass) key(ref Ref) client.ObjectKey {
 }
 
 func toLiveObject(ref Ref, object client.Object) (*liveObject, error) {
-	// Cached objects are shared: the converter copies.
+	// Cached objects are shared and must not be changed. ToUnstructured makes a copy, so content
+	// may be changed.
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, fmt.Errorf("read as fields: %w", err)
 	}
-	// The typed client leaves these empty.
+	// The typed client leaves these fields empty.
 	content["apiVersion"], content["kind"] = ref.Kind.GroupVersion().String(), ref.Kind.Kind
 	return &liveObject{object: object, content: content}, nil
 }
@@ -90,8 +91,8 @@ const (
 	ownedByPool
 )
 
-// Owns reports whether Apply treats an existing object as the RelayPool's, even if the
-// object has lost its owner reference.
+// Owns reports whether Apply treats an existing object as the RelayPool's. An object without a
+// controller counts if the operator applied it.
 func Owns(owner *v1alpha1.RelayPool, object metav1.Object) bool {
 	if controller := metav1.GetControllerOf(object); controller != nil {
 		return controller.UID == owner.UID
@@ -99,9 +100,9 @@ func Owns(owner *v1alpha1.RelayPool, object metav1.Object) bool {
 	return appliedByOperator(object.GetManagedFields())
 }
 
-// ownership returns the ownership of the object. An object without a controller is the
-// RelayPool's only if the operator applied it. Such an object has lost its owner reference,
-// or an earlier RelayPool was deleted without its objects.
+// ownership returns the ownership of the object. An object without a controller belongs to the
+// RelayPool only if the operator applied it. Such an object has lost its owner reference, or an
+// earlier RelayPool was deleted without its objects.
 func (f *liveObject) ownership(owner *v1alpha1.RelayPool) ownership {
 	deleted := f.object.GetDeletionTimestamp() != nil
 	controller := metav1.GetControllerOf(f.object)
@@ -112,7 +113,8 @@ func (f *liveObject) ownership(owner *v1alpha1.RelayPool) ownership {
 		}
 	case controller.UID == owner.UID:
 	case controller.Kind == v1alpha1.Kind && controller.Name == owner.Name && isRelaypoolGroup(controller.APIVersion):
-		// An earlier RelayPool of this name owns it: the garbage collector deletes it.
+		// An earlier RelayPool of this name owns the object. The garbage collector is about to
+		// delete it.
 		return beingDeleted
 	default:
 		return ownedByOther
@@ -139,7 +141,7 @@ func appliedByOperator(entries []metav1.ManagedFieldsEntry) bool {
 // except an autoscaler while the RelayPool's autoscaler of the other kind still exists.
 func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, error) {
 	if live == nil {
-		return p.alternativeDeleted(ctx, ref)
+		return p.mayCreate(ctx, ref)
 	}
 	switch live.ownership(p.owner) {
 	case ownedByOther:

@@ -40,8 +40,8 @@ func (p *pass) pruneKind(ctx context.Context, kind schema.GroupVersionKind, want
 	return err
 }
 
-// pruneOptional prunes an uncached kind. Once no object is left it stops listing,
-// because each list is an API call.
+// pruneOptional prunes a kind that is not cached. Once no object of the kind is left, later
+// passes do not list the kind, because each list is an API call.
 func (p *pass) pruneOptional(ctx context.Context, kind schema.GroupVersionKind, wanted map[Ref]bool) error {
 	for ref := range wanted {
 		if ref.Kind == kind {
@@ -86,7 +86,7 @@ func (p *pass) pruneList(ctx context.Context, kind schema.GroupVersionKind, list
 	err := meta.EachListItem(list, func(item runtime.Object) error {
 		object, ok := item.(client.Object)
 		if !ok {
-			return fmt.Errorf("%T is no object", item)
+			return fmt.Errorf("%T is not an object", item)
 		}
 		ref := Ref{kind, object.GetName()}
 		if wanted[ref] || !metav1.IsControlledBy(object, p.owner) {

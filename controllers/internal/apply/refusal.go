@@ -12,16 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxRefusal bounds the message of a Refusal, which conditions contain.
+// maxRefusal is the maximum length of a Refusal's message, in bytes. The operator copies the
+// message into conditions.
 const maxRefusal = 512
 
-// RefusalOf reports whether the API server refused an object that was written without an
-// Applier, and returns the refusal. It must not be used for Secrets: an admission
-// webhook's message may repeat the object.
+// RefusalOf reports whether the API server refused an object that was written without an Applier,
+// and returns the refusal. It must not be used for Secrets: the message of an admission webhook
+// may repeat the object's content.
 func RefusalOf(ref Ref, err error) (Refusal, bool) { return refusal(ref, err) }
 
-// refusal reports whether err is the API server's refusal of the object's content
-// (and not a failure to answer or a race), and returns the refusal with its message.
+// refusal reports whether the API server refused the object's content, and returns the refusal
+// with its message. It returns false if the API server did not answer, and if another writer was
+// faster.
 func refusal(ref Ref, err error) (Refusal, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -43,8 +45,8 @@ func refusal(ref Ref, err error) (Refusal, bool) {
 	return Refusal{Ref: ref, Reason: reason, Message: bounded(refusalMessage(&s))}, true
 }
 
-// wasRecreated reports whether the object was recreated between our read and our apply,
-// which carried the uid that we had read.
+// wasRecreated reports whether the object was recreated between our read and our apply. The API
+// server refuses such an apply, because the apply contains the uid that we read.
 func wasRecreated(s *metav1.Status) bool {
 	if s.Details == nil {
 		return false
@@ -131,8 +133,8 @@ func withoutPreamble(message string) string {
 	return message
 }
 
-// withoutUsage drops how much of a quota is used: the figure changes by itself, and
-// every change of a condition's message is a write.
+// withoutUsage drops a quota's usage from the message. The usage changes by itself, and each
+// change of a condition's message would be a write.
 func withoutUsage(message string) string {
 	before, rest, ok := strings.Cut(message, ", used: ")
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// These limit how often an object is repaired: a few times in a burst, and then slowly,
-// so that a conflict with another writer does not load the API server.
+// An object is repaired at most repairBurst times in a row, and then once per repairInterval. So
+// two writers that undo each other's changes do not load the API server.
 const (
 	repairBurst    = 5
 	repairInterval = 10 * time.Second
@@ -31,7 +31,7 @@ type target struct {
 func (p *pass) writeIfDifferent(ctx context.Context, t target) error {
 	if t.live == nil {
 		// If the wanted content has not changed, another writer deleted the object.
-		return p.change(ctx, t, t.entry.knows(t.digest))
+		return p.change(ctx, t, t.entry.wantedUnchanged(t.digest))
 	}
 	if t.ref.Kind == build.KindJob {
 		// A Job is created once: its pod template is immutable.
@@ -56,9 +56,10 @@ func (p *pass) writeIfDifferent(ctx context.Context, t target) error {
 		t.entry.remember(t.digest, t.live.uid(), t.live.version())
 		return nil
 	}
-	// If nothing is known of earlier passes, as after a start of the operator, the difference
-	// is drift if another manager owns a field that differs.
-	drifted := t.entry.knows(t.digest) || t.entry.uid == "" && ownedByOthers(t.live.managedFields(), changes)
+	// The difference is drift if the wanted content is the same as in an earlier pass. After a
+	// start of the operator no earlier pass is known. Then the difference is drift if another
+	// manager owns a field that differs.
+	drifted := t.entry.wantedUnchanged(t.digest) || t.entry.uid == "" && ownedByOthers(t.live.managedFields(), changes)
 	if t.ref.Kind == build.KindDeployment && hasApplied {
 		if err := p.handOverOmittedReplicas(ctx, t, owned); err != nil {
 			return err
@@ -67,12 +68,14 @@ func (p *pass) writeIfDifferent(ctx context.Context, t target) error {
 	return p.change(ctx, t, drifted)
 }
 
-// change applies the object, unless the API server refused it recently or it is contested.
+// change applies the object, unless the API server refused the same content recently, or the
+// object was repaired too often. drifted says that another writer made the difference, so that
+// the write is a repair.
 func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 	now := p.options.Now()
 	if t.entry.refusedDigest == t.digest && now.Sub(t.entry.refusedAt) < p.options.RefusalInterval {
 		p.result.Refused = append(p.result.Refused, t.entry.refusal)
-		p.result.retry(p.options.RefusalInterval - now.Sub(t.entry.refusedAt))
+		p.result.retryWithin(p.options.RefusalInterval - now.Sub(t.entry.refusedAt))
 		return nil
 	}
 	if drifted {
@@ -80,18 +83,19 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 		if delay := reservation.DelayFrom(now); delay > 0 {
 			reservation.CancelAt(now)
 			p.result.Contested = append(p.result.Contested, t.ref)
-			p.result.retry(delay)
+			p.result.retryWithin(delay)
 			return nil
 		}
 	}
 	out := &unstructured.Unstructured{Object: copyOf(t.desired)}
 	before := ""
 	if t.live != nil {
-		// With the uid that was read, the write fails if the object was recreated since.
+		// The write contains the uid that was read, so it fails if the object was recreated
+		// since.
 		out.SetUID(t.live.uid())
 		before = t.live.version()
-		if t.ref.Kind == build.KindDeployment && p.deploymentAt != "" && setsReplicas(t.desired) {
-			out.SetResourceVersion(p.deploymentAt)
+		if t.ref.Kind == build.KindDeployment && p.deploymentVersion != "" && setsReplicas(t.desired) {
+			out.SetResourceVersion(p.deploymentVersion)
 		}
 	}
 	err := p.options.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(out), client.FieldOwner(FieldOwner), client.ForceOwnership)
@@ -110,21 +114,21 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 	return nil
 }
 
-// recordRefusal records a refusal by the API server and returns nil; other errors go to
-// missingIfGone.
+// recordRefusal records a refusal by the API server and returns nil. Other errors go to
+// recordMissingKind, which handles a kind whose CRD is gone.
 func (p *pass) recordRefusal(t target, err error) error {
 	if refused, ok := refusal(t.ref, err); ok {
 		t.entry.refusedDigest, t.entry.refusedAt, t.entry.refusal = t.digest, p.options.Now(), refused
 		p.result.Refused = append(p.result.Refused, refused)
-		p.result.retry(p.options.RefusalInterval)
+		p.result.retryWithin(p.options.RefusalInterval)
 		return nil
 	}
-	return p.missingIfGone(t.ref, err)
+	return p.recordMissingKind(t.ref, err)
 }
 
 // recentlyCompared reports whether an object of an optional kind was compared less than
 // OptionalInterval ago. Such an object is not cached, so each comparison costs an API call.
 func (p *pass) recentlyCompared(ref Ref, e *entry, sum digest) bool {
-	return optional(ref.Kind) && e.knows(sum) &&
+	return optional(ref.Kind) && e.wantedUnchanged(sum) &&
 		p.options.Now().Sub(e.checkedAt) < p.options.OptionalInterval
 }

@@ -27,11 +27,11 @@ type poolState struct {
 // entry is what is remembered of one object.
 type entry struct {
 	// digest is the digest of the wanted content when the object was last up to date. uid and
-	// resourceVersion are the object's at that time.
+	// resourceVersion belong to the object at that time.
 	digest          digest
 	uid             types.UID
 	resourceVersion string
-	// checkedAt is when the object was last compared.
+	// checkedAt is when the object was last compared with the wanted one.
 	checkedAt time.Time
 
 	// refusedDigest is the digest of the wanted content that the API server refused, and
@@ -64,25 +64,28 @@ func (s *poolState) entry(ref Ref) *entry {
 	return e
 }
 
-// knows reports whether the object had this content when it was last up to date.
-func (e *entry) knows(wanted digest) bool { return e.uid != "" && e.digest == wanted }
+// wantedUnchanged reports whether the wanted content is the same as when the object was last up
+// to date.
+func (e *entry) wantedUnchanged(wanted digest) bool { return e.uid != "" && e.digest == wanted }
 
-// remember records that the object was up to date in this state.
+// remember records that the object is up to date: it has the wanted content at this resource
+// version.
 func (e *entry) remember(wanted digest, uid types.UID, resourceVersion string) {
 	e.digest, e.uid, e.resourceVersion = wanted, uid, resourceVersion
 	e.refusedDigest = digest{}
 }
 
-// unchanged reports whether the object is unchanged since it was up to date, or the
-// cache does not have our last write yet.
+// unchanged reports whether neither the wanted content nor the object has changed since the
+// object was last up to date. If the cache shows a state from before our last write, the object
+// counts as unchanged.
 func (e *entry) unchanged(wanted digest, uid types.UID, resourceVersion string) bool {
-	if !e.knows(wanted) || e.uid != uid {
+	if !e.wantedUnchanged(wanted) || e.uid != uid {
 		return false
 	}
 	return e.resourceVersion == resourceVersion || e.isAhead(uid, resourceVersion)
 }
 
-// isAhead reports whether our last write is newer than this state of the object.
+// isAhead reports whether our last write is newer than the given state of the object.
 func (e *entry) isAhead(uid types.UID, resourceVersion string) bool {
 	if e.uid == "" || e.uid != uid {
 		return false

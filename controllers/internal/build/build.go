@@ -16,10 +16,11 @@ type Input struct {
 	// Pool is a RelayPool as the API server stores it: validated, with its defaults
 	// set. It is not changed.
 	Pool *v1alpha1.RelayPool
-	// Image is the relay's image for a RelayPool that names none.
+	// Image is the relay's image for a RelayPool that does not set spec.image.
 	Image string
-	// Replicas is the Deployment's number of replicas. Nil leaves the field out, because an
-	// autoscaler sets it; Withheld makes it 0 in any case.
+	// Replicas is the Deployment's number of replicas. If it is nil, the Deployment does not set
+	// the field, so that an autoscaler can. If Withheld is set, the number is 0 whatever Replicas
+	// says.
 	Replicas *int32
 	// Payers are the keys that the pods sign with: those in use, in any order.
 	Payers []PayerMount
@@ -30,8 +31,8 @@ type Input struct {
 	Rollout []string
 	// Capabilities are the optional kinds that the cluster has.
 	Capabilities Capabilities
-	// OperatorNamespace and OperatorLabels select the operator's pods, which read
-	// /backlog; empty when the operator runs outside of the cluster.
+	// OperatorNamespace and OperatorLabels select the operator's pods, which read /backlog. They
+	// are empty if the operator runs outside of the cluster.
 	OperatorNamespace string
 	OperatorLabels    map[string]string
 	// Withheld keeps the fleet at 0 pods, without an autoscaler.
@@ -58,8 +59,8 @@ type Object struct {
 	Config runtime.ApplyConfiguration
 }
 
-// Objects returns all objects that the RelayPool has to own, except rotation Jobs, in the
-// order in which to apply them: what pods need comes first.
+// Objects returns all objects that the RelayPool has to own, except rotation Jobs, in the order
+// in which to apply them. The objects that pods need come first.
 func Objects(in Input) []Object {
 	objects := []Object{serviceAccount(in), configMap(in), service(in)}
 	objects = append(objects, networkPolicy(in)...)

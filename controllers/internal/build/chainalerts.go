@@ -34,8 +34,9 @@ func chainAlerts() []alert {
 			"the chain's finalized slot stands still: accepted work waits, as in a migration of Solana's consensus",
 		},
 		{
-			// Only a warning: a missed leaf would show, because the root of all leaves is compared
-			// with the chain's.
+			// This alert is only a warning. If such a transaction had appended a leaf, the relay
+			// would notice that the leaf is missing, because it compares the root of all leaves
+			// with the chain's root.
 			"UnknownTransactionVersion", "max(" + contract.MetricIndexUnknown.Name + "{}) > 0", 0, severityWarning,
 			"blocks hold transactions of a version that the relay cannot decode",
 		},

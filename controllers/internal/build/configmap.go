@@ -29,11 +29,12 @@ type fallbackRouter struct {
 	RequestsPerSecond int32  `json:"requestsPerSecond,omitempty"`
 }
 
-// noWebSocket is the relay's websocketURL for an endpoint whose WebSocket is disabled.
+// noWebSocket is the value of websocketURL with which the relay uses no WebSocket for an
+// endpoint.
 const noWebSocket = "none"
 
-// configMap makes the ConfigMap of the files that are not secret. Instead of a URL that is in
-// a Secret, the list of endpoints contains the path at which pods mount the URL.
+// configMap makes the ConfigMap of the files that are not secret. If a URL is in a Secret, the
+// ConfigMap contains the path at which pods mount the URL.
 func configMap(in Input) Object {
 	name := in.Pool.Name
 	return Object{KindConfigMap, name, corev1ac.ConfigMap(name, in.Pool.Namespace).

@@ -16,8 +16,8 @@ import (
 const (
 	// revisionHistory is how many old ReplicaSets are kept for manual rollbacks.
 	revisionHistory = 3
-	// progressDeadline is how long a rollout may make no progress before the Deployment
-	// reports that it failed.
+	// progressDeadline is how long a rollout may make no progress before the Deployment reports a
+	// failed rollout.
 	progressDeadline = 10 * time.Minute
 )
 
@@ -63,8 +63,9 @@ func relayContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 		WithPorts(
 			corev1ac.ContainerPort().WithName(portAPI).WithContainerPort(contract.APIPort).WithProtocol(corev1.ProtocolTCP),
 			corev1ac.ContainerPort().WithName(portOperations).WithContainerPort(contract.OperationsPort).WithProtocol(corev1.ProtocolTCP)).
-		// The operations port opens first, so that a slow start does not fail the liveness
-		// probe. The probe also tolerates slow answers, because a restart costs more.
+		// The relay opens the operations port first, so that a slow start does not fail the
+		// liveness probe. The probe also tolerates slow answers, because a restart costs more
+		// than waiting for them.
 		WithLivenessProbe(probe(contract.LivenessPath).
 			WithPeriodSeconds(10).
 			WithTimeoutSeconds(5).

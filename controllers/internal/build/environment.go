@@ -44,7 +44,7 @@ func setOptional[N int32 | int64](e *environment, name string, n *N) {
 // lower returns an enum value of the RelayPool in the relay's spelling.
 func lower[S ~string](value S) string { return strings.ToLower(string(value)) }
 
-// serveEnvironment returns the environment of relay serve.
+// serveEnvironment returns the environment of the command `relay serve`.
 func serveEnvironment(in Input) []*corev1ac.EnvVarApplyConfiguration {
 	spec := &in.Pool.Spec
 	var e environment
@@ -66,9 +66,9 @@ func serveEnvironment(in Input) []*corev1ac.EnvVarApplyConfiguration {
 	return e
 }
 
-// transactionFormat returns the relay's name of a format, and nothing for the relay's
-// default: a variable for the default would replace the pods of fleets that are older than
-// this field.
+// transactionFormat returns the relay's name of a format, and an empty text for the relay's
+// default. Fleets that are older than spec.solana.transactionFormat lack the variable. Setting it
+// to the default would replace their pods for nothing.
 func transactionFormat(f v1alpha1.TransactionFormat) string {
 	switch f {
 	case v1alpha1.FormatLegacy:
@@ -80,7 +80,7 @@ func transactionFormat(f v1alpha1.TransactionFormat) string {
 	}
 }
 
-// shared adds the variables of every relay command that uses database and chain.
+// shared adds the variables that every relay command needs to use the database and the chain.
 func (e *environment) shared(spec *v1alpha1.RelayPoolSpec) {
 	e.set(contract.EnvDatabaseURLFile, contract.DatabaseURLFile)
 	e.setUnlessZero(contract.EnvDatabaseMaxConns, int64(spec.Database.MaxConnections))

@@ -2,8 +2,8 @@ package build
 
 import "github.com/relaypool/relaypool/relay/contract"
 
-// failureAlerts returns an alert for each class of failure that has its own remedy, and one
-// alert by code for all others. Faults of the relay itself are in fleetAlerts.
+// failureAlerts returns an alert for each class of failure that has its own remedy, and one alert
+// for all other failures, by error code. Faults of the relay itself are in fleetAlerts.
 func failureAlerts() []alert {
 	failureShare := func(code, share string, by ...string) string {
 		return shareAbove(contract.MetricSubmissions.Name+"{,"+code+"}", share, contract.MetricSubmissions.Name+"{}", "15m", minFailures, by...)

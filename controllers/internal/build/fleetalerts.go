@@ -14,8 +14,8 @@ func fleetAlerts() []alert {
 			"accepted work waits for {{ $labels.reason }}; more pods would not help",
 		},
 		{
-			// Also for a fleet without spec.swap: a swap that is under way when swaps are turned off
-			// still has to end.
+			// A fleet without spec.swap has this alert too: swaps that were under way when swaps
+			// were turned off still have to end.
 			"SwapOverdue", "max(" + contract.MetricSwapsOverdue.Name + "{}) > 0", 3 * minute, severityCritical,
 			"a swap is past its timeout, neither executed nor refunded: a user's funds wait",
 		},
@@ -34,8 +34,9 @@ func fleetAlerts() []alert {
 		},
 		{
 			// The offset excludes a fleet that is younger than two hours. The 30 minutes are for
-			// relays that just started in an older fleet: increase() does not count a first run
-			// that ends before the first scrape, and the second run may end 25 minutes later.
+			// an older fleet whose relays have just started. If the first run ends before the
+			// first scrape, increase() does not count it, and the second run may end 25 minutes
+			// later.
 			"RetentionBehind", "sum(increase(" + retentionRuns + "[2h])) == 0 and count(" + retentionRuns + " offset 2h) > 0", 30 * minute, severityWarning,
 			"old rows have not been deleted for two hours",
 		},

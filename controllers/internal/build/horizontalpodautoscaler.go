@@ -11,12 +11,12 @@ import (
 )
 
 // A pod is removed only if fewer pods would have been enough during the last
-// scaleDownWindowSeconds. At most one pod is removed in podDeletionSeconds, so that a removed
-// pod has handed its work over before the next pod is removed.
-const scaleDownWindowSeconds, podDeletionSeconds = 300, 60
+// scaleDownWindowSeconds. At most one pod is removed in podRemovalIntervalSeconds, so that a
+// removed pod has handed its work over before the next pod is removed.
+const scaleDownWindowSeconds, podRemovalIntervalSeconds = 300, 60
 
-// horizontalPodAutoscaler scales by external metrics, which name the fleet by the labels
-// namespace and pool.
+// horizontalPodAutoscaler makes a HorizontalPodAutoscaler that scales by external metrics. The
+// labels namespace and pool select the fleet's metrics.
 func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 	name := in.Pool.Name
 	spec := autoscalingv2ac.HorizontalPodAutoscalerSpec().
@@ -37,10 +37,11 @@ func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 			WithScaleDown(autoscalingv2ac.HPAScalingRules().
 				WithStabilizationWindowSeconds(scaleDownWindowSeconds).
 				WithSelectPolicy(autoscalingv2.MaxChangePolicySelect).
-				WithPolicies(policy(1, podDeletionSeconds))))
+				WithPolicies(policy(1, podRemovalIntervalSeconds))))
 	if a.OldestAgeSeconds > 0 {
-		// An age is no sum over the pods, so the target is a Value: at twice the target, the
-		// autoscaler wants twice the pods.
+		// The oldest age is one figure for the whole fleet. An AverageValue would divide it by
+		// the number of pods, so the target is a Value: at twice the target, the autoscaler wants
+		// twice the pods.
 		spec.WithMetrics(external(in, contract.MetricBacklogAge, autoscalingv2ac.MetricTarget().
 			WithType(autoscalingv2.ValueMetricType).
 			WithValue(*resource.NewQuantity(int64(a.OldestAgeSeconds), resource.DecimalSI))))
@@ -65,7 +66,7 @@ func external(in Input, metric contract.Metric, target *autoscalingv2ac.MetricTa
 			WithTarget(target))
 }
 
-// policy allows at most this number of pods to be added or removed in this number of seconds.
+// policy limits how many pods the autoscaler may add or remove in the given number of seconds.
 func policy(pods, seconds int32) *autoscalingv2ac.HPAScalingPolicyApplyConfiguration {
 	return autoscalingv2ac.HPAScalingPolicy().
 		WithType(autoscalingv2.PodsScalingPolicy).

@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Rotation is one step of a rotation that runs as a Job.
+// Rotation describes one step of a fee payer rotation. The step runs as a Job.
 type Rotation struct {
 	Step Step
 	// Revision is the target revision of the rotation.
@@ -98,7 +98,7 @@ func sweepContainer(in Input, r Rotation) *corev1ac.ContainerApplyConfiguration 
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}))
 }
 
-// sweepArgs returns the command line of relay sweep.
+// sweepArgs returns the arguments of the command `relay sweep`.
 func sweepArgs(in Input, r Rotation) []string {
 	var args []string
 	addFiles := func(flag string, mounts []PayerMount) {

@@ -15,15 +15,15 @@ const (
 	failuresBeforeFallback = 4
 )
 
-// These fields of GET /backlog have the figures that HorizontalPodAutoscalers read as
-// metrics.
+// These fields of GET /backlog have the same figures as the metrics by which
+// horizontalPodAutoscaler scales.
 const (
 	backlogDueField = "due_count"
 	backlogAgeField = "oldest_due_age_seconds"
 )
 
-// scaledObject makes KEDA scale by GET /backlog. Any pod's answer describes the whole
-// fleet, so that KEDA need not aggregate the answers of several pods.
+// scaledObject makes KEDA scale by GET /backlog. Any pod's answer describes the whole fleet, so
+// KEDA does not have to combine the answers of several pods.
 func scaledObject(in Input, a *v1alpha1.Autoscaling) Object {
 	name := in.Pool.Name
 	url := fmt.Sprintf("http://%s.%s.svc:%d%s", OperationsServiceName(name), in.Pool.Namespace, contract.OperationsPort, contract.BacklogPath)
@@ -40,7 +40,7 @@ func scaledObject(in Input, a *v1alpha1.Autoscaling) Object {
 		"minReplicaCount": int64(minReplicas(a)),
 		"maxReplicaCount": int64(a.MaxReplicas),
 		"pollingInterval": int64(pollingSeconds),
-		// An unknown backlog must not remove pods.
+		// While KEDA cannot read the backlog, it must not remove pods.
 		"fallback": map[string]any{
 			"failureThreshold": int64(failuresBeforeFallback),
 			"replicas":         int64(minReplicas(a)),
@@ -48,7 +48,7 @@ func scaledObject(in Input, a *v1alpha1.Autoscaling) Object {
 		},
 		"advanced": map[string]any{"horizontalPodAutoscalerConfig": map[string]any{"behavior": map[string]any{
 			"scaleUp":   scalingRules(0, a.MaxReplicas, 15),
-			"scaleDown": scalingRules(scaleDownWindowSeconds, 1, podDeletionSeconds),
+			"scaleDown": scalingRules(scaleDownWindowSeconds, 1, podRemovalIntervalSeconds),
 		}}},
 		"triggers": triggers,
 	})

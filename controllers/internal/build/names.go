@@ -107,7 +107,7 @@ const (
 	StepSweep Step = "sweep"
 )
 
-// JobName is the name of the Job of a rotation's step, for the target revision.
+// JobName returns the name of the Job that runs a step of the rotation to a revision.
 func JobName(pool string, revision int32, step Step) string {
 	return fmt.Sprintf("%s-payer-%d-%s", pool, revision, step)
 }

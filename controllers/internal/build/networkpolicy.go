@@ -35,14 +35,16 @@ func networkPolicy(in Input) []Object {
 
 func ingress(in Input, p *v1alpha1.NetworkPolicy) []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration {
 	rules := []*networkingv1ac.NetworkPolicyIngressRuleApplyConfiguration{
-		// A rule without peers admits everybody, which is the API's default.
+		// Without APIFrom, the rule has no peers and admits everybody. That is the documented
+		// default.
 		networkingv1ac.NetworkPolicyIngressRule().WithPorts(port(corev1.ProtocolTCP, contract.APIPort)).WithFrom(peers(p.APIFrom)...),
 	}
 	operations := peers(p.OperationsFrom)
 	if in.OperatorNamespace != "" {
 		operations = append([]*peer{operator(in)}, operations...)
 	}
-	// Without peers there must be no rule: a rule without peers admits everybody.
+	// A rule without peers would admit everybody. So if nobody may reach the operations port,
+	// there is no rule for it.
 	if len(operations) > 0 {
 		rules = append(rules, networkingv1ac.NetworkPolicyIngressRule().
 			WithPorts(port(corev1.ProtocolTCP, contract.OperationsPort)).

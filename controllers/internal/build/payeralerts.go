@@ -73,15 +73,15 @@ const transactLamports = 1_786_760
 
 // runway returns a PromQL expression: how many seconds until the payers' funds fall to their
 // minimum, if the fleet keeps spending at its rate over the window. The rate comes from the
-// ledger, because a balance also changes when a payer is funded or rotated. All pods report
-// the same counters, so that a rollout does not interrupt the rate. Returned rent is
-// subtracted. A rate below one lamport a second counts as one; the funds then last for years.
+// ledger, because a balance also changes when a payer is funded or rotated. All pods report the
+// same counters, so a rollout does not interrupt the rate. Returned rent is subtracted. A rate
+// below one lamport a second counts as one; the funds then last for years.
 func runway(minimum int64, window, step string) string {
 	subquery := "[" + window + ":" + step + "]"
 	return fmt.Sprintf("sum(clamp_min(max by (payer) (%s{}) - %d, 0)) / clamp_min(sum(rate((max by (kind, cost) (%s{}))%s)) - sum(rate((max(%s{}))%s)), 1)",
 		contract.MetricPayerBalance.Name, minimum, contract.MetricSpent.Name, subquery, contract.MetricReturned.Name, subquery)
 }
 
-// lowBalance is the balance at which somebody should fund a payer in working hours: a fifth
-// of the way from the minimum to the target.
+// lowBalance is the balance below which somebody should fund a payer during working hours. It is
+// a fifth of the way from the minimum to the target.
 func lowBalance(minimum, target int64) int64 { return minimum + max(target-minimum, 0)/5 }

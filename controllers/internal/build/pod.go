@@ -16,9 +16,10 @@ import (
 const (
 	// nonRoot is the user and group of the image, and the group of mounted files.
 	nonRoot = 65532
-	// fileMode lets the files' owner, root, and the group nonRoot read, and nobody else.
+	// fileMode lets the files' owner (root) and the group nonRoot read the files. It lets nobody
+	// else read them.
 	fileMode = 0o440
-	// filesVolume is the only volume.
+	// filesVolume is the name of the pods' only volume.
 	filesVolume = "files"
 )
 
@@ -102,7 +103,7 @@ func mergeMaps(user, operators map[string]string) map[string]string {
 	return merged
 }
 
-// convert turns a user's API object into its apply configuration, which has the same
+// convert turns a user's API object into its apply configuration, which has the same form in
 // JSON.
 func convert[T any](from any) *T {
 	to := new(T)

@@ -18,7 +18,7 @@ func rolloutHash(in Input) string {
 	for _, name := range slices.Sorted(maps.Keys(config)) {
 		parts = append(parts, []string{name, config[name]})
 	}
-	content, err := json.Marshal(parts) // JSON, so that different lists stay different
+	content, err := json.Marshal(parts) // as JSON, so that different lists have different bytes
 	if err != nil {
 		panic("build: strings cannot be written as JSON: " + err.Error())
 	}

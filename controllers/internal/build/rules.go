@@ -16,20 +16,21 @@ const (
 	severityWarning  = "warning"
 )
 
-// runbooks is the address of the folder with the alerts' pages, each named after its alert.
-// It names the release that made the alert, because a later release may behave differently.
+// runbooks is the address of the folder with the alerts' pages, each named after its alert. The
+// address contains the release that made the alert, because a later release may behave
+// differently.
 const runbooks = "https://github.com/relaypool/relaypool/blob/v" + contract.Version + "/docs/reference/alerts/"
 
 // alert is one rule that a person can act on.
 type alert struct {
-	// name follows the prefix that all alerts share.
+	// name is the name of the alert without alertPrefix.
 	name string
 	// expr has a placeholder after each metric: {}, or {,event="signed"} with the metric's own
 	// matcher. scope inserts the labels that select this fleet.
 	expr     string
 	duration time.Duration
 	severity string
-	// summary may use the labels of expr's result, and its value.
+	// summary may use the labels and the value of expr's result.
 	summary string
 }
 
@@ -63,7 +64,7 @@ func scope(expr string, in Input) string {
 	return strings.NewReplacer("{}", "{"+labels+"}", "{,", "{"+labels+",").Replace(expr)
 }
 
-// alerts returns the alerts of the fleet as it is declared.
+// alerts returns the alerts for the fleet that the RelayPool declares.
 func alerts(in Input) []alert {
 	list := append(fleetAlerts(), payerAlerts(in)...)
 	list = append(list, chainAlerts()...)
@@ -71,7 +72,8 @@ func alerts(in Input) []alert {
 	if in.Pool.Spec.Swap != nil {
 		list = append(list, routerAlerts()...)
 	}
-	// A fleet of 0 pods has no samples, and that is no failure.
+	// A fleet of 0 pods reports nothing. That is not a failure, so the fleet does not get this
+	// alert.
 	if !in.Withheld && ptr.Deref(in.Replicas, 1) > 0 {
 		list = append(list, alert{
 			"NoRelayReports", "absent(" + contract.MetricBacklog.Name + "{})", 5 * minute, severityCritical,
@@ -97,11 +99,11 @@ const (
 	minRetriedFailures = 10
 )
 
-// shareAbove returns an expression that is true when, within the window, the count of bad
-// exceeds minCount and also the given share of the count of all. bad and all are metrics with
-// placeholders, and by has the labels by which bad is grouped. If the alert's duration is as
-// long as the window, the alert does not fire for a short burst, which would be over when
-// somebody looks.
+// shareAbove returns an expression about the counts of two metrics within the window. It is true
+// if the count of bad exceeds minCount, and also exceeds the given share of the count of all. bad
+// and all are metrics with placeholders, and by has the labels by which bad is grouped. If the
+// alert's duration is as long as the window, the alert does not fire for a short burst, which
+// would be over when somebody looks.
 func shareAbove(bad, share, all, window string, minCount int, by ...string) string {
 	sum, join := "sum", ">"
 	if len(by) > 0 {
@@ -114,15 +116,15 @@ func routerAlerts() []alert {
 	return []alert{
 		{
 			"RouterDown", "min(" + contract.MetricRouterBreakerOpen.Name + "{}) == 1", 5 * minute, severityCritical,
-			"the swap router does not answer: each swap that is accepted meanwhile costs its user the pool's fee",
+			"no swap router answers: each swap that is accepted meanwhile costs its user the pool's fee",
 		},
 		{
 			"RouterRoutesRejected", "sum(increase(" + contract.MetricRouterRejected.Name + "{}[15m])) > 0", 0, severityCritical,
-			"the swap router gave answers that contradict the request",
+			"a swap router gave answers that contradict the request",
 		},
 		{
-			"RouterFails", shareAbove(contract.MetricRouterRequests.Name+`{,outcome!="ok",outcome!="no_route"}`, "0.1", contract.MetricRouterRequests.Name+"{}", "15m", minFailures), 15 * minute, severityWarning,
-			"a tenth of the swap router's answers are failures",
+			"RouterFails", shareAbove(contract.MetricRouterRequests.Name+`{,outcome!="ok",outcome!="no_route"}`, "0.1", contract.MetricRouterRequests.Name+"{}", "15m", minFailures, "router"), 15 * minute, severityWarning,
+			"a tenth of the calls of swap routers fail, at the router {{ $labels.router }}",
 		},
 		{
 			"SwapsRefunded", shareAbove(contract.MetricSwapsEnded.Name+`{,outcome="refunded"}`, "0.2", contract.MetricSwapsEnded.Name+"{}", "1h", minFailures), 15 * minute, severityWarning,

@@ -6,8 +6,8 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// defaultSubmissions is how many due submissions one pod is for, if the RelayPool does not
-// set submissionsPerReplica.
+// defaultSubmissions is the number of due submissions per pod at which the autoscaler aims, if
+// the RelayPool does not set submissionsPerReplica.
 const defaultSubmissions = 64
 
 // LabelMetricNamespace and LabelMetricPool select a fleet's figures in the external
@@ -17,7 +17,8 @@ const (
 	LabelMetricPool      = labelPool
 )
 
-// scaler returns the autoscaler that the RelayPool wants, if any.
+// scaler returns the autoscaler that the RelayPool wants, and the Service that KEDA needs. It
+// returns nothing if the RelayPool wants no autoscaler, or if the cluster lacks KEDA.
 func scaler(in Input) []Object {
 	a := in.Pool.Spec.Autoscaling
 	switch {

@@ -23,7 +23,7 @@ func (f *files) secret(name, key, file string) {
 		WithSecret(corev1ac.SecretProjection().WithName(name).WithItems(item(key, file))))
 }
 
-// secretKey adds one value of a Secret, or nothing if the RelayPool names none.
+// secretKey adds one value of a Secret, or nothing if from is nil.
 func (f *files) secretKey(from *v1alpha1.SecretKeyReference, file string) {
 	if from != nil {
 		f.secret(from.Name, from.Key, file)
@@ -43,7 +43,7 @@ func item(key, file string) *corev1ac.KeyToPathApplyConfiguration {
 	return corev1ac.KeyToPath().WithKey(key).WithPath(strings.TrimPrefix(file, contract.Root+"/"))
 }
 
-// serveFiles returns the files of relay serve.
+// serveFiles returns the files of the command `relay serve`.
 func serveFiles(in Input) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 	var f files
 	spec := &in.Pool.Spec
@@ -65,7 +65,7 @@ func serveFiles(in Input) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 	return f.volume()
 }
 
-// shared adds the files with which every command reaches database and chain.
+// shared adds the files that every relay command needs to reach the database and the chain.
 func (f *files) shared(pool *v1alpha1.RelayPool) {
 	f.configMap(pool.Name, path.Base(contract.EndpointsFile), contract.EndpointsFile)
 	f.secretKey(&pool.Spec.Database.URLSecretRef, contract.DatabaseURLFile)

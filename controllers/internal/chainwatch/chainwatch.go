@@ -1,7 +1,7 @@
 // Package chainwatch reads the chain for every RelayPool outside of the reconcile
 // loop. One check reads the pool's accounts and the fee payers' balances in one call.
-// The package keeps the last good reading of each RelayPool with its age, and enqueues
-// the RelayPool only when something that its status shows has changed.
+// The package keeps the last good reading of each RelayPool and the reading's time. It sends
+// an event for the RelayPool only when something that the status shows has changed.
 package chainwatch
 
 import (
@@ -39,8 +39,8 @@ type Query struct {
 	Interval time.Duration
 	// Payers are the addresses whose balances are read, of active and of retired keys.
 	Payers []solana.PublicKey
-	// Thresholds are balances, in lamports, whose crossing is an event for the
-	// reconciler: the minimum and the target balance of a fee payer.
+	// Thresholds are the minimum and the target balance of a fee payer, in lamports. The
+	// reconciler gets an event whenever a balance crosses one of them.
 	Thresholds []uint64
 }
 

@@ -18,12 +18,12 @@ import (
 const (
 	// genesisMaxAge is how long an endpoint's genesis hash is cached.
 	genesisMaxAge = time.Hour
-	// failureMaxAge is how long after a failure an endpoint is tried only after the others.
+	// An endpoint that failed less than failureMaxAge ago is tried after the others.
 	failureMaxAge = 10 * time.Minute
-	// maxSlotsBehind is how many slots an answer may be behind the last good answer: two
-	// endpoints are never quite at the same slot. slotMaxAge is how long the last good
-	// answer rejects answers that are further behind. Otherwise a node that returned a
-	// wrong slot once would make all others count as behind for ever.
+	// maxSlotsBehind is how many slots an answer may be behind the last good answer, because
+	// two endpoints are never quite at the same slot. An answer that is further behind is
+	// rejected while the last good answer is younger than slotMaxAge. Without this limit of
+	// time, one wrong slot, far too high, would make all later answers count as behind.
 	maxSlotsBehind = 150
 	slotMaxAge     = 2 * time.Minute
 )

@@ -55,7 +55,7 @@ func (p *pool) keepReading(a answer, now time.Time) {
 	p.reading.Payers = payers
 }
 
-// clone returns a copy: a check that is under way may still change the original.
+// clone returns a copy, so that two queries never share a history. The copy of nil is empty.
 func (b *balanceHistory) clone() *balanceHistory {
 	if b == nil {
 		return new(balanceHistory)

@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// A change of a tree is reported once it is leavesChange leaves, or 1/leavesShare of the
-	// leaves last reported if that is more.
+	// The number of a tree's leaves is reported again when it has changed by leavesChange, or by
+	// 1/leavesShare of the last reported number, whichever is more.
 	leavesChange = 64
 	leavesShare  = 100
-	// A change of a balance is reported once it is 1/balanceShare of the balance: 5 %.
+	// A balance is reported again when it has changed by 1/balanceShare of itself, or 5 %.
 	balanceShare = 20
-	// A change of a runway is reported once it is 1/runwayShare of the runway: 20 %.
+	// A runway is reported again when it has changed by 1/runwayShare of itself, or 20 %.
 	runwayShare = 5
 )
 
@@ -47,7 +47,7 @@ func excerptOf(r *Reading) excerpt {
 }
 
 // differs reports whether next differs from s enough for an event. Any change of the
-// pool's state is enough; figures must change by the shares above.
+// pool's state is enough. Figures must change by the shares above, or cross a threshold.
 func (s *excerpt) differs(next *excerpt, thresholds []uint64) bool {
 	if s.state != next.state || s.reason != next.reason || s.message != next.message || s.leavesKnown != next.leavesKnown {
 		return true

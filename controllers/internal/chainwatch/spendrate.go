@@ -44,9 +44,9 @@ func (b *balanceHistory) add(at time.Time, lamports uint64) {
 	}
 }
 
-// perHour returns the median spending of the parts of the last hour, in lamports an
-// hour: one burst, such as a sweep of the whole balance, does not change the median.
-// known is false while the history is shorter than one part.
+// perHour returns the rate of spending, in lamports an hour. It is the median over the parts
+// of the last hour, because one burst, such as a sweep of the whole balance, hardly changes a
+// median. known is false while the history is shorter than one part.
 func (b *balanceHistory) perHour() (lamports uint64, known bool) {
 	if len(b.samples) == 0 {
 		return 0, false

@@ -105,7 +105,8 @@ func New(o Options) (*Watcher, error) {
 }
 
 // Start reads until ctx ends or Close is called, and returns once all checks have
-// ended. It is a manager.Runnable that only the leader runs. It runs once.
+// ended. It implements manager.Runnable, and only the leader runs it. A Watcher can be started
+// only once.
 func (w *Watcher) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -149,9 +150,9 @@ func (w *Watcher) Close() {
 }
 
 // Set makes the watcher read the chain for a RelayPool: at once when the query is new or
-// has changed, else when the next check is due. For another target Set drops the report,
-// for another chain also the balances. It drops the balances of payers that are no longer
-// in the query.
+// has changed, else when the next check is due. If the target has changed, Set drops the
+// report. If the chain has changed, Set also drops the balances. It always drops the balances
+// of payers that are no longer in the query.
 func (w *Watcher) Set(key types.NamespacedName, q Query) {
 	if q.Interval <= 0 {
 		q.Interval = defaultInterval

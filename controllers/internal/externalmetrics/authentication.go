@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// authenticationConfig is the ConfigMap in kube-system with the certificate authorities and
-	// header names by which a server behind the API server authenticates requests.
+	// authenticationConfig is a ConfigMap in kube-system. It has the certificate authorities and
+	// header names that a server behind the API server needs to authenticate requests.
 	authenticationConfig = "extension-apiserver-authentication"
 	// cacheTime is how long the API server's answers about users are cached, and
 	// reviewTimeout is how long one answer may take.
@@ -29,7 +29,7 @@ const (
 	reviewTimeout = 10 * time.Second
 )
 
-// backoff is the backoff between attempts of a failed review.
+// backoff returns the pauses between the attempts of a token review or an access review.
 func backoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 5}
 }

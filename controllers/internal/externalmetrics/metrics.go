@@ -23,13 +23,13 @@ const (
 	outcomeFailed   outcome = "failed"
 )
 
-// outcomes counts the requests.
+// outcomes counts the requests by metric and outcome.
 type outcomes struct{ *prometheus.CounterVec }
 
 func newOutcomes() *outcomes {
 	m := contract.MetricOperatorExternalRequests
 	o := &outcomes{prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)}
-	// The series exist from the start, so that the first failure is an increase.
+	// The series exist from the start, so that Prometheus sees the first failure as an increase.
 	for metric := range valueFuncs() {
 		for _, result := range []outcome{outcomeServed, outcomeUnknown, outcomeRefused, outcomeNotReady, outcomeStale, outcomeFailed} {
 			o.WithLabelValues(metric, string(result))
@@ -38,8 +38,8 @@ func newOutcomes() *outcomes {
 	return o
 }
 
-// count counts a request. Unknown metrics may have any name, and are counted under one
-// common name.
+// count counts a request. A request may ask for a metric of any name, so all unknown metrics are
+// counted under one name, other.
 func (o *outcomes) count(metric string, result outcome) {
 	if valueFuncs()[metric] == nil {
 		metric = "other"
@@ -47,7 +47,7 @@ func (o *outcomes) count(metric string, result outcome) {
 	o.WithLabelValues(metric, string(result)).Inc()
 }
 
-// Certificate returns when the served certificate expires, zero when none is served.
+// Certificate returns when the served certificate expires, and the zero time if none is served.
 // servingcert.Keeper implements it.
 type Certificate interface{ Expires() time.Time }
 
@@ -59,7 +59,7 @@ type Collector struct {
 	readTime, expiry *prometheus.Desc
 
 	mutex sync.Mutex
-	// unreadSince is when fleets with ready pods and no reading were first seen.
+	// unreadSince is when a fleet was first seen with ready pods and without a reading.
 	unreadSince map[types.NamespacedName]time.Time
 }
 

@@ -68,7 +68,7 @@ func NewProvider(o ProviderOptions) (*Provider, error) {
 	return &Provider{ProviderOptions: o, outcomes: newOutcomes()}, nil
 }
 
-// valueFunc returns a metric's value from a reading.
+// valueFunc returns a metric's value from a backlog.
 type valueFunc func(pool.Backlog) resource.Quantity
 
 // valueFuncs returns the valueFunc of each metric, by the metric's name.
@@ -86,9 +86,9 @@ func (*Provider) ListAllExternalMetrics() []metricsprovider.ExternalMetricInfo {
 	return []metricsprovider.ExternalMetricInfo{{Metric: contract.MetricBacklog.Name}, {Metric: contract.MetricBacklogAge.Name}}
 }
 
-// GetExternalMetric implements ExternalMetricsProvider. The selector selects RelayPools of
-// the namespace by the labels namespace and pool. GetExternalMetric returns one value for each
-// selected RelayPool, and an error if there is none.
+// GetExternalMetric implements ExternalMetricsProvider. The selector selects RelayPools of the
+// namespace by the labels namespace and pool. GetExternalMetric returns one value for each
+// selected RelayPool. It returns an error if none is selected.
 func (p *Provider) GetExternalMetric(ctx context.Context, namespace string, selector labels.Selector, info metricsprovider.ExternalMetricInfo) (*external_metrics.ExternalMetricValueList, error) {
 	values, outcome, err := p.values(ctx, namespace, selector, info.Metric)
 	p.outcomes.count(info.Metric, outcome)
@@ -130,8 +130,8 @@ func metricLabels(key types.NamespacedName) labels.Set {
 	return labels.Set{build.LabelMetricNamespace: key.Namespace, build.LabelMetricPool: key.Name}
 }
 
-// selectPools returns the RelayPools in the namespace that match the selector and are scaled
-// by a HorizontalPodAutoscaler. It returns an error if there is none.
+// selectPools returns the RelayPools in the namespace that match the selector and are scaled by a
+// HorizontalPodAutoscaler. If there are no such RelayPools, it returns an error.
 func (p *Provider) selectPools(ctx context.Context, namespace string, selector labels.Selector) ([]types.NamespacedName, outcome, error) {
 	if len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, namespace) {
 		return nil, outcomeUnknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,

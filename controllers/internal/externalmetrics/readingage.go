@@ -15,7 +15,7 @@ import (
 // maxAge is the greatest age of a reading that is served.
 const maxAge = 30 * time.Second
 
-// read returns a reading that is not too old.
+// read returns the backlog of a RelayPool, if its last reading is not too old.
 func (p *Provider) read(key types.NamespacedName) (pool.Backlog, outcome, error) {
 	reading, ok := p.Readings.Reading(key)
 	if !ok {

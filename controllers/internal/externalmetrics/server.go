@@ -75,7 +75,8 @@ func (*Server) NeedLeaderElection() bool { return false }
 // Serving is closed once the server accepts requests.
 func (s *Server) Serving() <-chan struct{} { return s.serving }
 
-// Address is the host:port where the server listens, once Serving is closed.
+// Address returns the host:port at which the server listens. It must not be called before Serving
+// is closed.
 func (s *Server) Address() string { return s.address }
 
 // Start serves until ctx ends. When the cluster lacks something that the server needs, Start

@@ -52,9 +52,10 @@ func (d *decision) switchLabels(target int32) bool {
 	return len(d.plan.Label) > 0
 }
 
-// stillMounted returns why the fleet may still sign with one of the keys; empty if it
-// cannot. With rolledOut, the rollout that removed the keys was complete at an earlier pass.
-// In that case a rollout that is under way replaces only pods without the keys.
+// stillMounted returns why the fleet may still sign with one of the keys; empty if the fleet
+// cannot. rolledOut means that an earlier pass found the rollout that removed the keys
+// complete. A rollout that is under way now then replaces only pods without the keys, so it
+// does not count.
 func (d *decision) stillMounted(keys []Key, rolledOut bool) string {
 	mounted := func(secrets []string) bool {
 		return slices.ContainsFunc(keys, func(k Key) bool { return slices.Contains(secrets, k.Secret) })

@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// addEvents adds the events for the differences from the last status. It keeps the time at
-// which the step of a rotation began.
+// addEvents adds the events for the differences from the last status. It also sets the time
+// at which the present step of the rotation began.
 func (d *decision) addEvents() {
 	before := map[string]v1alpha1.FeePayerStatus{}
 	for _, p := range d.Pool.Status.FeePayers {
@@ -65,8 +65,8 @@ func (d *decision) addPayerEvents(p v1alpha1.FeePayerStatus, before map[string]v
 		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyGenerated, "Generate", p.SecretName,
 			fmt.Sprintf("A key for the fee payer %s was made in Secret %s", p.Address, p.SecretName))
 	}
-	// The last status may show the balance from before the sweep, so a high balance there
-	// does not mean that these funds were reported.
+	// The last status may show the balance from before a sweep. So a high balance in the last
+	// status does not mean that an event has reported the funds that the key holds now.
 	unreported := lamports(last) < balanceUnit || d.wasFunded() && d.readInCurrentStep(d.Balances[p.Address])
 	if p.State == v1alpha1.PayerRetired && last.State == v1alpha1.PayerRetired && lamports(p) >= balanceUnit && unreported {
 		d.event(corev1.EventTypeWarning, v1alpha1.EventRetiredKeyFunded, "Read", p.SecretName,

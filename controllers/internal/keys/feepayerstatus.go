@@ -64,8 +64,8 @@ func (d *decision) setPayers() {
 }
 
 // addPayer adds a payer to status.feePayers, unless its address is already in the list: the
-// API server refuses a list that repeats an address. A lost key may exist again under another
-// name.
+// API server refuses a list that repeats an address. An address repeats, for example, when a
+// person has restored a lost key in a Secret with another name.
 func (d *decision) addPayer(address, secret string, state v1alpha1.FeePayerState) {
 	if slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == address }) {
 		return

@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// foreignSecretHasName reports whether a Secret that is not a key has the name of one of the
-// revision's keys. If so, the rotation waits until a person moves the Secret.
-func (d *decision) foreignSecretHasName(revision int32) bool {
+// waitForForeignSecret reports whether a Secret that is not a key has the name of one of the
+// revision's keys. If so, it makes the rotation wait until a person moves the Secret.
+func (d *decision) waitForForeignSecret(revision int32) bool {
 	for i := range wantedCount(d.Pool) {
 		name := SecretName(d.pool, revision, i)
 		if slices.ContainsFunc(d.Keys.Problems, func(p refs.Problem) bool { return p.Name == name }) {

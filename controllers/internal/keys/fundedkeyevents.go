@@ -10,8 +10,8 @@ import (
 )
 
 // FundedKeyEvents returns the events of a RelayPool that is deleted: one for each Secret
-// whose payers may still have funds. The payers and the rotation are from status. A balance
-// counts as zero only if it was read, and no Job may have raised it since.
+// whose payers may still have funds. The payers and the rotation are from status. A payer
+// has no funds only if a balance of zero was read, and no Job can have raised it since.
 func FundedKeyEvents(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
 	var events []Event
 	for _, p := range status.FeePayers {
@@ -20,7 +20,7 @@ func FundedKeyEvents(status *v1alpha1.RelayPoolStatus, balances map[string]Balan
 		switch {
 		case known && b.Lamports > 0:
 			holding = fmt.Sprintf("%s holds %s SOL", p.Address, sol(b.Lamports))
-		case mayReceive(status.Rotation, p):
+		case mayHaveReceived(status.Rotation, p):
 			holding = p.Address + " may have been funded by a rotation"
 		case known:
 		case p.BalanceLamports == nil:
@@ -44,9 +44,9 @@ func FundedKeyEvents(status *v1alpha1.RelayPoolStatus, balances map[string]Balan
 	return events
 }
 
-// mayReceive reports whether a rotation's Job may have moved funds to the payer since
-// its balance was read.
-func mayReceive(r *v1alpha1.RotationStatus, p v1alpha1.FeePayerStatus) bool {
+// mayHaveReceived reports whether a rotation's Job may have moved funds to the payer since
+// the payer's balance was read.
+func mayHaveReceived(r *v1alpha1.RotationStatus, p v1alpha1.FeePayerStatus) bool {
 	underWay := r != nil && r.Step != v1alpha1.RotationGenerate && r.Step != v1alpha1.RotationDone
 	return underWay && (p.State == v1alpha1.PayerIncoming || p.State == v1alpha1.PayerActive)
 }

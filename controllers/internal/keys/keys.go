@@ -21,8 +21,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// DataKey is the name of the value in a generated key's Secret: a JSON array of
-// 64 numbers, private half first, as relay keygen writes it.
+// DataKey is the name of the value in a generated key's Secret. The value is a JSON array of
+// 64 numbers, private half first, as `relay keygen` writes it.
 const DataKey = "key"
 
 // These are the labels and the annotation of a generated key's Secret.
@@ -115,8 +115,8 @@ type Job struct {
 	// SpecHash is the hash of the object as it was made, and of what its pods read at their
 	// start.
 	SpecHash string
-	// Message is the last line of the termination message of the Job's pods, which contains
-	// no secrets; empty without one.
+	// Message is the last line of the newest termination message of the Job's pods; empty if
+	// they have none. It contains no secrets.
 	Message string
 }
 
@@ -174,7 +174,8 @@ type LabelChange struct {
 	State v1alpha1.FeePayerState
 }
 
-// JobWanted is a step of a rotation that runs as a Job.
+// JobWanted is a Job that the plan needs: for one step of a rotation, or for a sweep of keys
+// that are no longer used.
 type JobWanted struct {
 	Name string
 	// Step is Fund, Drain or Sweep.
@@ -211,17 +212,18 @@ type Plan struct {
 	// key or a label does not change the Deployment, and the next pass observes again.
 	Create []NewKey
 	Label  []LabelChange
-	// Job is the Job that has to exist; nil if there is none. A missing Job is made, and a
-	// Job that runs with another spec is replaced.
+	// Job is the Job that has to exist; nil if none has to. The Writer makes a missing Job, and
+	// replaces a Job that runs with another spec.
 	Job *JobWanted
 	// DeleteJobs are the Jobs to delete: the Jobs of earlier rotations, and Jobs whose name
-	// the next Job needs. Package apply deletes no Job.
+	// the next Job needs. The Writer deletes them, because package apply deletes no Jobs.
 	DeleteJobs []Job
-	// Mounted are the keys that the fleet's pods use. When it is empty, no key is
+	// Mounted are the keys that the fleet's pods use. When the list is empty, no key is
 	// usable, and the Deployment must not be made or changed.
 	Mounted []Mount
-	// RolloutInputs are the generated Secrets in Mounted, for the hash whose change replaces the
-	// pods. They have no resource versions: a change of labels must not replace pods.
+	// RolloutInputs are the generated Secrets in Mounted. They are part of a hash, and the pods
+	// are replaced when the hash changes. RolloutInputs have no resource versions, because a
+	// change of labels must not replace pods.
 	RolloutInputs []refs.Object
 	// Payers is status.feePayers, with balances that are not rounded.
 	Payers []v1alpha1.FeePayerStatus

@@ -81,10 +81,9 @@ func NewObserver(o ObserverOptions) (*Observer, error) {
 	return &Observer{ObserverOptions: o, pools: map[types.NamespacedName]lastReading{}}, nil
 }
 
-// Observe returns the existing generated keys of a RelayPool. It reads them when
-// the spec has changed, something was written (Forget) or the interval is over.
-// After an error nothing may be decided: a Secret that cannot be read does not
-// count as missing.
+// Observe returns the existing generated keys of a RelayPool. It reads them when the spec has
+// changed, something was written (Invalidate) or the interval is over. After an error the
+// caller must decide nothing: a Secret that cannot be read does not count as missing.
 func (o *Observer) Observe(ctx context.Context, pool *v1alpha1.RelayPool) (Facts, error) {
 	name := client.ObjectKeyFromObject(pool)
 	o.mu.Lock()
@@ -114,9 +113,9 @@ func (o *Observer) Observe(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	return facts, nil
 }
 
-// Forget makes the next Observe read again. That reading still starts with the known keys,
+// Invalidate makes the next Observe read again. That reading still starts with the known keys,
 // unless the RelayPool was recreated.
-func (o *Observer) Forget(pool types.NamespacedName) {
+func (o *Observer) Invalidate(pool types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if m, ok := o.pools[pool]; ok {
@@ -125,8 +124,8 @@ func (o *Observer) Forget(pool types.NamespacedName) {
 	}
 }
 
-// Drop forgets a deleted RelayPool.
-func (o *Observer) Drop(pool types.NamespacedName) {
+// Forget drops the reading of a deleted RelayPool.
+func (o *Observer) Forget(pool types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.pools, pool)

@@ -27,7 +27,7 @@ func keyOf(pool string, secret *corev1.Secret, revision, index int32) (key Key, 
 	}
 	private, err := keyfile.Parse(value)
 	if err != nil {
-		return Key{}, fmt.Sprintf("the value of its key %s is no fee payer key: %v", DataKey, err)
+		return Key{}, fmt.Sprintf("the value of its key %s is not a fee payer key: %v", DataKey, err)
 	}
 	defer clear(private)
 	key = Key{

@@ -24,7 +24,7 @@ const (
 )
 
 // JobOf returns what a decision needs to know about a Job. message is the last line of the
-// termination message of its pods; empty without one.
+// newest termination message of the Job's pods; empty if they have none.
 func JobOf(pool *v1alpha1.RelayPool, job *batchv1.Job, message string) Job {
 	j := Job{
 		Name: job.Name, UID: job.UID, Foreign: !metav1.IsControlledBy(job, pool), Deleting: job.DeletionTimestamp != nil,
@@ -64,8 +64,8 @@ func RolloutOf(deployment *appsv1.Deployment, pods []corev1.Pod) Rollout {
 	return r
 }
 
-// jobObject makes a Job from an apply configuration. It sets the annotations by
-// which JobOf recognises the Job, and makes the RelayPool its controller.
+// jobObject makes a Job from an apply configuration. It sets the annotations that JobOf
+// reads, and makes the RelayPool the Job's controller.
 func jobObject(pool *v1alpha1.RelayPool, want *JobWanted, config runtime.ApplyConfiguration) (*batchv1.Job, error) {
 	if config == nil {
 		return nil, errors.New("its object was not built")

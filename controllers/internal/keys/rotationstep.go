@@ -38,7 +38,7 @@ func (d *decision) completeRevisions(keys []Key) []Key {
 	})
 }
 
-// jobNamed returns the Job of the name, or nil without one.
+// jobNamed returns the Job with the name, or nil if there is none.
 func (d *decision) jobNamed(name string) *Job {
 	for i := range d.Jobs {
 		if d.Jobs[i].Name == name {

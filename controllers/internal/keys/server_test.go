@@ -532,7 +532,7 @@ func TestTwoOperatorsMakeOneSetOfKeys(t *testing.T) {
 	for range 2 {
 		s.must(t, <-failures)
 	}
-	s.observer.Forget(client.ObjectKeyFromObject(s.pool))
+	s.observer.Invalidate(client.ObjectKeyFromObject(s.pool))
 	facts, err = s.observer.Observe(t.Context(), s.pool)
 	s.must(t, err)
 	if len(facts.Keys) != 4 || len(facts.Problems) > 0 {
@@ -694,10 +694,10 @@ func TestWhenKeysAreReadAgain(t *testing.T) {
 		reads  bool
 	}{
 		"nothing happened":               {func() {}, false},
-		"something was written":          {func() { observer.Forget(client.ObjectKeyFromObject(s.pool)) }, true},
+		"something was written":          {func() { observer.Invalidate(client.ObjectKeyFromObject(s.pool)) }, true},
 		"the spec changed":               {func() { s.pool.Generation++ }, true},
 		"the interval is over":           {func() { now = now.Add(DefaultInterval) }, true},
-		"the RelayPool was deleted":      {func() { observer.Drop(client.ObjectKeyFromObject(s.pool)) }, true},
+		"the RelayPool was deleted":      {func() { observer.Forget(client.ObjectKeyFromObject(s.pool)) }, true},
 		"another RelayPool has its name": {func() { s.pool.UID += "x" }, true},
 		"still nothing happened":         {func() {}, false},
 	} {

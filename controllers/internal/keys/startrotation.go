@@ -15,7 +15,7 @@ func (d *decision) prepareNewKeys(target int32) {
 	if !d.hasKey(target, v1alpha1.PayerActive) {
 		// Once the Job that funds the keys exists, the set of keys is fixed: the Job
 		// divides the funds among them.
-		if d.job(target, v1alpha1.RotationFund) == nil && (d.planMissingKeys(target, v1alpha1.PayerIncoming) || d.foreignSecretHasName(target)) {
+		if d.job(target, v1alpha1.RotationFund) == nil && (d.planMissingKeys(target, v1alpha1.PayerIncoming) || d.waitForForeignSecret(target)) {
 			return
 		}
 		if len(old) > 0 && !d.fundNewKeys(target, old) {
@@ -31,12 +31,12 @@ func (d *decision) prepareNewKeys(target int32) {
 func (d *decision) keepOrStartRotation(active int32) {
 	wanted := wantedRevision(d.Pool)
 	if wanted > active {
-		// A rotation raises the revision by one. So every revision has keys, and a search down
-		// from the newest finds all keys.
+		// A rotation raises the revision by one, even if the spec asks for more. So no revision
+		// is without keys, and a search down from the newest revision finds all keys.
 		d.setStep(active+1, v1alpha1.RotationGenerate, fmt.Sprintf("making the keys of revision %d", active+1))
 		d.clearJobs(active + 1)
 		d.planMissingKeys(active+1, v1alpha1.PayerIncoming)
-		d.foreignSecretHasName(active + 1)
+		d.waitForForeignSecret(active + 1)
 		return
 	}
 	if d.planMissingKeys(active, v1alpha1.PayerActive) {

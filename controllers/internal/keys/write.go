@@ -43,13 +43,14 @@ func NewWriter(o WriterOptions) (*Writer, error) {
 	return &Writer{o}, nil
 }
 
-// Apply writes the plan in its order. It stops at the first error, because a later write
-// may depend on an earlier one. Completed writes stay, and the next pass continues after
-// them. job is the object for plan.Job; nil if plan.Job is nil.
+// Apply carries out the plan: keys first, then labels, then deletions of Jobs, then the Job. It
+// stops at the first error, because a later write may depend on an earlier one. Completed
+// writes stay, and the next pass continues after them. job is the object for plan.Job; nil if
+// plan.Job is nil.
 func (w *Writer) Apply(ctx context.Context, pool *v1alpha1.RelayPool, plan Plan, job runtime.ApplyConfiguration) error {
 	if plan.Writes() {
 		// Also after an error: the failed write may have been executed.
-		defer w.Observer.Forget(client.ObjectKeyFromObject(pool))
+		defer w.Observer.Invalidate(client.ObjectKeyFromObject(pool))
 	}
 	for _, k := range plan.Create {
 		if err := w.create(ctx, pool, k); err != nil {

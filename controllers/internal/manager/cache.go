@@ -19,13 +19,13 @@ import (
 // with the fleets, not with the cluster.
 func cacheOptions(namespaces []string, resync time.Duration) cache.Options {
 	o := cache.Options{
-		DefaultLabelSelector: managedByOperator(),
+		DefaultLabelSelector: hasPoolLabel(),
 		DefaultTransform:     apply.CacheTransform,
 		ByObject: map[client.Object]cache.ByObject{
-			// RelayPools need no label. They are the only kind that is reconciled again after
-			// the resync period, without a change.
+			// RelayPools need no label. They are the only kind that is reconciled again after the
+			// resync period, even without a change.
 			&v1alpha1.RelayPool{}: {Label: labels.Everything(), Transform: cache.TransformStripManagedFields(), SyncPeriod: &resync},
-			&corev1.Pod{}:         {Label: managedByOperator(), Transform: shrinkPod},
+			&corev1.Pod{}:         {Label: hasPoolLabel(), Transform: shrinkPod},
 		},
 	}
 	if len(namespaces) > 0 {
@@ -43,19 +43,19 @@ func clientOptions() client.Options {
 	return client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}}
 }
 
-// managedByOperator selects objects that have the label of any pool.
-func managedByOperator() labels.Selector {
+// hasPoolLabel selects objects that have the label of any pool.
+func hasPoolLabel() labels.Selector {
 	// The error is for invalid operators and values; this requirement has no values.
 	has, _ := labels.NewRequirement(build.LabelPool, selection.Exists, nil)
 	return labels.NewSelector().Add(*has)
 }
 
-// shrinkPod keeps a pod's identity, its status and its volumes: a rotation waits until no
-// pod mounts the old keys. It drops the largest parts of a pod, which are a copy of the
-// Deployment's pod template, and the managed fields.
+// shrinkPod keeps a pod's metadata, status, node name and volumes. The volumes show which pods
+// still mount old keys, because a rotation waits for such pods. shrinkPod drops the managed
+// fields and the largest parts of a pod, which only repeat the Deployment's pod template.
 func shrinkPod(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
-	if !ok { // the last state of a pod whose deletion was missed
+	if !ok { // a cache.DeletedFinalStateUnknown: the watch missed the deletion of a pod
 		return object, nil
 	}
 	pod.ManagedFields = nil

@@ -26,10 +26,10 @@ type External struct {
 	// Poller reads the backlogs. External makes the Poller watch RelayPools, but does not add
 	// it to the manager.
 	Poller *pool.Poller
-	// Metrics registers the component's own metrics; nil serves none.
+	// Metrics is where External registers the component's own metrics. If it is nil, they are not
+	// served.
 	Metrics prometheus.Registerer
-	// Certificate changes the times of certificates, for tests; External sets the
-	// other options.
+	// Certificate lets tests change the times of certificates. External sets all other options.
 	Certificate servingcert.Options
 
 	server *externalmetrics.Server
@@ -74,7 +74,7 @@ func (e *External) SetupWithManager(m ctrl.Manager) error {
 }
 
 // ready fails until external metrics are served and all watched fleets have been polled. So a
-// rollout does not replace an operator that serves with one that cannot.
+// rollout does not replace an operator that serves them with one that does not serve them yet.
 func (e *External) ready(*http.Request) error {
 	select {
 	case <-e.server.Serving():
@@ -87,7 +87,7 @@ func (e *External) ready(*http.Request) error {
 	return nil
 }
 
-// Address is where external metrics are served; serving is false before they are.
+// Address returns where external metrics are served. serving is false until they are served.
 func (e *External) Address() (address string, serving bool) {
 	select {
 	case <-e.server.Serving():

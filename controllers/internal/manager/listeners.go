@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/settings"
 )
 
-// disabledAddress is the address by which controller-runtime turns a server off.
+// disabledAddress is the address that makes controller-runtime turn a server off.
 const disabledAddress = "0"
 
 // probeWait is how long a probe waits for the caches. It is less than a probe's usual timeout
@@ -29,8 +29,8 @@ func bindAddress(address string) string {
 	return address
 }
 
-// metricsOptions returns the options of the metrics server. On a loopback address the server
-// uses no TLS; on any other address it works as withCertificates says.
+// metricsOptions returns the options of the metrics server. On a loopback address the server uses
+// no TLS; on any other address it has the options of withCertificates.
 func metricsOptions(l settings.Listening) metricsserver.Options {
 	o := metricsserver.Options{BindAddress: bindAddress(l.MetricsListen)}
 	if l.Loopback() || o.BindAddress == disabledAddress {

@@ -36,9 +36,9 @@ func NewLog(w io.Writer, l settings.Logging) (*slog.Logger, error) {
 	}
 }
 
-// Redirect sends the log lines of libraries to the process' own log. The libraries keep
-// their loggers in package variables, so the change affects the whole process: a main
-// function calls it once.
+// Redirect sends the log lines of libraries to the process' own log. The libraries keep their
+// loggers in package variables, so the change affects the whole process. Only a main function
+// should call Redirect, and only once.
 func Redirect(log *slog.Logger) {
 	handler := log.Handler()
 	ctrl.SetLogger(logr.FromSlogHandler(handler))

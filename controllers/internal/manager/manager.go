@@ -52,8 +52,8 @@ type Manager struct {
 	stopping *atomic.Bool // set when the context of Run ends
 }
 
-// New makes a Manager. It asks the API server for its kinds, so New returns an error when
-// the cluster cannot be reached or lacks the CRD of RelayPool.
+// New makes a Manager. New asks the API server for the kinds that it serves, so it returns an
+// error when the cluster cannot be reached or lacks the CRD of RelayPool.
 func New(o Options) (*Manager, error) {
 	if o.Config == nil || o.Log == nil {
 		return nil, errors.New("manager: an option is not set: Config and Log are required")
@@ -102,7 +102,7 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Add sets components up, in their order.
+// Add sets components up, in the given order.
 func (m *Manager) Add(components ...Component) error {
 	for _, c := range components {
 		if err := c.SetupWithManager(m.Manager); err != nil {

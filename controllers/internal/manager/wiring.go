@@ -17,10 +17,10 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
-// keysIntervalFactor times the interval for reading other Secrets is the interval for reading
-// generated keys. These need fewer reads, because they are immutable and the operator itself
-// writes their labels. With equal intervals, two of three reads for a RelayPool with two keys
-// would be reads of keys.
+// keysIntervalFactor says how many times longer the interval for reading generated keys is than
+// the interval for reading other Secrets. Generated keys need fewer reads, because they are
+// immutable and the operator itself writes their labels. With equal intervals, two of three reads
+// for a RelayPool with two keys would be reads of keys.
 const keysIntervalFactor = 5
 
 // Fleets is the component that manages the fleets: the reconciler of RelayPools, the
@@ -50,7 +50,8 @@ func (f Fleets) SetupWithManager(m ctrl.Manager) error {
 	}.SetupWithManager(m)
 }
 
-// NewPreviewer makes a previewer of fleets in a cluster.
+// NewPreviewer makes a Previewer. It shows what the operator would change in a cluster, and
+// changes nothing.
 func NewPreviewer(cluster *rest.Config, s pool.Settings) (*pool.Previewer, error) {
 	known, err := scheme()
 	if err != nil {
@@ -67,7 +68,7 @@ func NewPreviewer(cluster *rest.Config, s pool.Settings) (*pool.Previewer, error
 	return pool.NewPreviewer(pool.PreviewOptions{Client: c, Discovery: discoveryClient, Now: time.Now, Settings: s})
 }
 
-// PoolSettings returns what the objects of fleets need to know about the operator.
+// PoolSettings returns the operator's settings on which the objects of a fleet depend.
 func PoolSettings(image, namespace string, tenants tenancy.Policy) pool.Settings {
 	s := pool.Settings{Image: image, OperatorNamespace: namespace, Tenants: tenants}
 	if namespace != "" {

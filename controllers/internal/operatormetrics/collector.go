@@ -129,8 +129,8 @@ func (s *scrape) pool(p *v1alpha1.RelayPool) {
 	s.payers(p, &reading)
 }
 
-// payers sends the metrics of only the payers in the status, because their number is bounded
-// and the status has the state of each.
+// payers sends metrics for only those payers that the status lists. The length of that list is
+// bounded, and the list has the state of each payer.
 func (s *scrape) payers(p *v1alpha1.RelayPool, r *chainwatch.Reading) {
 	for i := range p.Status.FeePayers {
 		payer := &p.Status.FeePayers[i]

@@ -19,18 +19,19 @@ func conditionTypes() []string {
 	}
 }
 
-// onlyWhileTrue reports whether a condition is absent while it is false.
+// onlyWhileTrue reports whether a condition of this type exists only while it is true.
 func onlyWhileTrue(kind string) bool {
 	return kind == v1alpha1.ConditionReconciling || kind == v1alpha1.ConditionStalled
 }
 
-// applies reports whether a RelayPool can have a condition at all.
+// applies reports whether a RelayPool can have a condition of this type.
 func applies(kind string, p *v1alpha1.RelayPool) bool {
 	return kind != v1alpha1.ConditionAutoscalingActive || p.Spec.Autoscaling != nil
 }
 
-// conditions counts and reports the RelayPool's conditions. If a condition applies but is
-// missing, it counts as unknown: no pass has set it yet.
+// conditions counts and reports the RelayPool's conditions. A missing condition counts as false
+// if it exists only while it is true. Any other missing condition counts as unknown, because no
+// pass has set it yet, unless it does not apply to the RelayPool.
 func (s *scrape) conditions(p *v1alpha1.RelayPool) {
 	for _, kind := range conditionTypes() {
 		status := metav1.ConditionUnknown

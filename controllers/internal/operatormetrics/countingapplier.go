@@ -37,8 +37,8 @@ const (
 	outcomeFailed   = "failed"
 )
 
-// NewCountingApplier makes a CountingApplier that counts the outcomes of inner. It refuses a
-// nil inner.
+// NewCountingApplier makes a CountingApplier that counts the outcomes of inner. It returns an
+// error if inner is nil.
 func NewCountingApplier(inner Applier) (*CountingApplier, error) {
 	if inner == nil {
 		return nil, errors.New("collector: there is no applier to count")

@@ -17,12 +17,13 @@ import (
 
 const (
 	// backlogInterval is the time between polls of a fleet whose backlog is needed only for
-	// the status. watchedInterval is the time between polls of a watched fleet, one that a
-	// HorizontalPodAutoscaler scales. The autoscaler needs a reading from the last 30 s.
+	// the status. watchedInterval is the time between polls of a watched fleet. A fleet is
+	// watched if ScaledByMetric is true for it. It is polled more often, because its
+	// autoscaler accepts only a reading from the last 30 s.
 	backlogInterval = 30 * time.Second
 	watchedInterval = 10 * time.Second
-	// A reading older than maxBacklogAge no longer describes the present queue. A process
-	// that cannot reach the pods still keeps it.
+	// A reading older than maxBacklogAge does not describe the present queue. The Poller keeps
+	// its last reading while it reaches no pod, so a pass checks the age of the reading.
 	maxBacklogAge = 5 * time.Minute
 	// backlogTimeout bounds one request. While no pod of a fleet answers, the time between
 	// polls of the fleet doubles up to maxBacklogPause, or maxWatchedPause if the fleet is
@@ -63,12 +64,12 @@ type pollRequest struct {
 
 type fleetBacklog struct {
 	last     Backlog
-	err      error // why the last poll failed; nil after a reading
+	err      error // why the last poll failed; nil if it succeeded
 	nextPoll time.Time
 	polling  bool // a poll is queued or under way
 	failures int  // failed polls in a row
-	// watched: the fleet is polled more often, for its autoscaler. ready is how many of a
-	// watched fleet's pods are ready.
+	// watched: the fleet is polled more often, for its autoscaler. ready is the number of
+	// ready pods; it is kept for watched fleets only.
 	watched bool
 	ready   int
 }
@@ -79,11 +80,11 @@ type Reading struct {
 	Backlog
 	// Ready is how many pods of the fleet are ready.
 	Ready int
-	// Err is why the last poll got no answer; nil if it got one.
+	// Err is why the last poll failed; nil if it succeeded.
 	Err error
 }
 
-// NewPoller makes a Poller. It refuses a missing reader or clock.
+// NewPoller makes a Poller. It returns an error if the reader or the clock is missing.
 func NewPoller(reader BacklogReader, now func() time.Time) (*Poller, error) {
 	if reader == nil || now == nil {
 		return nil, errors.New("make poller of backlogs: a reader and a clock are required")
@@ -94,9 +95,9 @@ func NewPoller(reader BacklogReader, now func() time.Time) (*Poller, error) {
 	}, nil
 }
 
-// Watch makes the Poller poll every fleet that a HorizontalPodAutoscaler scales, also
-// in a process that makes no passes. fleets reads RelayPools and pods from the cache.
-// Watch must be called before Start.
+// Watch makes the Poller find the watched fleets by itself, and poll them even in a process
+// that makes no passes. fleets reads RelayPools and pods from the cache. Watch must be called
+// before Start.
 func (p *Poller) Watch(fleets client.Reader) { p.fleets = fleets }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable: every replica
@@ -130,7 +131,8 @@ func (p *Poller) Start(ctx context.Context) error {
 // enough to be shown.
 func (p *Poller) Events() <-chan event.GenericEvent { return p.events }
 
-// sendEvents sends the events, so that workers do not wait for a receiver.
+// sendEvents sends the events from a goroutine of its own, so that workers do not wait for a
+// receiver.
 func (p *Poller) sendEvents(ctx context.Context) {
 	for {
 		select {
@@ -190,7 +192,7 @@ func (p *Poller) Watched() map[types.NamespacedName]Reading {
 }
 
 // AllRead reports whether every watched fleet with a ready pod has been polled at least
-// once. Until then, a new process knows less than the process that it replaces.
+// once. Until then, a new process must not replace one that has these readings.
 func (p *Poller) AllRead() bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -255,7 +257,8 @@ func (p *Poller) readPod(ctx context.Context, ip string) (Backlog, error) {
 	return p.reader.Backlog(ctx, ip)
 }
 
-// store keeps the result of a poll, and reports whether the status needs a pass to show it.
+// store keeps the result of a poll. It reports whether the backlog changed enough for a pass
+// that updates the status.
 func (p *Poller) store(key types.NamespacedName, reading Backlog, err error) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

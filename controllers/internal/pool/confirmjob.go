@@ -16,9 +16,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// confirmUnused drops the planned Job if it drains or sweeps a key that a pod or the pod
-// template still mounts. It reads the API server, because the plan is made from the cache,
-// which may lack a pod that signs with the key. When that pod reaches the cache, another
+// confirmUnused drops the planned Job if the Job drains or sweeps a key that a pod or the pod
+// template still mounts. The plan is made from the cache, which may lack a pod that signs with
+// the key, so confirmUnused reads the API server. When that pod reaches the cache, another
 // pass starts and makes a new plan.
 func (r *Reconciler) confirmUnused(ctx context.Context, f *Facts, p *keys.Plan) error {
 	if p.Job == nil || p.Job.Existing != nil || p.Job.Step == v1alpha1.RotationFund {
@@ -47,9 +47,9 @@ func (r *Reconciler) confirmUnused(ctx context.Context, f *Facts, p *keys.Plan) 
 	return nil
 }
 
-// confirmOwned drops the planned Job if it would use a service account or a ConfigMap that
-// the RelayPool does not own. The ConfigMap names the endpoints that the Job calls. In the
-// same case the Applier withholds the Deployment.
+// confirmOwned drops the planned Job if the Job would use a service account or a ConfigMap
+// that the RelayPool does not own. With a foreign ConfigMap, the Job would call RPC endpoints
+// that somebody else chose. The Applier withholds the Deployment for the same reason.
 func (r *Reconciler) confirmOwned(ctx context.Context, pool *v1alpha1.RelayPool, p *keys.Plan) error {
 	if p.Job == nil || p.Job.Existing != nil {
 		return nil

@@ -10,8 +10,9 @@ import (
 )
 
 // declaredProfile returns the profile that the spec names, with the spec's values for the
-// fields that the spec overrides. content is the profile's ConfigMap. It returns nil while
-// the ConfigMap is not resolved, and for an invalid spec.
+// fields that the spec overrides. content is the profile's text from its ConfigMap; nil while
+// the ConfigMap is not resolved. For an unresolved ConfigMap and for an invalid spec,
+// declaredProfile returns neither a profile nor an error.
 func declaredProfile(spec *v1alpha1.RelayPoolSpec, content []byte) (*shieldpool.Profile, error) {
 	var (
 		p   *shieldpool.Profile

@@ -18,7 +18,7 @@ import (
 
 // Finalizer delays the deletion of a RelayPool with generated keys until events have named
 // the keys with funds. Nothing else needs the finalizer: owned objects are
-// garbage-collected, and keys stay, because they have no owner.
+// garbage-collected, and the keys' Secrets stay, because they have no owner.
 const Finalizer = v1alpha1.Group + "/keys"
 
 // addFinalizer adds the finalizer to a RelayPool with generated keys, before the first key
@@ -68,7 +68,7 @@ func (r *Reconciler) keysWithFunds(pool *v1alpha1.RelayPool) []keys.Event {
 	return keys.FundedKeyEvents(&pool.Status, balances)
 }
 
-// reportDeleting reports a RelayPool whose deletion waits for another
+// reportDeleting writes to the status that the deletion of the RelayPool waits for another
 // finalizer.
 func (r *Reconciler) reportDeleting(ctx context.Context, pool *v1alpha1.RelayPool) error {
 	next := pool.DeepCopy()

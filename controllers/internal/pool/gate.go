@@ -5,9 +5,9 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// deploymentWithheld reports whether the gate keeps the fleet at 0 pods. The gate stays open
+// gateHoldsFleet reports whether the gate keeps the fleet at 0 pods. The gate stays open
 // once a pass has found the pool initialised. Unknown facts never stop a running fleet.
-func deploymentWithheld(f *Facts, chain poolcheck.State) bool {
+func gateHoldsFleet(f *Facts, chain poolcheck.State) bool {
 	if f.Pool.Spec.Pool.Gate == v1alpha1.GateWarn || f.Pool.Status.InitialisedAt != nil {
 		return false
 	}

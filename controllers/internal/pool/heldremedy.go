@@ -8,8 +8,8 @@ import (
 )
 
 // stoppedReasons returns the sorted reasons for which submissions are held until a person
-// acts. It omits the reasons of swaps and of the router, because swaps often wait for a
-// price or for their second leg.
+// acts. It omits the reasons of swaps and of the router: a swap often waits for a price or for
+// its second leg, and then needs no person.
 func (b Backlog) stoppedReasons() (reasons []string) {
 	for reason, count := range b.Held {
 		if count > 0 && !strings.HasPrefix(reason, "swap_") && !strings.HasPrefix(reason, "router_") && reason != "no_route" {

@@ -50,7 +50,7 @@ func TestInvariantsHoldForAnySequenceOfFacts(t *testing.T) {
 			p = Decide(&again, settings())
 			p.RecordInitialised = false // the first pass has recorded it
 			repeated := p
-			if o.Applied == (repeated.Deploy && !repeated.Paused) && p.Withheld == deploymentWithheld(f, chainState(f)) {
+			if o.Applied == (repeated.Deploy && !repeated.Paused) && p.Withheld == gateHoldsFleet(f, chainState(f)) {
 				if next := Report(&again, &repeated, &o); !equality.Semantic.DeepEqual(status, next) && !figuresDeferred(f, &status, &next) {
 					t.Fatalf("seed %d, pass %d: the same facts give another status:\n%s", seed, pass, cmp.Diff(status, next))
 				}

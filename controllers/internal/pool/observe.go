@@ -27,7 +27,7 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 	r.logUnread(ctx, f)
 	f.Keys, err = r.KeyObserver.Observe(ctx, pool)
 	note(PartKeys, err)
-	f.Capabilities, err = r.Capabilities.Build(ctx)
+	f.Capabilities, err = r.Capabilities.ForBuild(ctx)
 	note(PartCapabilities, err)
 	note(PartFleet, r.observeFleet(ctx, f))
 	note(PartAutoscaler, r.observeAutoscaler(ctx, f))

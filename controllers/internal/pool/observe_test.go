@@ -41,8 +41,7 @@ func (g fixedReadings) Forget(types.NamespacedName) {}
 func (g fixedReadings) Observe(context.Context, *v1alpha1.RelayPool) (keys.Facts, error) {
 	return g.keys, nil
 }
-func (g fixedReadings) Drop(types.NamespacedName) {}
-func (g fixedReadings) Build(context.Context) (build.Capabilities, error) {
+func (g fixedReadings) ForBuild(context.Context) (build.Capabilities, error) {
 	return build.Capabilities{}, nil
 }
 func (g fixedReadings) Set(types.NamespacedName, chainwatch.Query)              {}

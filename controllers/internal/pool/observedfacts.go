@@ -48,7 +48,7 @@ type Facts struct {
 	Unread map[Part]error
 }
 
-// Part is a part of the facts. Each part can fail to be read without the others.
+// Part is a part of the facts. If one part cannot be read, the others may still be known.
 type Part string
 
 // The parts.
@@ -87,7 +87,7 @@ type Autoscaler struct {
 	// Present: the autoscaler exists.
 	Present bool
 	// Working is whether the autoscaler can read its metric and set the fleet's size; nil
-	// if its status does not show it.
+	// if the autoscaler's status says neither.
 	Working *bool
 	// Stuck: the autoscaler cannot change the fleet's size, whatever the metric's value.
 	Stuck bool
@@ -99,11 +99,12 @@ type Autoscaler struct {
 type Backlog struct {
 	// At is the time of the reading; zero without one.
 	At time.Time
-	// Due counts the submissions that more pods could process.
+	// Due counts the submissions that can be processed now, so that more pods would help.
 	Due int64
 	// Oldest is the age of the oldest due submission, in whole seconds.
 	Oldest time.Duration
-	// Held counts the submissions that more pods would not advance, by reason.
+	// Held counts, by reason, the submissions that cannot be processed now, so that more pods
+	// would not help.
 	Held map[string]int64
 	// Old: the reading is too old to describe the present queue.
 	Old bool

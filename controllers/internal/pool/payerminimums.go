@@ -7,8 +7,7 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// anyUnderfunded reports whether a payer in use is known to have less than the minimum, in
-// lamports.
+// anyUnderfunded reports whether a payer in use is known to have less than minimum lamports.
 func anyUnderfunded(payers []v1alpha1.FeePayerStatus, minimum uint64) bool {
 	return slices.ContainsFunc(payers, func(p v1alpha1.FeePayerStatus) bool {
 		return p.State == v1alpha1.PayerActive && p.BalanceLamports != nil && lamports(p.BalanceLamports, 0) < minimum

@@ -36,8 +36,8 @@ func (s *Settings) faults(spec *v1alpha1.RelayPoolSpec) (all []string, reason st
 
 // Plan is what one pass has to do.
 type Plan struct {
-	// Faults lists what is wrong with the spec or not allowed. With any fault, the pass
-	// writes only the status. FaultReason is the reason of the condition Accepted.
+	// Faults lists what is invalid or not allowed in the spec. If there are any, the pass
+	// writes only the status, and FaultReason is the reason of the condition Accepted.
 	Faults      []string
 	FaultReason string
 	// Problems are about the Secrets and ConfigMaps that the spec names. Keys.Problems are
@@ -60,8 +60,8 @@ type Plan struct {
 	// none unless Deploy is true.
 	Input   build.Input
 	Objects []build.Object
-	// ReplicasDerived: the number of pods to apply was derived from the Deployment as it was
-	// read. The write has to fail if the Deployment has changed since.
+	// ReplicasDerived: the wanted number of pods depends on the Deployment that was read. So
+	// the write has to fail if the Deployment has changed since.
 	ReplicasDerived bool
 	// Query is what to read from the chain, with the payers.
 	Query chainwatch.Query
@@ -78,7 +78,7 @@ func Decide(f *Facts, s Settings) Plan {
 		chain = state
 	}
 	p.RecordInitialised = gateOpens(f, chain)
-	p.Withheld = deploymentWithheld(f, chain)
+	p.Withheld = gateHoldsFleet(f, chain)
 	p.Problems = append(slices.Clone(f.References.Problems), f.Target.Problems...)
 	if f.KeysKnown {
 		p.Keys = keys.Decide(keysInput(f, p.Problems))

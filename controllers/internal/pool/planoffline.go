@@ -11,13 +11,13 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// RenderOptions are the assumptions about the cluster.
+// RenderOptions are the operator's settings, and the assumptions about the cluster.
 type RenderOptions struct {
 	Settings Settings
 	// Capabilities are the optional kinds that the cluster has.
 	Capabilities build.Capabilities
-	// Withheld renders the fleet as the gate holds it before its pool is initialised: with 0
-	// pods. It has no effect if spec.pool.gate is Warn.
+	// Withheld renders the fleet with 0 pods, as the gate keeps it until the pool is
+	// initialised. It has no effect if spec.pool.gate is Warn.
 	Withheld bool
 }
 

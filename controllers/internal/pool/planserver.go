@@ -37,8 +37,8 @@ type PreviewOptions struct {
 }
 
 // Previewer computes what the operator would apply for RelayPools in a cluster, without
-// changing the cluster. It reads everything that the operator reads except the chain, and
-// assumes that pools are initialised.
+// changing the cluster. It reads what the operator reads from the API server, but neither the
+// chain nor backlogs. It assumes that pools are initialised.
 type Previewer struct {
 	PreviewOptions
 	capabilities *apply.Capabilities
@@ -48,8 +48,8 @@ type Previewer struct {
 type Preview struct {
 	// New: the cluster has no RelayPool of this name.
 	New bool
-	// Written are the objects that would be made or changed, as they would be applied. Only
-	// objects that would be changed have a uid.
+	// Written are the applied contents of the objects that would be made or changed. An object
+	// that would be made has no uid.
 	Written []*unstructured.Unstructured
 	// Kept is how many objects would not change.
 	Kept int
@@ -67,7 +67,7 @@ func (p *Preview) Clean() bool {
 	return len(p.Problems)+len(p.Result.Foreign)+len(p.Result.Refused) == 0
 }
 
-// NewPreviewer makes a Previewer. It refuses options that lack a collaborator.
+// NewPreviewer makes a Previewer. It returns an error if a required option is missing.
 func NewPreviewer(o PreviewOptions) (*Previewer, error) {
 	if o.Client == nil || o.Discovery == nil || o.Now == nil {
 		return nil, errors.New("make previewer: Client, Discovery and Now are required")

@@ -94,7 +94,7 @@ func containerReason(pod *corev1.Pod, c *corev1.ContainerStatus) (podReason, boo
 	if waiting := c.State.Waiting; waiting != nil {
 		switch waiting.Reason {
 		case imagePullReason, "ErrImagePull", "InvalidImageName", "ErrImageNeverPull":
-			return podReason{1, fmt.Sprintf("%s: the image %s cannot be fetched: compare spec.image and spec.template.imagePullSecrets", imagePullReason, c.Image)}, true
+			return podReason{1, fmt.Sprintf("%s: the image %s cannot be fetched: check spec.image and spec.template.imagePullSecrets", imagePullReason, c.Image)}, true
 		case crashLoopReason, "", "ContainerCreating", "PodInitializing":
 		default:
 			return podReason{2, waiting.Reason + ": " + withoutGeneratedNames(waiting.Message, pod)}, true

@@ -2,9 +2,9 @@ package pool
 
 // These are the operator's permissions, in alphabetical order, so that none is listed
 // twice. Secrets are never listed, watched, updated or deleted, so no key is ever lost.
-// Kinds that every fleet has need no delete, and optional kinds need no watch.
-// relaypools/finalizers lets owned objects block the deletion of their owner on API
-// servers that check this permission.
+// The operator deletes no objects of a kind that every fleet has, and does not watch kinds
+// that a cluster may lack. relaypools/finalizers lets the operator set blockOwnerDeletion in
+// owned objects; only some API servers check this permission.
 //
 // +kubebuilder:rbac:groups="",resources=configmaps,verbs=create;get;list;patch;watch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=list;watch

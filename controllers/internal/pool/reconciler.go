@@ -35,7 +35,7 @@ type References interface {
 // KeyObserver reads generated keys. keys.Observer implements it.
 type KeyObserver interface {
 	Observe(ctx context.Context, pool *v1alpha1.RelayPool) (keys.Facts, error)
-	Drop(pool types.NamespacedName)
+	Forget(pool types.NamespacedName)
 }
 
 // KeyWriter carries out the plan for the keys. keys.Writer implements it.
@@ -52,7 +52,7 @@ type Applier interface {
 // Capabilities reports which optional kinds the cluster has. apply.Capabilities implements
 // it.
 type Capabilities interface {
-	Build(ctx context.Context) (build.Capabilities, error)
+	ForBuild(ctx context.Context) (build.Capabilities, error)
 }
 
 // Watcher reads the chain concurrently with passes. chainwatch.Watcher implements it.
@@ -101,7 +101,7 @@ type Reconciler struct {
 
 var _ reconcile.Reconciler = (*Reconciler)(nil)
 
-// New makes a Reconciler. It refuses options that lack a collaborator.
+// New makes a Reconciler. It returns an error if a required option is missing.
 func New(o Options) (*Reconciler, error) {
 	var missing []error
 	for _, option := range []struct {
@@ -189,7 +189,7 @@ func (r *Reconciler) watch(f *Facts, p *Plan) {
 	r.Watcher.Set(client.ObjectKeyFromObject(f.Pool), p.Query)
 }
 
-// apply writes the plan, keys first. A pass that writes keys writes nothing else, and the
+// apply carries out the plan, keys first. A pass that writes keys writes nothing else, and the
 // next pass continues with the keys that it reads. If the API server refuses the Job of a
 // rotation, the rotation stops, but the fleet is still applied.
 func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, error) {
@@ -205,7 +205,7 @@ func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, err
 	}
 	var options []apply.Option
 	if p.ReplicasDerived && f.Fleet.Deployment != nil {
-		options = append(options, apply.DeploymentAt(f.Fleet.Deployment.ResourceVersion))
+		options = append(options, apply.IfDeploymentVersion(f.Fleet.Deployment.ResourceVersion))
 	}
 	result, err := r.Applier.Apply(ctx, f.Pool, p.Objects, options...)
 	o = Outcome{Result: result, Applied: true, Failed: err != nil || keysErr != nil}
@@ -234,7 +234,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.Watcher.Forget(key)
 	r.Backlogs.Forget(key)
 	r.References.Forget(key)
-	r.KeyObserver.Drop(key)
+	r.KeyObserver.Forget(key)
 	r.Applier.Forget(key)
 	r.replacedVersions.forget(key)
 }

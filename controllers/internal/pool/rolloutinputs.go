@@ -7,9 +7,10 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// rolloutInputs returns an identity for each Secret and ConfigMap that the spec names and
-// pods read at their start, and for each generated key that pods mount. The pods are replaced
-// when an identity changes.
+// rolloutInputs returns a text for each Secret and ConfigMap of the spec that pods read when
+// they start, and for each generated key that they mount. The text changes when the object is
+// changed or recreated, and the pods are then replaced. For a generated key it changes only when
+// the Secret is recreated.
 func rolloutInputs(f *Facts, k *keys.Plan) []string {
 	var out []string
 	for _, objects := range [][]refs.Object{f.References.Resolved, k.RolloutInputs} {

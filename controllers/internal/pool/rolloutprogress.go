@@ -33,7 +33,7 @@ func rolloutStuck(d *appsv1.Deployment) bool {
 }
 
 // replicaFailure returns why pods could not be created, such as an exceeded quota; empty if
-// none failed.
+// the Deployment reports no such failure.
 func replicaFailure(d *appsv1.Deployment) string {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {

@@ -20,7 +20,8 @@ type replacement struct {
 	at      time.Time
 }
 
-// replacedMaxAge is how long a cache may be stale before a replaced version is trusted again.
+// replacedMaxAge is the time after which a replaced version that the cache still returns is
+// trusted again.
 const replacedMaxAge = time.Minute
 
 func (v *replacedVersions) set(key types.NamespacedName, version string, now time.Time) {

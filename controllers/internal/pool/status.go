@@ -16,7 +16,7 @@ import (
 // maxMessage bounds a condition's message, in bytes.
 const maxMessage = 1500
 
-// Outcome is the result of writing a plan.
+// Outcome is the result of carrying out a plan.
 type Outcome struct {
 	// Result is what the Applier wrote and found.
 	Result apply.Result

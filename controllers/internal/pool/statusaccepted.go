@@ -9,12 +9,13 @@ import (
 
 func accepted(f *Facts, p *Plan) verdict {
 	if len(p.Faults) > 0 {
-		return invalid(p)
+		return notAccepted(p)
 	}
 	return conditionTrue(v1alpha1.ReasonValid, "the spec is valid"+missingMonitoring(f))
 }
 
-func invalid(p *Plan) verdict {
+// notAccepted is the verdict on a spec that is invalid or not allowed.
+func notAccepted(p *Plan) verdict {
 	return conditionFalse(p.FaultReason, firstSentences(p.Faults, 5))
 }
 

@@ -42,9 +42,10 @@ func scalerName(a *v1alpha1.Autoscaling) string {
 }
 
 // These texts, except the last, occur in the messages of an HPA's condition. They
-// distinguish causes, because the condition's reason is always FailedGetExternalMetric. The
-// causes are an API without a server, a server that does not answer, an answer without a
-// value, a missing permission, and a backlog that the operator's own server does not know.
+// distinguish causes, because the condition's reason is always FailedGetExternalMetric. In the
+// order of the constants, the causes are an API without a server, a server that does not
+// answer, an answer without a value, a missing permission, and a backlog that the operator's
+// own server does not know.
 const (
 	noAPIMessage     = "could not find the requested resource"
 	noServerMessage  = "currently unable to handle the request"

@@ -66,7 +66,8 @@ func figuresDue(f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) time.Time {
 	return figuresAt(status, f.Now)
 }
 
-// measureFigures returns the newest figures, rounded; unknown figures stay unchanged.
+// measureFigures returns the newest figures, rounded. A figure that is unknown now keeps its
+// last value.
 func measureFigures(last *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) v1alpha1.RelayPoolStatus {
 	fresh := v1alpha1.RelayPoolStatus{NextIndex: last.NextIndex, Backlog: last.Backlog, FeePayers: last.FeePayers}
 	if n, ok := f.Chain.Report.NextIndex(); f.ChainRead && ok {
@@ -133,8 +134,8 @@ func figuresChangedEnough(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool
 	return false
 }
 
-// differsBy reports whether two figures differ enough. enough decides for known figures; nil
-// is unknown, and differs from any known figure.
+// differsBy reports whether two figures differ enough. enough decides if both are known. A
+// figure that is nil is unknown, and differs from any known figure.
 func differsBy(a, b *int64, enough func(a, b int64) bool) bool {
 	if a == nil || b == nil {
 		return (a == nil) != (b == nil)

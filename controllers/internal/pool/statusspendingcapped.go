@@ -10,7 +10,8 @@ import (
 )
 
 // spendingCapped reports the cap that limits what the payers spend on transfers. Transfers
-// pay the pool no fee, and any owner of a note can send any number of them.
+// pay the pool no fee, so without a cap any owner of a note could make the payers spend their
+// whole balance.
 func spendingCapped(f *Facts) verdict {
 	caps := f.Pool.Spec.FeePayers.SpendCaps
 	transfers := ptr.Deref(caps.TransfersDayLamports, contract.DefaultSpendCapTransfersDay)

@@ -9,7 +9,7 @@ import (
 // stalled is the zero verdict unless a person has to act.
 func stalled(p *Plan, o *Outcome) verdict {
 	if len(p.Faults) > 0 {
-		v := invalid(p)
+		v := notAccepted(p)
 		return conditionTrue(v.reason, v.message)
 	}
 	if p.Paused {

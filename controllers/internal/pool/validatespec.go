@@ -19,13 +19,13 @@ import (
 func Genesis(cluster string) (solana.Hash, error) {
 	hash, err := solana.HashFromBase58(contract.GenesisHash(cluster))
 	if err != nil {
-		return solana.Hash{}, fmt.Errorf("expected mainnet-beta, devnet, testnet or 32 bytes in base58, received %d characters that are not", len(cluster))
+		return solana.Hash{}, fmt.Errorf("expected mainnet-beta, devnet, testnet or 32 bytes in base58, received another value of %d characters", len(cluster))
 	}
 	return hash, nil
 }
 
-// fieldModulus is the order of BN254's scalar field, to which a program's public inputs
-// belong.
+// fieldModulus is the order of BN254's scalar field, in hexadecimal. A mint's field element is
+// a public input of proofs, so it must be smaller.
 const fieldModulus = "30644e72e131a029b85045b68181585d2833e84879b9709143e1f593f0000001"
 
 // faults lists what is wrong with a spec that the API server accepts. Each fault names the

@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// listInterval is how often the list of watched fleets is refreshed.
+// listInterval is the time between refreshes of the list of watched fleets.
 const listInterval = 2 * time.Second
 
 // pollFleets refreshes the list of watched fleets, and polls them.
@@ -22,8 +22,8 @@ func (p *Poller) pollFleets(ctx context.Context) {
 	tick := time.NewTicker(listInterval)
 	defer tick.Stop()
 	for {
-		// An error means that the cache is not synchronised. The list then stays as it is,
-		// and the readings grow old.
+		// An error means that the cache is not synchronised. The list then stays as it is.
+		// While nothing polls the fleets, readings become too old to be served.
 		_ = p.listFleets(ctx)
 		select {
 		case <-ctx.Done():

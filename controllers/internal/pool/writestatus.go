@@ -29,7 +29,8 @@ func (r *Reconciler) write(ctx context.Context, f *Facts, p *Plan, status *v1alp
 	if err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
-	if pool.ResourceVersion != f.Pool.ResourceVersion { // if equal, only fractions of a second differed
+	// The version stays the same if only fractions of a second differed, which are not stored.
+	if pool.ResourceVersion != f.Pool.ResourceVersion {
 		r.replacedVersions.set(client.ObjectKeyFromObject(pool), f.Pool.ResourceVersion, r.Now())
 	}
 	log.FromContext(ctx).V(1).Info("Wrote status")

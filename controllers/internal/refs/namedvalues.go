@@ -20,9 +20,10 @@ type object struct {
 	name string
 }
 
-// namedValues lists the values that the spec names, payers in their order. It includes
-// pull secrets only if a label is required. Otherwise the kubelet, which reads pull secrets,
-// reports what is wrong with them.
+// namedValues lists the values that the spec names, payers in their order. It includes pull
+// secrets if pullSecrets is set, which means that the operator requires a label on them.
+// Otherwise the operator does not read pull secrets. The kubelet reads them, and reports what is
+// wrong with them.
 func namedValues(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []namedValue {
 	var all []namedValue
 	secret := func(field string, ref *v1alpha1.SecretKeyReference, format valueFormat) {

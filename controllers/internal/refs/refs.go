@@ -1,6 +1,6 @@
-// Package refs reads the Secrets and ConfigMaps that a RelayPool names: one get
-// each, on an interval, never a list and never a watch. It keeps whether they are
-// valid and which versions were read, and drops the values of Secrets at once.
+// Package refs reads the Secrets and ConfigMaps that a RelayPool names. It gets each by its name,
+// at an interval, and never lists or watches them. It keeps whether they are valid and which
+// versions were read, and drops the values of Secrets at once.
 package refs
 
 import (
@@ -74,14 +74,14 @@ type Facts struct {
 	// Payers are the usable keys of spec.feePayers.secretRefs in their order, each
 	// address once.
 	Payers []Payer
-	// Profile and VerifyingKey are contents of ConfigMaps; nil when no ConfigMap is named, or
-	// when Problems say what is wrong with it. Of VerifyingKey, only the JSON syntax is
-	// checked here; package pool reports a key that is malformed otherwise.
+	// Profile and VerifyingKey are contents of ConfigMaps; nil if no ConfigMap is named, or if
+	// Problems has an entry for it. This package checks only the JSON syntax of VerifyingKey.
+	// Package pool reports any other fault of the key.
 	Profile, VerifyingKey []byte
 	// Problems are sorted by kind, name and key.
 	Problems []Problem
-	// Unread are the objects that could not be read. If LastRead is zero, nothing is known
-	// about the object: the facts are incomplete, and no pass may treat the object as missing.
+	// Unread are the objects that could not be read. If LastRead is zero, nothing is known about
+	// the object. The facts are then incomplete, and a pass must not treat the object as missing.
 	Unread []Unread
 }
 

@@ -41,7 +41,8 @@ type Options struct {
 	Now func() time.Time
 	// Random returns numbers from 0 up to 1, for the jitter. Required.
 	Random func() float64
-	// Interval between readings. 0 is DefaultInterval.
+	// Interval is the time between two readings of a RelayPool's objects. 0 means
+	// DefaultInterval.
 	Interval time.Duration
 	// Policy decides which objects RelayPools may use.
 	Policy tenancy.Policy
@@ -73,7 +74,8 @@ type finding struct {
 	content []byte
 }
 
-// NewResolver checks the options.
+// NewResolver makes a Resolver. It returns an error if a required option is missing or Interval
+// is negative.
 func NewResolver(o Options) (*Resolver, error) {
 	if o.Reader == nil || o.Now == nil || o.Random == nil {
 		return nil, errors.New("make resolver of references: Reader, Now and Random are required")
@@ -87,9 +89,9 @@ func NewResolver(o Options) (*Resolver, error) {
 	return &Resolver{Options: o, pools: map[types.NamespacedName]*results{}}, nil
 }
 
-// Resolve returns the facts of a RelayPool. It reads when the spec has changed or the
-// interval is over, and otherwise returns the last results. An object that cannot be read
-// is not an error: see Facts.Unread. The only error is the error of a context that has ended.
+// Resolve returns the facts of a RelayPool. It reads when the spec has changed or the interval is
+// over, and otherwise returns the last results. An object that cannot be read is not an error:
+// see Facts.Unread. It returns an error only if ctx has ended.
 func (r *Resolver) Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (Facts, error) {
 	last := r.lastResults(pool)
 	if last.generation == pool.Generation && r.Now().Before(last.facts.Next) {
@@ -177,7 +179,8 @@ func byObject(all []namedValue) map[object][]namedValue {
 	return grouped
 }
 
-// keepLast keeps the last finding of an object that cannot be read now.
+// keepLast handles an object that cannot be read now. It copies the last findings of the object
+// from last to found, and returns the object as Unread.
 func keepLast(o object, wanted []namedValue, last, found map[namedValue]finding, err error) Unread {
 	u := Unread{Kind: o.kind, Name: o.name, Cause: string(apierrors.ReasonForError(err)), Err: fmt.Errorf("read %s %s: %w", o.kind, o.name, err)}
 	if u.Cause == "" {
@@ -193,14 +196,15 @@ func keepLast(o object, wanted []namedValue, last, found map[namedValue]finding,
 	return u
 }
 
-// content is what was read of an object. values is nil when the object does not exist.
+// content is what was read of an object. If the object does not exist, the UID of object is
+// empty.
 type content struct {
 	values map[string][]byte
 	labels map[string]string
 	object Object
 }
 
-// get reads one object.
+// get reads one object. It returns no error if the object does not exist.
 func (r *Resolver) get(ctx context.Context, namespace string, o object) (content, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: o.name}
 	got := content{object: Object{Kind: o.kind, Name: o.name}}

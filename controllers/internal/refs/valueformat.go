@@ -26,12 +26,14 @@ const (
 	pullSecret
 )
 
-// keepsValue reports whether the value of a ConfigMap is kept for the pool's checks.
+// keepsValue reports whether a value of this format is kept, because the checks of the pool need
+// it. Only values of ConfigMaps are kept.
 func (f valueFormat) keepsValue() bool { return f == verifyingKey || f == profile }
 
-// evaluate checks a value without the white space around it, which the relay ignores too. For
-// a payer's key it returns the address. fault is empty or completes "the value …": it gives
-// the length of the received value, and what was expected.
+// evaluate checks a value. It ignores the white space around the value, as the relay does. For a
+// payer's key it returns the address. fault is empty if the value is valid. Otherwise it
+// completes "the value …", and says what was received and what was expected, without the value
+// itself.
 func (f valueFormat) evaluate(value []byte) (address, fault string) {
 	value = bytes.TrimSpace(value)
 	if len(value) == 0 {
@@ -45,7 +47,7 @@ func (f valueFormat) evaluate(value []byte) (address, fault string) {
 	case payerKey:
 		private, err := keyfile.Parse(value)
 		if err != nil {
-			return "", fmt.Sprintf("is no fee payer key: %v", err)
+			return "", fmt.Sprintf("is not a fee payer key: %v", err)
 		}
 		defer clear(private)
 		return keyfile.Address(private), ""
@@ -96,7 +98,7 @@ func isURL(value []byte, schemes ...string) bool {
 	}
 	for _, scheme := range schemes {
 		if u.Scheme == scheme {
-			// A Postgres URL may name the host in its query, for sockets.
+			// A Postgres URL for a Unix socket names the host in its query.
 			return u.Host != "" || (scheme[0] == 'p' && u.Query().Get("host") != "")
 		}
 	}

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// skew is how far the clocks of clients may be behind when they verify a certificate.
+// skew is how far a client's clock may be behind when the client verifies a certificate.
 const skew = time.Hour
 
-// issue makes a certificate authority and a pair: a certificate for the names and its key. It
+// issue makes a certificate authority and a pair whose certificate is for the names. issue
 // drops the authority's key, so that no Secret contains a key that could sign a certificate
 // for another server. Therefore each renewal makes a new authority.
 func issue(names []string, now time.Time, validity time.Duration) (*pair, *x509.Certificate, error) {

@@ -37,7 +37,7 @@ const (
 	defaultInterval    = time.Minute
 	// retryInterval is the interval while there is nothing to serve, or after an error.
 	retryInterval = 5 * time.Second
-	// jitter is the part by which an interval varies, so that replicas that were
+	// jitter is the fraction by which an interval varies, so that replicas that were
 	// started together do not read at the same time.
 	jitter = 0.1
 )
@@ -142,8 +142,8 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// logResult logs an error that differs from the last one. Otherwise an error that a person
-// has to correct would be logged every few seconds.
+// logResult logs an error only if it differs from the last one. Otherwise an error that a
+// person has to correct would be logged every few seconds.
 func (k *Keeper) logResult(ctx context.Context, err error) {
 	text := ""
 	if err != nil {
@@ -166,8 +166,8 @@ func (k *Keeper) isLeader() bool {
 }
 
 // RenewOnce reads the Secret, creates it if it does not exist, and serves its certificate. The
-// leader also renews the certificate when it is time, and writes the APIService's
-// caBundle. Repeating RenewOnce changes nothing.
+// leader also renews the certificate when a renewal is due, and writes the APIService's
+// caBundle. RenewOnce is idempotent.
 func (k *Keeper) RenewOnce(ctx context.Context) error {
 	secret, err := k.read(ctx)
 	if err != nil {

@@ -27,7 +27,8 @@ const (
 // those of the previous, the present and the next pair.
 const maxAuthorities = 8
 
-// pair is a serving certificate and its key, as PEM, and the certificate parsed.
+// pair is a serving certificate and its key. cert and key are PEM; leaf is the parsed
+// certificate.
 type pair struct {
 	cert, key []byte
 	leaf      *x509.Certificate
@@ -36,8 +37,8 @@ type pair struct {
 // state is the content of the Secret. A pair that is nil is missing or broken.
 type state struct {
 	current, next *pair
-	// authorities are the certificates of the authorities that signed a pair that may be
-	// served. The authorities' private keys exist nowhere.
+	// authorities has the certificate of each authority that signed a pair that some replica
+	// may serve. The authorities' private keys exist nowhere.
 	authorities []*x509.Certificate
 }
 

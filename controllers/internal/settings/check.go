@@ -26,7 +26,7 @@ const (
 	maxPort        = 1<<16 - 1
 )
 
-// CheckImage checks that an image of the relay is named.
+// CheckImage returns what is wrong with the name of the relay's image.
 func CheckImage(image string) []error {
 	switch {
 	case image == "":
@@ -43,7 +43,7 @@ func (c *Config) checkNamespaces() (problems []error) {
 	}
 	for i, name := range c.Namespaces {
 		if len(validation.IsDNS1123Label(name)) > 0 {
-			note("namespaces", "expected a namespace of at most 63 lower-case letters, digits and hyphens, received %d characters of another form as name %d of %d", len(name), i+1, len(c.Namespaces))
+			note("namespaces", "name %d of %d: expected a namespace of at most 63 lower-case letters, digits and hyphens, received %d characters of another form", i+1, len(c.Namespaces), len(name))
 		} else if slices.Contains(c.Namespaces[:i], name) {
 			note("namespaces", "name %d of %d is there twice: leave one out", i+1, len(c.Namespaces))
 		}
@@ -58,7 +58,7 @@ func (c *Config) checkNamespaces() (problems []error) {
 	case c.OperatorNamespace == "" && c.LeaderElect:
 		note("operator-namespace", "is missing: outside a cluster, name the namespace that the operator is installed in (%s with our manifests), so that only one operator acts, or give --leader-elect=false if there is no other", contract.OperatorSystemNamespace)
 	case c.OperatorNamespace != "" && len(validation.IsDNS1123Label(c.OperatorNamespace)) > 0:
-		note("operator-namespace", "expected a namespace of at most 63 lower-case letters, digits and hyphens, received %d characters that are not", len(c.OperatorNamespace))
+		note("operator-namespace", "expected a namespace of at most 63 lower-case letters, digits and hyphens, received %d characters of another form", len(c.OperatorNamespace))
 	}
 	return problems
 }
@@ -98,7 +98,7 @@ func (l Listening) check() (problems []error) {
 		port          int
 	}{{"metrics-listen", l.MetricsListen, contract.OperatorMetricsPort}, {"health-listen", l.HealthListen, contract.OperatorHealthPort}} {
 		if a.address != None && !isAddress(a.address) {
-			note(a.flag, "expected host:port, such as 127.0.0.1:%d, or %s, received %d characters that are not", a.port, None, len(a.address))
+			note(a.flag, "expected host:port, such as 127.0.0.1:%d, or %s, received %d characters of another form", a.port, None, len(a.address))
 		}
 	}
 	if l.MetricsListen == l.HealthListen && l.MetricsListen != None && !strings.HasSuffix(l.MetricsListen, ":0") {
@@ -127,7 +127,7 @@ func (c *Config) checkExternal() (problems []error) {
 		problems = append(problems, commandline.Problem(flag, format, args...))
 	}
 	if !isAddress(e.Listen) {
-		note("external-metrics-listen", "expected host:port, such as :%d, or %s, received %d characters that are neither", contract.OperatorExternalMetricsPort, None, len(e.Listen))
+		note("external-metrics-listen", "expected host:port, such as :%d, or %s, received %d characters of another form", contract.OperatorExternalMetricsPort, None, len(e.Listen))
 	}
 	for _, other := range []struct{ flag, address string }{{"metrics-listen", l.MetricsListen}, {"health-listen", l.HealthListen}} {
 		if other.address == e.Listen && !strings.HasSuffix(e.Listen, ":0") {
@@ -170,7 +170,7 @@ func (l Leading) check() (problems []error) {
 		problems = append(problems, commandline.Problem(flag, format, args...))
 	}
 	if len(validation.IsDNS1123Subdomain(l.Name)) > 0 {
-		note("lease-name", "expected lower-case letters, digits, hyphens and dots, such as %s, received %d characters that are not", contract.OperatorLease, len(l.Name))
+		note("lease-name", "expected lower-case letters, digits, hyphens and dots, such as %s, received %d characters of another form", contract.OperatorLease, len(l.Name))
 	}
 	if l.Duration < time.Second || l.Duration > time.Hour || l.Duration%time.Second != 0 {
 		note("lease-duration", "expected whole seconds, 1s to 1h, received %s", l.Duration)
@@ -187,10 +187,10 @@ func (l Leading) check() (problems []error) {
 // Check returns what is wrong with the flags of the log.
 func (l Logging) Check() (problems []error) {
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, l.Level) {
-		problems = append(problems, commandline.Problem("log-level", "expected debug, info, warn or error, received %d characters that are none of them", len(l.Level)))
+		problems = append(problems, commandline.Problem("log-level", "expected debug, info, warn or error, received another value of %d characters", len(l.Level)))
 	}
 	if !slices.Contains([]string{"auto", "json", "text"}, l.Format) {
-		problems = append(problems, commandline.Problem("log-format", "expected auto, json or text, received %d characters that are none of them", len(l.Format)))
+		problems = append(problems, commandline.Problem("log-format", "expected auto, json or text, received another value of %d characters", len(l.Format)))
 	}
 	return problems
 }

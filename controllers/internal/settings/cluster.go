@@ -39,13 +39,13 @@ func (c Cluster) Load() (*rest.Config, error) {
 	case err == nil:
 		return unlimited(config), nil
 	case clientcmd.IsEmptyConfig(err):
-		return nil, commandline.Problem("kubeconfig", "no cluster is known: this is no pod, and neither $%s nor ~/.kube/config names one; name a file that does", clientcmd.RecommendedConfigPathEnvVar)
+		return nil, commandline.Problem("kubeconfig", "no cluster is known: this process does not run in a pod, and neither $%s nor ~/.kube/config names a cluster; name a file that does", clientcmd.RecommendedConfigPathEnvVar)
 	default:
 		return nil, commandline.Problem("kubeconfig", "the file cannot be used: %w", err)
 	}
 }
 
-// unlimited turns off the client's limit of requests, and names the operator in them.
+// unlimited turns off the client's limit of requests, and sets the operator as their user agent.
 func unlimited(config *rest.Config) *rest.Config {
 	config.QPS = -1
 	config.UserAgent = "relaypool-operator/" + contract.Version

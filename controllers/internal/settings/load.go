@@ -12,8 +12,8 @@ type Config struct {
 	Rest *rest.Config
 }
 
-// Load checks all settings and reads the kubeconfig. An error is a commandline.Problems
-// with all problems at once.
+// Load checks all settings and reads the kubeconfig. Its error is a commandline.Problems, and
+// contains all problems that were found.
 func (r Run) Load() (*Config, error) { return r.load(serviceAccountNamespace) }
 
 func (r Run) load(namespaceFile string) (*Config, error) {

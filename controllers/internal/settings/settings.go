@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Run has the flags of the command operator run. Its defaults are for a developer's
-// machine: every listening address is loopback.
+// Run has the flags of the command `operator run`. The defaults are for a developer's machine:
+// the operator listens only on loopback addresses.
 type Run struct {
 	Cluster `embed:""`
 
@@ -29,7 +29,8 @@ type Run struct {
 	Leading   `embed:"" prefix:"lease-"`
 	Logging   `embed:"" prefix:"log-"`
 
-	// EarlierProblems are problems that were found before Load, which returns them with its own.
+	// EarlierProblems are problems that were found before Load. Load returns them together with
+	// the problems that it finds.
 	EarlierProblems []error `kong:"-"`
 }
 

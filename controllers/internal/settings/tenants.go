@@ -14,9 +14,9 @@ import (
 // withholds all.
 const AllFields = "all"
 
-// Tenants limits what RelayPools may request, for clusters where the users who may make
-// RelayPools may not make pods or read every Secret. The defaults, for a single tenant, allow
-// all.
+// Tenants limits what RelayPools may request. It is for a cluster in which some users may make
+// RelayPools, but are not permitted to make pods or to read every Secret. The defaults are for a
+// single tenant, and allow everything.
 type Tenants struct {
 	Images         []string `env:"RELAYPOOL_TENANT_IMAGES" placeholder:"REPOSITORY" group:"Tenants" help:"Repositories whose images RelayPools may name in spec.image: registry.example/relaypool/relay, or registry.example/relaypool/* for all below it. Several with commas between them. The image of --relay-image is always allowed. Empty for every image."`
 	TemplateFields []string `default:"all" env:"RELAYPOOL_TENANT_TEMPLATE_FIELDS" placeholder:"FIELD" group:"Tenants" help:"Fields of spec.template that RelayPools may set: all, none, or several of labels, annotations, resources, nodeSelector, tolerations, affinity and priorityClassName with commas between them."`
@@ -38,7 +38,7 @@ func (t Tenants) Check() (problems []error) {
 	for i, field := range t.TemplateFields {
 		switch {
 		case !slices.Contains(known, field):
-			note(tenancy.FlagTemplateFields, "expected all, none or fields out of %s, received %d characters that are none of them as field %d of %d", strings.Join(tenancy.TemplateFields(), ", "), len(field), i+1, len(t.TemplateFields))
+			note(tenancy.FlagTemplateFields, "field %d of %d: expected all, none or one of %s, received another value of %d characters", i+1, len(t.TemplateFields), strings.Join(tenancy.TemplateFields(), ", "), len(field))
 		case len(t.TemplateFields) > 1 && (field == AllFields || field == None):
 			note(tenancy.FlagTemplateFields, "%s is given together with other fields: give it alone, or the fields without it", field)
 		}
@@ -46,7 +46,7 @@ func (t Tenants) Check() (problems []error) {
 	for i, name := range t.Usable {
 		namespace, object, ok := strings.Cut(name, "/")
 		if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(object)) > 0 {
-			note(tenancy.FlagUsable, "expected NAMESPACE/NAME of a Secret or ConfigMap, such as payments/relay-credentials, received %d characters of another form as name %d of %d", len(name), i+1, len(t.Usable))
+			note(tenancy.FlagUsable, "name %d of %d: expected NAMESPACE/NAME of a Secret or ConfigMap, such as payments/relay-credentials, received %d characters of another form", i+1, len(t.Usable), len(name))
 		}
 	}
 	if len(t.Usable) > 0 && !t.RequireLabel {
@@ -55,7 +55,7 @@ func (t Tenants) Check() (problems []error) {
 	return problems
 }
 
-// Policy returns the policy that valid flags describe.
+// Policy returns the policy that the flags describe. The flags must have passed Check.
 func (t Tenants) Policy() tenancy.Policy {
 	p := tenancy.Policy{RequireLabel: t.RequireLabel, Usable: t.Usable}
 	for _, text := range t.Images {

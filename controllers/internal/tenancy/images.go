@@ -10,11 +10,12 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// anyBelow is the suffix of a path that stands for all repositories below the path.
+// anyBelow ends a pattern that stands for all repositories below a path.
 const anyBelow = "/*"
 
-// ParseRepository returns the full name of an image's repository, registry included,
-// or, if text ends in /*, of all repositories below this path.
+// ParseRepository returns the full name of an image repository, including the registry. If text
+// ends in /*, it stands for all repositories below that path, and the returned name ends in /*
+// too.
 func ParseRepository(text string) (string, error) {
 	prefix, all := strings.CutSuffix(text, anyBelow)
 	if all {

@@ -18,21 +18,21 @@ type NamedObject struct {
 	Kind, Name string
 	// Labels are the labels of the object.
 	Labels map[string]string
-	// Payer: the RelayPool names the object as a fee payer's key.
+	// Payer says that the RelayPool names the object as a fee payer's key.
 	Payer bool
 }
 
 // Refusal is why a RelayPool may not use an object that it names.
 type Refusal struct {
-	// Generated: the object is a generated key, so no label or setting allows its use.
+	// Generated says that the object is a generated key. No label or setting can allow its use.
 	Generated bool
 	// Text completes "Secret NAME …".
 	Text string
 }
 
 // Refuse returns why a RelayPool may not use an object, or nil if it may. It reads only the
-// object's labels. Under every policy, a generated key pays only for the RelayPool for which
-// it was made.
+// object's labels. Whatever the policy, a generated key may be used only as a fee payer's key,
+// and only by the RelayPool for which it was made.
 func (p Policy) Refuse(n NamedObject) *Refusal {
 	if n.Kind == "Secret" && n.Labels[build.LabelPayerState] != "" {
 		owner := n.Labels[build.LabelPool]

@@ -30,14 +30,13 @@ type Policy struct {
 	// RequireLabel allows only Secrets and ConfigMaps that have the label
 	// v1alpha1.LabelUsableBy or are in Usable.
 	RequireLabel bool
-	// Usable are NAMESPACE/NAME of Secrets and ConfigMaps that every RelayPool of the
-	// namespace may name without a label.
+	// Usable lists Secrets and ConfigMaps, as NAMESPACE/NAME. Every RelayPool of that namespace
+	// may use them without a label.
 	Usable []string
 }
 
-// Faults returns a message for each field that a spec sets but may not set. It does not
-// check the objects that the spec names. ownImage is the operator's default for RelayPools
-// that name no image.
+// Faults returns a message for each field that a spec sets but may not set. It does not check the
+// objects that the spec names. ownImage is the image for RelayPools that do not set spec.image.
 func (p Policy) Faults(spec *v1alpha1.RelayPoolSpec, ownImage string) []string {
 	var out []string
 	if fault := p.imageFault(spec.Image, ownImage); fault != "" {

@@ -79,10 +79,10 @@ func (a *arena) actOnSwap(ctx context.Context, action string, s openSwap) {
 	}
 	switch action {
 	case wraps:
-		instructions = s.Accounts(me, s.wallet)[:1] // the account of wrapped SOL
+		instructions = s.CreateAccounts(me, s.wallet)[:1] // the account of wrapped SOL
 		add(s.Prepare(me))
 	case executes:
-		instructions = s.Accounts(me, s.wallet)
+		instructions = s.CreateAccounts(me, s.wallet)
 		add(s.Prepare(me))
 		add(a.executeFor(ctx, s, me))
 	case refunds:

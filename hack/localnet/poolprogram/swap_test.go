@@ -124,7 +124,7 @@ func TestPrepareSwapSolRefuses(t *testing.T) {
 			t.Parallel()
 			s := newWorld(t).fundedSwap(1)
 			if test.altered != nil {
-				s.must(s.Accounts(s.payer.PublicKey(), s.wallet)...)
+				s.must(s.CreateAccounts(s.payer.PublicKey(), s.wallet)...)
 			}
 			ix := s.prepare(s.payer.PublicKey())
 			if test.altered != nil {
@@ -416,7 +416,7 @@ func TestARecipientOfAnotherMintIsNotPaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := w.fundedSwapOf(terms)
-	s.must(s.Accounts(s.payer.PublicKey(), s.wallet)[:2]...)
+	s.must(s.CreateAccounts(s.payer.PublicKey(), s.wallet)[:2]...)
 	_, failure := s.run(s.payer, s.prepare(s.payer.PublicKey()), s.execute(nil))
 	if got := refusal(t, failure, "2"); got != `"InvalidAccountData"` {
 		t.Errorf("got %s, want InvalidAccountData", got)
@@ -437,7 +437,7 @@ func TestASwapBelongsToOnePool(t *testing.T) {
 	w.initialize()
 	w.mustRun(w.call(func(in *shieldpool.PublicInputs, _ *shieldpool.Destination) { in.PublicAmount = 100 * sol }))
 	s := w.fundedSwap(1)
-	s.must(s.Accounts(s.payer.PublicKey(), s.wallet)...)
+	s.must(s.CreateAccounts(s.payer.PublicKey(), s.wallet)...)
 	second, err := profile.Pool(profile.Mints[1])
 	if err != nil {
 		t.Fatal(err)

@@ -100,7 +100,7 @@ func (w *world) fundedSwapOf(terms shieldpool.SwapTerms) *swapFixture {
 func newSwap(t testing.TB, minOutput uint64) *swapFixture {
 	t.Helper()
 	s := newWorld(t).fundedSwap(minOutput)
-	s.must(s.Accounts(s.payer.PublicKey(), s.wallet)...)
+	s.must(s.CreateAccounts(s.payer.PublicKey(), s.wallet)...)
 	return s
 }
 

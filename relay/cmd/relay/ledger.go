@@ -80,7 +80,7 @@ func (c *ledgerCmd) print(env *environment, s ledger.Statement) error {
 	return nil
 }
 
-// ledgerReader reads the ledger and its requested days.
+// ledgerReader reads the requested days of the ledger.
 type ledgerReader struct {
 	*store.Ledger
 	period *config.LedgerRequest

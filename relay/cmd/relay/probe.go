@@ -135,14 +135,14 @@ func (p *probe) run(ctx context.Context, payers []solana.PublicKey) *probeReport
 	return r
 }
 
-// reader returns the client of the first healthy endpoint with the role read. Without one,
-// it returns the first on another chain, so that the checks report that; nil when none
-// answers.
+// reader returns the client of the first healthy endpoint with the role read. Without one, it
+// returns the first that reports a slot, even if it lags or serves another chain, so that the
+// checks can still run. It returns nil when none answers.
 func (p *probe) reader(endpoints []probedEndpoint) *rpc.Client {
-	for _, foreign := range []bool{false, true} {
+	for _, acceptUnhealthy := range []bool{false, true} {
 		for i := range endpoints {
 			e := &endpoints[i]
-			if slices.Contains(e.Roles, config.RoleRead) && (e.State == poolcheck.OK || foreign && e.Slot != nil) {
+			if slices.Contains(e.Roles, config.RoleRead) && (e.State == poolcheck.OK || acceptUnhealthy && e.Slot != nil) {
 				return p.clients[i]
 			}
 		}

@@ -40,7 +40,7 @@ func (p *probe) payer(ctx context.Context, client *rpc.Client, slot uint64, addr
 	ctx, cancel := context.WithTimeout(ctx, p.flags.Timeout)
 	defer cancel()
 	slotDuration, err := client.SlotDuration(ctx)
-	if err != nil { // such as a node that started a moment ago
+	if err != nil { // for example because the node started a moment ago
 		slotDuration = onchain.NominalSlot
 	}
 	slotsPerHour := onchain.SlotsIn(time.Hour, slotDuration)

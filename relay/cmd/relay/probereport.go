@@ -12,7 +12,8 @@ import (
 
 // probeReport is the output of relay probe.
 type probeReport struct {
-	// OK is false when a check failed, or its result for the pool is unknown.
+	// OK is false if a check failed, or if the result of a check of the pool or of a payer is
+	// unknown; see conclude.
 	OK        bool              `json:"ok"`
 	Endpoints []probedEndpoint  `json:"endpoints"`
 	Checks    []poolcheck.Check `json:"checks"`

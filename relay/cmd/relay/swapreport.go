@@ -16,13 +16,13 @@ import (
 
 // swapReport is the output of relay swaps.
 type swapReport struct {
-	// Slot is 0 when unknown. Reckoned says that it is an estimate, made without
-	// asking the chain.
+	// Slot is the slot that timeouts are compared with; 0 when unknown. Reckoned says that Slot
+	// is an estimate, made without asking the chain.
 	Slot     uint64     `json:"slot"`
 	Reckoned bool       `json:"slot_reckoned"`
 	Swaps    []swapLine `json:"swaps"`
-	// ByPhase counts all swaps whose row has not ended, which includes executed and refunded
-	// swaps that are not final yet. Unfinished counts the swaps that are neither executed nor
+	// ByPhase counts all swaps that are not final. These include executed and refunded swaps,
+	// until no fork can undo them. Unfinished counts the swaps that are neither executed nor
 	// refunded. Overdue counts the unfinished swaps that are past their timeout slot.
 	ByPhase            map[submission.Phase]int64 `json:"by_phase"`
 	Unfinished         int64                      `json:"unfinished"`
@@ -38,8 +38,8 @@ type swapLine struct {
 	Phase     submission.Phase `json:"phase"`
 	State     submission.State `json:"state"`
 	Age       float64          `json:"age_seconds"`
-	// TimeoutSlot is 0, and SlotsLeft is omitted, when unknown. SlotsLeft is negative past
-	// the timeout.
+	// If the timeout is unknown, TimeoutSlot is 0 and SlotsLeft is omitted. SlotsLeft is negative
+	// past the timeout.
 	TimeoutSlot uint64  `json:"timeout_slot"`
 	SlotsLeft   *int64  `json:"slots_left,omitempty"`
 	WaitsFor    string  `json:"waits_for"`
@@ -115,7 +115,7 @@ func (r *swapReport) writeTable(w io.Writer) error {
 	return err
 }
 
-// total is the last line: all swaps, listed or not.
+// total returns the last line. It counts all unfinished swaps, also those that are not listed.
 func (r *swapReport) total() string {
 	slot := ""
 	switch {

@@ -26,7 +26,7 @@ type swapsCmd struct{ config.SwapList }
 // errOverdue makes relay swaps --overdue exit with 1; the output lists the swaps.
 var errOverdue = errors.New("swaps are past their timeout slot and neither executed nor refunded: the table shows what each waits for")
 
-// Run lists swaps. It reads the database, and only the slot from the chain.
+// Run lists swaps. It reads the swaps from the database, and from the chain at most the slot.
 func (c *swapsCmd) Run(env *environment) error {
 	c.EarlierProblems = env.malformed
 	url, endpoints, err := c.Load()
@@ -103,11 +103,11 @@ func (c *swapsCmd) read(ctx context.Context, s *store.Store, r *swapReport) erro
 		return err
 	}
 	if c.All {
-		ended, err := s.ListEndedSwaps(ctx, c.Limit)
+		final, err := s.ListFinalSwaps(ctx, c.Limit)
 		if err != nil {
 			return err
 		}
-		listed = append(listed, ended...)
+		listed = append(listed, final...)
 	}
 	for i := range listed {
 		if l := &listed[i]; !c.Overdue || l.Overdue(r.Slot) {

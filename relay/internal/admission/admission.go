@@ -33,8 +33,8 @@ type Options struct {
 	Now   func() time.Time
 	// NewID generates request ids. They give access to /status, so they must not be guessable.
 	NewID func() uuid.UUID
-	// CallTimeout bounds each try to accept a request. A request that waits for the chain makes
-	// several.
+	// CallTimeout bounds each try to accept a request. A request that waits for the chain is
+	// tried several times.
 	CallTimeout time.Duration
 }
 
@@ -72,11 +72,11 @@ func (a *Admission) NoteBoundsByFormat() shieldpool.NoteBounds {
 	return a.bounds.Of(a.Submissions.SendFormats())
 }
 
-// Submit accepts a request, or returns the submission that it repeats. Bad input and
-// temporary conditions are refusals. The bytes are checked first, then the proof, then the
-// database, then the chain, so that a forged proof causes no call to database or chain. While
-// the chain is unavailable for a moment, database and chain are asked again until the request's
-// Wait has passed; the bytes and the proof are checked once.
+// Submit accepts a request, or returns the earlier submission that the request repeats. For bad
+// input and for temporary conditions it returns a refusal. It checks the bytes first, then the
+// proof, then the database, then the chain, so that a forged proof causes no call to database or
+// chain. While the chain is unavailable for a moment, Submit asks database and chain again until
+// the request's Wait has passed. It checks the bytes and the proof only once.
 func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submission.Submission, error) {
 	began := a.Now()
 	call, err := a.decode(r)
@@ -90,16 +90,16 @@ func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submissi
 	key, took := KeyHash(r.IdempotencyKey, r.Client, call), a.Now().Sub(began)
 	var admitted *submission.Submission
 	err = a.waits.retry(ctx, r.Wait, func(ctx context.Context) (err error) {
-		tried := *call // each try has its own copy, because it adds to the call what it reads
+		tried := *call // each try has its own copy, because admit may add the recipient to the call
 		admitted, err = a.admit(ctx, &tried, encoding, key, took)
 		return err
 	})
 	return admitted, err
 }
 
-// admit accepts a call whose bytes and proof are valid, or returns the submission that it
-// repeats. took is how long the checks of the bytes and the proof took. The time between tries
-// does not count as part of the admission stage.
+// admit accepts a call whose bytes and proof are valid, or returns the earlier submission that the
+// call repeats. took is how long the checks of the bytes and the proof took. It is added to the
+// time of the admission stage; the time between tries is not.
 func (a *Admission) admit(ctx context.Context, call *shieldpool.Call, encoding groth16.Sign, key []byte, took time.Duration) (*submission.Submission, error) {
 	began := a.Now()
 	if err := a.Ready(); err != nil {
@@ -116,10 +116,11 @@ func (a *Admission) admit(ctx context.Context, call *shieldpool.Call, encoding g
 	return accepted, err
 }
 
-// Check checks, with database and chain, whether a call whose bytes and proof are valid may be
-// accepted. It returns the submission to accept, or the earlier submission that it repeats.
+// Check checks with database and chain whether a call may be accepted. The call's bytes and proof
+// must be valid. Check returns the submission to accept, or the earlier submission that the call
+// repeats.
 func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding groth16.Sign, key []byte) (s, earlier *submission.Submission, err error) {
-	accepted, err := a.accepts(ctx, encoding)
+	encodingAccepted, err := a.acceptsEncoding(ctx, encoding)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -152,7 +153,7 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 	if err := a.checkFunds(ctx, call); err != nil {
 		return nil, nil, err
 	}
-	if !accepted {
+	if !encodingAccepted {
 		return s, nil, a.tryEncoding(ctx, s, encoding)
 	}
 	return s, nil, nil

@@ -8,9 +8,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// KeyHash returns the hash under which a client's idempotency key is stored. With API keys,
-// each client has its own keys. Without API keys clients cannot be distinguished, so the key
-// is scoped to the content of its request: nobody can use up another client's key.
+// KeyHash returns the hash under which a client's idempotency key is stored. With API keys, the
+// hash also depends on the client. Without API keys clients cannot be distinguished, so the hash
+// depends on the content of the request instead. Nobody can thus use up another client's
+// idempotency key.
 func KeyHash(key string, client [32]byte, c *shieldpool.Call) []byte {
 	if key == "" {
 		return nil

@@ -13,17 +13,17 @@ const (
 	// leavesPerSubmission is the number of leaves that a submission appends, and so the number of
 	// roots that it evicts from the root history.
 	leavesPerSubmission = 2
-	// queueCountMaxAge is the greatest age of the count of queued submissions of all relays.
-	// The submissions that this process has accepted since that count are added to it.
+	// queueCountMaxAge is how long a count of all relays' queued submissions is used before they
+	// are counted again. Meanwhile the submissions that this process accepts are added to it.
 	queueCountMaxAge = 100 * time.Millisecond
-	// poolBusyRetryAfter is the Retry-After of a busy pool: within one or two slots some
-	// submissions land.
+	// poolBusyRetryAfter is the Retry-After of a busy pool. By then some submissions have landed,
+	// because one or two slots are enough for that.
 	poolBusyRetryAfter = time.Second
 )
 
 // checkQueue refuses a submission when the submissions ahead of it would evict its root from
-// the root history. Otherwise it would fail with a stale root after a wait, and keep its notes
-// reserved meanwhile.
+// the root history. If it were accepted, it would wait, with its notes reserved, and then fail
+// with a stale root.
 func (a *Admission) checkQueue(ctx context.Context, w rootWindow) error {
 	if !w.known {
 		return nil
@@ -32,6 +32,8 @@ func (a *Admission) checkQueue(ctx context.Context, w rootWindow) error {
 	if n, ok := a.queue.recent(a.Now()); ok && n <= most {
 		return nil
 	}
+	// The count of all queued submissions serves the next requests too. Only if it is too large,
+	// count the submissions that are really ahead.
 	total, err := a.Store.CountAhead(ctx, a.Pool.Address, w.oldest, math.MaxInt64, most+1)
 	if err != nil {
 		return err

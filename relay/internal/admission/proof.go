@@ -28,9 +28,9 @@ func (a *Admission) verify(c *shieldpool.Call) (encoding groth16.Sign, err error
 	return encoding, nil
 }
 
-// accepts reports whether proofs of that encoding are accepted without a simulation. It
-// returns a refusal for an encoding that the operator's setting excludes.
-func (a *Admission) accepts(ctx context.Context, encoding groth16.Sign) (bool, error) {
+// acceptsEncoding reports whether proofs with the encoding are accepted without a simulation. It
+// returns a refusal for an encoding that the setting --proof-a excludes.
+func (a *Admission) acceptsEncoding(ctx context.Context, encoding groth16.Sign) (bool, error) {
 	accepted, err := a.ProofA.Accepts(ctx, encoding)
 	if err == nil && !accepted && a.ProofA.Configured() {
 		err = wrongEncoding(encoding)
@@ -42,8 +42,8 @@ func wrongEncoding(s groth16.Sign) error {
 	return refusal.New(refusal.ProofInvalid, "the proof's A has the %s sign, which the pool's program does not accept: send A with the other sign; if this sign is right, ask the relay's operator to check --proof-a and relay proof-a", s)
 }
 
-// tryEncoding simulates a call whose proof has another encoding than the pinned one. The pin
-// may be wrong, so the program decides.
+// tryEncoding simulates a call whose proof does not have the pinned encoding. The pin may be
+// wrong, so the program decides.
 func (a *Admission) tryEncoding(ctx context.Context, s *submission.Submission, encoding groth16.Sign) error {
 	why, badProof, err := a.Submissions.TryCall(ctx, s)
 	switch {

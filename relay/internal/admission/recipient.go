@@ -9,10 +9,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// checkRecipientAccount checks on the chain whether the recipient can be paid: a refund needs a
-// wallet, and a withdrawal must leave the account with the minimum for rent. If the account
-// already has lamports, the network asks for no more than these (SIMD-0392), so only the
-// program's minimum counts.
+// checkRecipientAccount checks on the chain whether the recipient can be paid. The refund of a
+// swap needs a wallet, and a withdrawal must leave the account with the minimum for rent. If the
+// account already has lamports, the network does not require more than it has (SIMD-0392), so
+// only the program's minimum applies.
 func (a *Admission) checkRecipientAccount(c *shieldpool.Call, seen *onchain.Inspection) error {
 	if c.Swap != nil && seen.RecipientExists && !seen.RecipientOwner.Equals(solana.SystemProgramID) {
 		return refusal.New(refusal.InvalidRecipient,
@@ -52,9 +52,9 @@ func (a *Admission) checkRecipient(key solana.PublicKey, in *shieldpool.PublicIn
 	return nil
 }
 
-// recipientOf makes the token account's owner the recipient, under the same rules as for a
-// recipient that the request names.
-func (a *Admission) recipientOf(account *shieldpool.TokenAccount, c *shieldpool.Call) error {
+// useOwnerAsRecipient makes the token account's owner the call's recipient, under the same rules
+// as for a recipient that the request names.
+func (a *Admission) useOwnerAsRecipient(account *shieldpool.TokenAccount, c *shieldpool.Call) error {
 	owns, err := ownsATA(account.Owner, c.Swap)
 	switch {
 	case err != nil:

@@ -12,13 +12,15 @@ import (
 
 const (
 	// maxWaiting is the number of requests that may wait for the chain. Each holds a connection,
-	// and all of them call the chain when it is back. Further requests are refused at once.
+	// and all of them call the chain when it is back. Further requests do not wait: the client
+	// gets the refusal of the first try.
 	maxWaiting = 256
-	// retryDelay, doubled up to retryMaxDelay, is the pause between tries.
+	// retryDelay is the pause after the first try. Each further pause is twice as long, up to
+	// retryMaxDelay.
 	retryDelay    = 250 * time.Millisecond
 	retryMaxDelay = 2 * time.Second
-	// retryJitter is the largest part of a pause that is added to it at random, so that
-	// requests that failed together do not call the chain together.
+	// retryJitter bounds the random extension of a pause, as a fraction of the pause. Because of
+	// it, requests that failed together do not call the chain together again.
 	retryJitter = 0.5
 )
 
@@ -37,8 +39,8 @@ type chainWaits struct {
 }
 
 // retry calls try until the chain answers, or until wait has passed. It returns try's last
-// error, or the context's when the client left during a pause. It repeats try only while the
-// chain is unavailable for a moment, and returns any other error at once.
+// error, or the context's error if the client disconnected during a pause. It repeats try only
+// while the chain is unavailable for a moment, and returns any other error immediately.
 func (w *chainWaits) retry(ctx context.Context, wait time.Duration, try func(context.Context) error) error {
 	deadline := w.now().Add(wait)
 	after, momentary, err := w.once(ctx, try)
@@ -78,9 +80,9 @@ func (w *chainWaits) once(ctx context.Context, try func(context.Context) error) 
 
 // retryAfter reports whether the same request may be accepted in a moment, because the chain
 // did not answer. The duration is the pause that the endpoints ask for; 0 when they ask for
-// none. A refusal chain_unavailable can also be caused by an error of the relay itself, of a
-// transaction, or of an endpoint that refuses the call. Such an error does not pass in a
-// moment.
+// none. The refusal chain_unavailable can also be caused by an error of the relay itself, of a
+// transaction, or of an endpoint that refuses the call. For these retryAfter returns false,
+// because they do not pass in a moment.
 func retryAfter(err error) (time.Duration, bool) {
 	refused, ok := refusal.As(err)
 	if !ok || refused.Code != refusal.ChainUnavailable {
@@ -93,7 +95,7 @@ func retryAfter(err error) (time.Duration, bool) {
 	return 0, refused.Cause == nil || errors.Is(refused.Cause, onchain.ErrUnavailable)
 }
 
-// pause returns false when the client left or the relay stops before the pause is over.
+// pause waits for d. It returns false if the client disconnects or the relay stops before that.
 func (w *chainWaits) pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -131,5 +133,6 @@ func (a *Admission) Waiting() int {
 	return a.waits.waiting
 }
 
-// Close ends all waits for the chain, including later ones: another relay accepts these requests.
+// Close ends all waits for the chain; later requests do not wait. Their clients can send them to
+// another relay.
 func (a *Admission) Close() { a.waits.closed.Do(func() { close(a.waits.closing) }) }

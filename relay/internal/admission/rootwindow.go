@@ -10,20 +10,20 @@ import (
 )
 
 const (
-	// treeMaxAge is the greatest age of a tree that is used because its root history contains
-	// the proof's root. If it does not contain the root, a tree that is read anew decides.
+	// treeMaxAge is how old a tree account may be if its root history contains the proof's root.
+	// If it does not contain the root, the tree account is read anew.
 	treeMaxAge = 400 * time.Millisecond
-	// treeSlotReportDelay is the longest time until all relays know a slot that one process has
-	// observed.
+	// treeSlotReportDelay is the longest time until a slot that one process has observed is known
+	// to all relays.
 	treeSlotReportDelay = 150 * time.Millisecond
 )
 
 // rootWindow is the position of a submission's root in the root history.
 type rootWindow struct {
-	// seq is the number of leaves that the tree had when the root was its newest.
+	// seq is the number of leaves that the tree had when the root was its newest root.
 	seq uint64
-	// untilEviction is the number of leaves that can follow before the root leaves the root
-	// history.
+	// untilEviction is how many more leaves can be appended while the root history still
+	// contains the root.
 	untilEviction int
 	// oldest is the seq of the oldest root in the root history.
 	oldest uint64
@@ -47,9 +47,10 @@ func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, er
 	return rootWindow{seq: seqAt(oldestAge - untilEviction), untilEviction: untilEviction, oldest: seqAt(oldestAge), known: true}, nil
 }
 
-// refuseUnknownRoot distinguishes a root that has left the root history from a root that the
-// node has not reached yet. Another process may just have given the root to the client. That
-// process reports its slot to the others within treeSlotReportDelay, so wait for the report.
+// refuseUnknownRoot distinguishes a root that was evicted from the root history from a root that
+// the node has not reached yet. Another process may just have given the root to the client. That
+// process reports its slot to the others within treeSlotReportDelay, so refuseUnknownRoot waits
+// for the report.
 func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *onchain.Snapshot) error {
 	select {
 	case <-ctx.Done():

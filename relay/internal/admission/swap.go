@@ -15,7 +15,7 @@ import (
 // leg is signed.
 
 // swapDestination makes the checks of a swap that need only the request. The recipient is zero
-// when the request names none; it is then read from the chain.
+// when the request names none; checkSwapAccounts then reads it from the chain.
 func (a *Admission) swapDestination(r submission.Request, in *shieldpool.PublicInputs) (d shieldpool.Destination, err error) {
 	if !in.HasNullifier(0) {
 		return d, invalidSwap("nullifier 0 is zero, and the swap's account on the chain is named by it, so every such swap would share one: expected a note's nullifier there; a missing input goes second")
@@ -68,8 +68,9 @@ func ownsATA(wallet solana.PublicKey, terms *shieldpool.SwapTerms) (bool, error)
 	return ata.Equals(terms.RecipientATA), err
 }
 
-// refuseSwapAccounts refuses a wallet that is one of the swap's own accounts. These are off
-// the curve, so only a profile that admits such recipients could pay one.
+// refuseSwapAccounts refuses a wallet that is one of the accounts or programs of the swap itself.
+// The swap's own accounts are off the curve, so without this check they could be recipients
+// under a profile that allows recipients off the curve.
 func (a *Admission) refuseSwapAccounts(wallet solana.PublicKey, terms *shieldpool.SwapTerms, in *shieldpool.PublicInputs) error {
 	swap, err := a.Pool.Swap(in.Nullifiers[0], *terms)
 	if err != nil {
@@ -102,7 +103,7 @@ func (a *Admission) checkSwapAccounts(ctx context.Context, c *shieldpool.Call) e
 	case account == nil:
 		return nil
 	case c.Recipient.IsZero():
-		if err := a.recipientOf(account, c); err != nil {
+		if err := a.useOwnerAsRecipient(account, c); err != nil {
 			return err
 		}
 	case !account.Owner.Equals(c.Recipient):

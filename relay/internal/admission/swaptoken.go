@@ -15,7 +15,7 @@ func checkMint(a *onchain.Account) error {
 	case a.Owner.Equals(solana.Token2022ProgramID):
 		return invalidSwap("output_mint belongs to the Token-2022 program: expected a mint of the SPL Token program, the only one that swaps pay out; choose another token")
 	case !a.Owner.Equals(solana.TokenProgramID):
-		return invalidSwap("output_mint is no mint: its account belongs to another program than SPL Token; expected the address of a mint")
+		return invalidSwap("output_mint is not a mint: its account does not belong to the SPL Token program; expected the address of a mint")
 	}
 	if err := shieldpool.CheckTokenMint(a.Data); err != nil {
 		return invalidSwap("output_mint is an account of the SPL Token program, but no initialised mint: expected the address of a mint, not of a token account").Because(err)
@@ -23,8 +23,8 @@ func checkMint(a *onchain.Account) error {
 	return nil
 }
 
-// tokenAccount parses a token account of the mint; nil when there is none. Anybody may have
-// transferred lamports to the address, which does not make it a token account.
+// tokenAccount parses a token account of the mint; nil when there is none. An account of the
+// system program counts as none, because anybody can transfer lamports to the address.
 func tokenAccount(a *onchain.Account, mint solana.PublicKey) (*shieldpool.TokenAccount, error) {
 	switch {
 	case a == nil || a.Owner.Equals(solana.SystemProgramID):

@@ -7,9 +7,9 @@ import (
 )
 
 // decode makes all checks that need only the request's bytes, and returns the call. It accepts
-// notes that fit the largest format, even if this relay does not send that format: another
-// relay may have accepted the same request, which must then be recognised. checkNewNotes makes
-// the stricter check for a new request.
+// notes that fit the largest format, even if this relay does not send that format. Another relay
+// may have accepted the same request, and the repeated request must be recognised. For a new
+// request, checkNewNotes makes the stricter check.
 func (a *Admission) decode(r submission.Request) (*shieldpool.Call, error) {
 	if err := shieldpool.CheckProofLength(r.Proof); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (a *Admission) decode(r submission.Request) (*shieldpool.Call, error) {
 	return call, shieldpool.CheckNotes(call.Notes, a.bounds.Largest(call.Kind()))
 }
 
-// checkNewNotes refuses notes that fit no format that this relay sends now.
+// checkNewNotes refuses notes that are too long for every format that this relay sends now.
 func (a *Admission) checkNewNotes(call *shieldpool.Call) error {
 	return shieldpool.CheckNotes(call.Notes, a.NoteBoundsByFormat().Largest(call.Kind()))
 }

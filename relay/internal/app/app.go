@@ -104,9 +104,9 @@ type App struct {
 	apiListener, opsListener net.Listener
 }
 
-// New opens all parts of a relay: it connects to the database, migrates it and listens. It
-// starts only the operations server. An RPC that does not answer is no error: the relay
-// reports it in /health and waits.
+// New opens all parts of a relay: it connects to the database, migrates it and listens. It starts
+// only the operations server. If the RPC does not answer, New does not fail: the relay reports
+// this in /health and waits.
 func New(ctx context.Context, o Options) (_ *App, err error) {
 	if o.Config == nil || o.Log == nil {
 		return nil, errors.New("the relay needs a configuration and a log")

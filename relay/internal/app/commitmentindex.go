@@ -19,8 +19,8 @@ import (
 // a read.
 const indexPollInterval = 500 * time.Millisecond
 
-// maxIndexLag is how many leaves the served commitments may be behind the tree: from about 50 on,
-// clients stop using them.
+// maxIndexLag is how many leaves the served commitments may be behind the tree. If they are
+// further behind, clients stop using them.
 const maxIndexLag = 50
 
 // commitmentHistory adapts the endpoints to the commitment index.
@@ -31,8 +31,8 @@ func (h commitmentHistory) SignaturesFor(ctx context.Context, address solana.Pub
 	return h.Endpoints.SignaturesFor(ctx, address, onchain.Confirmed, before, until, limit)
 }
 
-// FirstAvailableBlock implements commitments.Chain. It returns the first block that one endpoint
-// still has, an archive if one is configured.
+// FirstAvailableBlock implements commitments.Chain. It asks one endpoint, which is an archive if
+// one is configured.
 func (h commitmentHistory) FirstAvailableBlock(ctx context.Context) (uint64, error) {
 	result, err := h.Search(ctx, []solana.Signature{})
 	return result.FirstAvailable, err

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxLag is how many slots an endpoint may be behind the others. At 0.2 to 0.4 s a slot,
-	// that is one to two minutes, more than a cache or load balancer explains.
+	// maxLag is how many slots an endpoint may be behind the others. At 0.2 to 0.4 s a slot, that
+	// is one to two minutes, more than a cache or load balancer can cause.
 	maxLag = 300
 	// contradictionShownFor is how long an endpoint counts as unhealthy after it has
 	// contradicted others, or itself.
@@ -54,7 +54,7 @@ func contradictionOf(e *chain.EndpointStatus, now time.Time) string {
 	case e.ContradictedBy == "":
 		return fmt.Sprintf("%s reported a slot or a height that no other endpoint confirms, %s ago; such answers are not used: report it to its provider, or remove it", e.Name, age(now, e.ContradictedAt))
 	default:
-		return fmt.Sprintf("%s and %s contradict each other, the last time %s ago: one of them is wrong, and what they disagree on waits: compare with a third endpoint, and remove the one that is wrong",
+		return fmt.Sprintf("%s and %s contradict each other, the last time %s ago: one of them is wrong, and work that depends on their answers waits: compare with a third endpoint, and remove the one that is wrong",
 			e.Name, e.ContradictedBy, age(now, e.ContradictedAt))
 	}
 }

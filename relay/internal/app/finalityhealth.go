@@ -18,7 +18,7 @@ func finalityProblem(r chain.FinalityReport, now time.Time) error {
 	switch {
 	case !r.Stalled || !r.Current(now):
 		return nil
-	case r.Moving:
+	case r.ProcessedAdvances:
 		return fmt.Errorf("the finalized slot %d stands still for %s while slots go on; one possible cause is a migration of Solana's consensus: accepted work waits and goes on by itself; there is nothing to do",
 			r.Slot, age(now, r.AdvancedAt))
 	default:

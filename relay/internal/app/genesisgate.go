@@ -44,8 +44,8 @@ func newGenesisGate(chain chainReader, want solana.Hash, keyHash [32]byte, prepa
 // errWrongChain means that the relay must not run against this chain.
 var errWrongChain = errors.New("the RPC endpoints serve another chain than this relay may use")
 
-// check reads the chain's genesis and opens the gate once the chain answers. errWrongChain
-// and errInvalidLookupTable are permanent; other errors may pass. If one of several endpoints
+// check reads the chain's genesis and opens the gate once the chain answers. errWrongChain and
+// errInvalidLookupTable are permanent; other errors may be temporary. If one of several endpoints
 // serves another chain, the relay does not use that endpoint, and /health names it.
 func (g *genesisGate) check(ctx context.Context) (solana.Hash, error) {
 	got, err := g.chain.GenesisHash(ctx)

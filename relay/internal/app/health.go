@@ -16,8 +16,8 @@ import (
 // healthTimeout bounds each check: /health must answer even when nothing else does.
 const healthTimeout = 2 * time.Second
 
-// Check implements httpapi.Health. Only a database fault sets the status down. All other
-// faults set it degraded, because they pass by themselves or have their cause elsewhere.
+// Check implements httpapi.Health. Only a database fault sets the status to down. All other
+// faults set it to degraded, because they end by themselves or have their cause elsewhere.
 func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 	checks := map[string]func(context.Context) error{
 		"database": a.checkDatabase, "chain": a.checkChain, "finality": a.checkFinality, "rpc": a.checkEndpoints, "pool": a.checkPool,

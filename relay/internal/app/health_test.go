@@ -39,7 +39,7 @@ func TestHealthNamesEveryUnhealthyEndpoint(t *testing.T) {
 		"one far ahead of the others":        {[]chain.EndpointStatus{{Name: "a", Breaker: outbound.Closed}, {Name: "b", Breaker: outbound.Closed, Contradictions: 3, ContradictedAt: now.Add(-4 * time.Second)}}, "b reported a slot or a height that no other endpoint confirms, 4s ago; such answers are not used: report it to its provider, or remove it"},
 		"two that contradict": {[]chain.EndpointStatus{
 			{Name: "a", Breaker: outbound.Closed, ContradictedAt: now.Add(-4 * time.Second), ContradictedBy: "b"}, {Name: "b", Breaker: outbound.Closed, ContradictedAt: now.Add(-4 * time.Second), ContradictedBy: "a"},
-		}, "a and b contradict each other, the last time 4s ago: one of them is wrong, and what they disagree on waits: compare with a third endpoint, and remove the one that is wrong"},
+		}, "a and b contradict each other, the last time 4s ago: one of them is wrong, and work that depends on their answers waits: compare with a third endpoint, and remove the one that is wrong"},
 		"a contradiction long ago": {[]chain.EndpointStatus{{Name: "b", Breaker: outbound.Closed, Contradictions: 3, ContradictedAt: now.Add(-6 * time.Minute)}}, ""},
 		"two with other problems":  {[]chain.EndpointStatus{{Name: "a", Foreign: true}, {Name: "b", Breaker: outbound.Closed, Lag: 999}}, "a serves another chain and is not used: correct its URL; b is 999 slots behind the others"},
 	} {
@@ -113,7 +113,7 @@ func TestHealthReportsTheQueue(t *testing.T) {
 		"due for a short time":          {submission.Backlog{Pending: 9, Processing: 3, Due: 9, OldestDue: time.Second}, "", ""},
 		"due but not claimed":           {submission.Backlog{Due: 9, OldestDue: 61 * time.Second}, "", "9 submissions are due and no relay claims them, the oldest for 1m1s: run more relays"},
 		"held for two reasons":          {submission.Backlog{Held: map[string]int64{"spend_cap_reached": 2, "fee_payer_empty": 4, "chain_unavailable": 0}}, "", "submissions are held: 4 for fee_payer_empty, 2 for spend_cap_reached"},
-		"waiting for a second endpoint": {submission.Backlog{Held: map[string]int64{"second_endpoint": 3}}, "", "submissions are held: 3 for second_endpoint; what is held for second_endpoint waits until a second RPC endpoint confirms the first, and new work continues: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration"},
+		"waiting for a second endpoint": {submission.Backlog{Held: map[string]int64{"second_endpoint": 3}}, "", "submissions are held: 3 for second_endpoint; submissions held for second_endpoint wait until a second RPC endpoint confirms the first, and new work continues: the check rpc names the endpoints that do not answer or that contradict others; add an endpoint, or remove the one that is dead or wrong from the configuration"},
 		"this process is paused":        {submission.Backlog{}, "fee_payer_empty", "this relay claims no work: fee_payer_empty"},
 		"paused, held and due":          {submission.Backlog{Held: map[string]int64{"a": 1}, Due: 2, OldestDue: time.Hour}, "a", "this relay claims no work: a; submissions are held: 1 for a; 2 submissions are due and no relay claims them, the oldest for 1h0m0s: run more relays"},
 	} {

@@ -104,8 +104,8 @@ func ledgerProblem(l *ledger.Snapshot, lags []ledgerLag, now, started time.Time)
 	return joinProblems(parts)
 }
 
-// ledgerLag is how far a payer's ledger is behind the chain. Checked is when the ledger was
-// last complete; zero if it never was. Since is the same time, or the time when the
+// ledgerLag is how far a payer's ledger is behind the chain. Checked is when the ledger was last
+// complete; zero if it never was. Since is Checked or, if that is zero, the time when the
 // incomplete ledger was first observed.
 type ledgerLag struct {
 	Payer          solana.PublicKey

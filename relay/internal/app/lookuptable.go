@@ -34,7 +34,7 @@ type corroboratedReader interface {
 // readLookupTable reads the relay's own lookup table at the commitment finalized: a fork could
 // still remove newer entries, and a transaction that uses a removed entry is lost. The process
 // uses the result until it ends, so a single endpoint must not decide it. errInvalidLookupTable
-// is permanent; other errors may pass.
+// is permanent; other errors may be temporary.
 func readLookupTable(ctx context.Context, chain corroboratedReader, t *shieldpool.LookupTable, pool *shieldpool.Pool) error {
 	if t == nil {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 )
 
-// balanceMaxAge is the age at which a payer's balance counts as unknown.
+// balanceMaxAge is the age above which /health reports that a payer's balance is old.
 const balanceMaxAge = 2 * time.Minute
 
 func (a *App) checkPayers(context.Context) error {

@@ -26,12 +26,12 @@ func (a *App) checkPool(ctx context.Context) error {
 		return errors.New("the pool's tree account cannot be read")
 	}
 	if !snap.Checked {
-		return errors.New("the tree account fails its self-check: the profile does not fit the program, and only simulation checks roots")
+		return errors.New("the tree account fails its self-check: the profile does not fit the program, so roots are checked only by simulation")
 	}
 	return a.checks.problem(ctx)
 }
 
-// poolChecks runs the pool checks for /health. The operator runs the same checks.
+// poolChecks runs the pool checks for /health. The Kubernetes operator runs the same checks.
 type poolChecks struct {
 	reader poolcheck.Reader
 	target poolcheck.Target

@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// maxDueAge is how long a due submission may wait for a process: on a busy pool, the root of its
-// proof leaves the root history soon after.
+// maxDueAge is how long a due submission may wait for a process: on a busy pool, the root history
+// drops the root of its proof soon after.
 const maxDueAge = time.Minute
 
 func (a *App) checkQueue(context.Context) error {
@@ -44,7 +44,7 @@ func queueProblem(b submission.Backlog, pausedBy string) error {
 		parts = append(parts, "submissions are held: "+strings.Join(reasons, ", "))
 	}
 	if b.Held[txmgr.HoldSecondEndpoint] > 0 {
-		parts = append(parts, "what is held for second_endpoint waits until a second RPC endpoint confirms the first, and new work continues: the check rpc names what does not answer or contradicts; add an endpoint, or remove the one that is dead or wrong from the configuration")
+		parts = append(parts, "submissions held for second_endpoint wait until a second RPC endpoint confirms the first, and new work continues: the check rpc names the endpoints that do not answer or that contradict others; add an endpoint, or remove the one that is dead or wrong from the configuration")
 	}
 	if b.OldestDue > maxDueAge {
 		parts = append(parts, fmt.Sprintf("%d submissions are due and no relay claims them, the oldest for %s: run more relays", b.Due, b.OldestDue.Round(time.Second)))

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// finalScrapeTime is how long a scrape under way may take at the end of the drain. The
-	// margin in package contract includes this time.
+	// finalScrapeTime is how long a scrape under way may take at the end of the drain.
+	// contract.Margin includes this time.
 	finalScrapeTime = 2 * time.Second
 	// flushTimeout is longer than a send's own timeout.
 	flushTimeout = 6 * time.Second

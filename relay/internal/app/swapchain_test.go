@@ -314,7 +314,7 @@ func TestAStrangerMayActOnASwap(t *testing.T) {
 	for _, w := range []*testSwap{wrapped, unpriced} {
 		prepare, err := w.swap.Prepare(stranger.PublicKey())
 		must(t, err)
-		s.sendAs(stranger, append(w.swap.Accounts(stranger.PublicKey(), w.wallet.PublicKey()), prepare)...)
+		s.sendAs(stranger, append(w.swap.CreateAccounts(stranger.PublicKey(), w.wallet.PublicKey()), prepare)...)
 		s.sendAs(stranger, prepare, system.NewTransferInstruction(1, stranger.PublicKey(), w.swap.State).Build()) // and a second time
 	}
 	refund, err := early.swap.Close(stranger.PublicKey(), early.wallet.PublicKey(), false)
@@ -355,7 +355,7 @@ func (w *testSwap) executeAs(stranger *feepayer.Key) {
 	must(w.t, err)
 	execute, err := w.swap.Execute(stranger.PublicKey(), market.ProgramID, trade.AccountValues, trade.DataBytes)
 	must(w.t, err)
-	w.sendAs(stranger, append(w.swap.Accounts(stranger.PublicKey(), w.wallet.PublicKey()), prepare, execute)...)
+	w.sendAs(stranger, append(w.swap.CreateAccounts(stranger.PublicKey(), w.wallet.PublicKey()), prepare, execute)...)
 }
 
 // A stranger refunds swaps that the relay cannot refund. The wallet gets its lamports,
@@ -370,7 +370,7 @@ func TestAStrangerMayRefundASwap(t *testing.T) {
 	wrapped.waitPhase("funded", "router_hostile")
 	prepare, err := wrapped.swap.Prepare(stranger.PublicKey())
 	must(t, err)
-	s.sendAs(stranger, append(wrapped.swap.Accounts(stranger.PublicKey(), wrapped.wallet.PublicKey()), prepare)...)
+	s.sendAs(stranger, append(wrapped.swap.CreateAccounts(stranger.PublicKey(), wrapped.wallet.PublicKey()), prepare)...)
 	s.setFaults(relayEndpoint, droppedSend())
 	wrapped.skipTo(1)
 	for _, w := range []*testSwap{plain, wrapped} {

@@ -240,7 +240,7 @@ func TestAStrangerEndsASwapThatAForkRolledBack(t *testing.T) {
 	eventually(t, "the second leg waits for the swap's state", func() bool {
 		return s.queryInt("SELECT count(*) FROM submissions WHERE parent IS NOT NULL AND hold_reason = 'swap_state_missing'") == 1
 	})
-	s.sendAs(stranger, w.swap.Accounts(stranger.PublicKey(), w.wallet.PublicKey())...)
+	s.sendAs(stranger, w.swap.CreateAccounts(stranger.PublicKey(), w.wallet.PublicKey())...)
 	var first []byte
 	must(t, s.db.QueryRow(t.Context(), "SELECT raw FROM attempts WHERE purpose = 'transact'").Scan(&first))
 	// The relay cannot read accounts until the stranger has executed the swap.

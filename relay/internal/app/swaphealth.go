@@ -74,8 +74,8 @@ func (a *App) registerSwapGauges() {
 	})
 }
 
-// checkSwaps returns an error when a swap is past its timeout. Its refund may still land
-// within the lifetime of a blockhash; when it does not, an operator has to act.
+// checkSwaps returns an error when a swap is past its timeout. Its refund may still land within
+// the lifetime of a blockhash. If it does not land, the people who run the relay have to act.
 func (a *App) checkSwaps(context.Context) error {
 	s, ok := a.swapSummary.get() //nolint:contextcheck // many callers share the reading, which has its own timeout
 	if !ok {

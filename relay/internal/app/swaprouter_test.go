@@ -1,7 +1,9 @@
 package app
 
 import (
+	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"testing"
@@ -213,6 +215,29 @@ func TestASwapWaitsForItsPrice(t *testing.T) {
 	if got := s.tokensOf(w.call.Swap.RecipientATA); got != want {
 		t.Errorf("the recipient got %d tokens, want %d at the better price", got, want)
 	}
+	s.checkAccounting(notesRent + tokenRent)
+}
+
+// The preferred router is down, and the first fallback router does not know the relay's key.
+func TestASwapIsExecutedByAFallbackRouter(t *testing.T) {
+	t.Parallel()
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	t.Cleanup(refusing.Close)
+	s := newSwapFixture(t, fixtureOptions{slotDuration: slowSlot, changeConfig: func(c *config.Serve) {
+		c.Router.FallbacksFile = writeTempFile(t, fmt.Sprintf("- {name: second, url: '%s'}\n- {name: third, urlFile: %s, apiKeyFile: %s}\n", refusing.URL, c.Router.URLFile, c.Router.APIKeyFile))
+		c.Router.URLFile = writeTempFile(t, "http://127.0.0.1:1/"+credential)
+	}})
+	w := s.submitSwap(nil)
+	w.waitExecuted()
+	for _, want := range []string{`outcome="connection",router="preferred"`, `outcome="rejected",router="second"`, `outcome="ok",router="third"`} {
+		if n, _ := s.metric(contract.MetricRouterRequests, want); n == 0 {
+			t.Errorf("no call is counted with %s", want)
+		}
+	}
+	if message := s.health().at("checks", "router", "message"); message != "ok" {
+		t.Errorf("health reports the routers, although one works: %v", message)
+	}
+	w.checkNothingLogged()
 	s.checkAccounting(notesRent + tokenRent)
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// transactionFormats are the formats that this relay sends, by its configuration and the
-// network's feature gate.
+// transactionFormats decides which formats this relay sends. That depends on its configuration
+// and on the network's feature gate.
 type transactionFormats struct {
 	// configured is one of config's formats.
 	configured string
@@ -35,7 +35,7 @@ func (f *transactionFormats) read(ctx context.Context) {
 	}
 }
 
-// run follows the feature gate until the context ends.
+// run polls the feature gate until the context ends.
 func (f *transactionFormats) run(ctx context.Context) {
 	if f.gate != nil {
 		f.gate.Run(ctx)

@@ -37,23 +37,23 @@ type firstSeen struct {
 	slot uint64
 }
 
-// hashFlight is the one call under way; err may be read once done is closed.
+// hashFlight is the one call under way. err may be read after done is closed.
 type hashFlight struct {
 	done chan struct{}
 	err  error
 }
 
-// LatestBlockhash returns a confirmed blockhash that was the newest one less than about a
-// second ago. All callers share it. While it is in use, one call at a time replaces it in
-// the background. The call fails with onchain.KindNodeBehind if the endpoint's blockhash no
-// longer changes or the endpoint is behind the others, and with onchain.KindContradiction if
-// the blockhash's height is impossible.
+// LatestBlockhash returns a confirmed blockhash that was the newest one less than about a second
+// ago. All callers share it. While it is in use, one call at a time replaces it in the background.
+// LatestBlockhash fails with onchain.KindNodeBehind if the endpoint's blockhash no longer changes
+// or the endpoint is behind the others, and with onchain.KindContradiction if the blockhash's
+// height is impossible.
 //
-// Its last valid block height is the highest that the agreement of two endpoints allows.
-// With a single endpoint it is the height that the endpoint reports. While several
-// endpoints do not agree, the height is computed from the slot, because no block's height
-// exceeds its slot: one endpoint alone must not make a transaction seem expired early. For the
-// same reason the slot is then the highest that any endpoint reports.
+// The blockhash's last valid block height is the highest one that the agreement of two endpoints
+// allows. With a single endpoint it is the height that the endpoint reports. While several
+// endpoints do not agree, it is computed from the slot, as if every slot had a block. It is then
+// too high rather than too low, so that no single endpoint can make a transaction seem expired too
+// early. For the same reason, the returned slot is then the highest one that any endpoint reports.
 func (e *Endpoints) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
 	b := &e.hashes
 	for {
@@ -109,7 +109,8 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err == nil {
-		// Two nodes a slot apart must not make the blockhash alternate.
+		// Two nodes that are a slot apart must not make the blockhash alternate, so a slightly
+		// older one is not stored.
 		if b.at = began; got.Slot >= b.cached.Slot || b.cached.Slot-got.Slot > e.maxLag {
 			b.cached = got
 		}
@@ -118,8 +119,8 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 	close(f.done)
 }
 
-// check refuses a blockhash that is older than it should be: behind the highest slot of
-// any endpoint, or unchanged for too many slots.
+// check refuses an outdated blockhash. Its slot is too far behind the best endpoint, or the
+// endpoint has returned the same blockhash for too many slots.
 func (b *blockhashes) check(source askedEndpoint, h onchain.Blockhash, maxLag uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

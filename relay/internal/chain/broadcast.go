@@ -11,18 +11,18 @@ import (
 
 const methodSend = "sendTransaction"
 
-// Send sends the same signed bytes to every healthy submit endpoint at once, or to all of
-// them when none is healthy: a send is never withheld for lack of a healthy endpoint. The
-// endpoints simulate the first send of a transaction before they forward it. First sends
-// have priority over rebroadcasts in each budget; an endpoint with an exhausted budget gets
-// no rebroadcast. A node that has not reached minContextSlot refuses the transaction; 0
-// accepts any node.
+// Send sends the same signed bytes to every healthy submit endpoint at once, or to all submit
+// endpoints when none is healthy: a send is never withheld for lack of a healthy endpoint. For a
+// first send, the endpoints simulate the transaction before they forward it. First sends have
+// priority over rebroadcasts in each budget; an endpoint with an exhausted budget gets no
+// rebroadcast. A node that has not reached minContextSlot refuses the transaction; 0 accepts any
+// node.
 //
-// It returns nil as soon as one endpoint has accepted the transaction, which does not mean
-// that it landed. When every endpoint that was asked refused it, this send put nothing on
-// the chain: Send then returns *onchain.SendError or *onchain.RPCError. Otherwise it
-// returns onchain.ErrUnavailable, and the transaction may land. Neither the caller nor a
-// shutdown cancels the calls to the other endpoints.
+// It returns nil as soon as one endpoint has accepted the transaction, which does not mean that it
+// landed. If every endpoint that was asked refused the transaction, this send put nothing on the
+// chain, and Send returns *onchain.SendError or *onchain.RPCError. Otherwise it returns
+// onchain.ErrUnavailable, and the transaction may land. Neither the caller nor a shutdown cancels
+// the calls to the other endpoints.
 func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
 	targets := e.targets()
 	type answer struct {

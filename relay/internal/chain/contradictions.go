@@ -7,7 +7,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// contradictionLogInterval is the least time between two logged contradictions of an endpoint.
+// A contradiction is logged only if the endpoint had none in the last contradictionLogInterval.
 const contradictionLogInterval = 10 * time.Minute
 
 // recordDispute records that two endpoints contradict each other.
@@ -16,8 +16,8 @@ func (e *Endpoints) recordDispute(a, b *endpoint) {
 	e.recordContradiction(b, a)
 }
 
-// recordContradiction counts a contradiction of ep. other is the endpoint that contradicts it; nil
-// when ep reports a slot or a height that no other endpoint comes near.
+// recordContradiction counts an answer of ep that is contradicted. other is the endpoint that
+// contradicts it; nil when ep reports a slot or a height that no other endpoint comes near.
 func (e *Endpoints) recordContradiction(ep, other *endpoint) {
 	now, name := e.now(), ""
 	if other != nil {
@@ -50,8 +50,9 @@ func (e *Endpoints) compareReports(reports []endpointReport) {
 	}
 }
 
-// contradicts reports whether the second status, read at secondSlot, contradicts the first.
-// Being behind, or keeping statuses for a shorter time, is no contradiction.
+// contradicts reports whether the second status, read at secondSlot, contradicts the first. The
+// second endpoint does not contradict the first if it is only behind, or keeps statuses for a
+// shorter time.
 func contradicts(first, second *onchain.Status, secondSlot uint64) bool {
 	if second == nil {
 		return secondSlot > first.Slot+propagationSlots && secondSlot < first.Slot+statusCacheSlots
@@ -65,22 +66,23 @@ func contradiction(method, format string, args ...any) error {
 }
 
 // recordRefusedHeight counts a height that is not used, unless recordHeightDispute has counted it.
-func (e *Endpoints) recordRefusedHeight(i, against int) {
-	if against < 0 {
+func (e *Endpoints) recordRefusedHeight(i, contradictedBy int) {
+	if contradictedBy < 0 {
 		e.recordContradiction(e.all[i], nil)
 	}
 }
 
-// recordHeightDispute records that the endpoints i and against report heights that contradict each
-// other, and that it is unknown which one is wrong; against is -1 for none.
-func (e *Endpoints) recordHeightDispute(i, against int) {
-	if against < 0 {
+// recordHeightDispute records that the heights of the endpoints i and contradictedBy contradict
+// each other. It counts against both endpoints, because it is unknown which one is wrong.
+// contradictedBy is -1 for none.
+func (e *Endpoints) recordHeightDispute(i, contradictedBy int) {
+	if contradictedBy < 0 {
 		return
 	}
-	for _, ep := range []*endpoint{e.all[i], e.all[against]} {
+	for _, ep := range []*endpoint{e.all[i], e.all[contradictedBy]} {
 		ep.mu.Lock()
 		ep.lastError, ep.errorAt = onchain.KindContradiction, e.now()
 		ep.mu.Unlock()
 	}
-	e.recordDispute(e.all[i], e.all[against])
+	e.recordDispute(e.all[i], e.all[contradictedBy])
 }

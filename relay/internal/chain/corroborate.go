@@ -51,9 +51,9 @@ func askOthers[T any](ctx context.Context, e *Endpoints, q query[T], origin int,
 	}
 }
 
-// endpointReport is one endpoint's answer about signatures, and the slot of the answer.
-// height is the height of the endpoint's finalized block; 0 when unknown. An unknown signature
-// proves something only when that height is recent.
+// endpointReport is one endpoint's answer about signatures, and the slot of the answer. height is
+// the height of the endpoint's finalized block; 0 when unknown. Only an endpoint with a recent
+// height proves something by not knowing a signature.
 type endpointReport struct {
 	endpoint *endpoint
 	statuses []*onchain.Status
@@ -61,10 +61,10 @@ type endpointReport struct {
 	height   uint64
 }
 
-// combineReports combines the answers of endpoints. A decisive status needs two of them;
-// otherwise it is unverified. If absence is set, the absence of a signature also needs
-// two. done reports that no further answer is needed. outvoted marks the answers that
-// report a signature that two others do not know.
+// combineReports combines the answers of endpoints. A decisive status needs two answers that report
+// it; otherwise it is unverified. If absence is set, the absence of a signature needs two answers
+// too. done reports that no further answer is needed. outvoted marks each answer with a signature
+// that two others do not know.
 func combineReports(reports []endpointReport, absence bool, maxLag uint64) (statuses []*onchain.Status, done bool, outvoted []bool) {
 	upToDate, reported := upToDateReports(reports, maxLag), make([]*onchain.Status, len(reports))
 	statuses, done, outvoted = make([]*onchain.Status, len(reports[0].statuses)), true, make([]bool, len(reports))
@@ -83,7 +83,7 @@ func combineReports(reports []endpointReport, absence bool, maxLag uint64) (stat
 }
 
 // upToDateReports marks the answers in which an unknown signature proves something: those whose
-// height is at most maxLag below the second highest one.
+// height is at most maxLag below the second highest height.
 func upToDateReports(reports []endpointReport, maxLag uint64) []bool {
 	var first, second uint64
 	for _, w := range reports {
@@ -139,7 +139,8 @@ func combineStatuses(reported []*onchain.Status, upToDate []bool, absence bool) 
 	}
 }
 
-// commonStatus returns what two statuses with the same outcome both report.
+// commonStatus returns what two statuses with the same outcome have in common: the lower slot and
+// the lower commitment level.
 func commonStatus(a, b *onchain.Status) *onchain.Status {
 	both := *a
 	both.Slot = min(a.Slot, b.Slot)
@@ -229,10 +230,10 @@ func (e *Endpoints) accountPresence(ctx context.Context, ep *endpoint, program, 
 
 // corroborate makes the query at other endpoints, because one endpoint's finding is not enough. The
 // parameter first is the finding of the endpoint with the index origin. corroborate returns the
-// finding that two endpoints report. If two findings are the same, reconcile returns true and
-// reduces its first argument to what both endpoints report. An endpoint that finds nothing still
-// confirms the first finding if forgotten returns true: the account shows that the transaction
-// landed, although the endpoint's history no longer has it.
+// finding that two endpoints report. reconcile returns true if two findings are the same, and then
+// reduces its first argument to what both have in common. An endpoint that finds nothing confirms
+// the first finding if forgotten returns true for it: the endpoint's accounts show that the
+// transaction landed, although the endpoint's history no longer contains it.
 func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T, origin int, reconcile func(a, b *T) bool, forgotten func(*endpoint) bool) (*T, error) {
 	found := []*T{first}
 	var agreed *T

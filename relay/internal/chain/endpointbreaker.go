@@ -13,13 +13,13 @@ import (
 const (
 	// breakerWait is how long a read waits for a breaker to close when all are open.
 	breakerWait = time.Second
-	// hangAfter is how long a call must have taken to count as hanging, if its caller's deadline
-	// ended it.
+	// hangAfter is the least duration of a hanging call. If a caller's deadline ends a shorter
+	// call, that shows nothing about the endpoint.
 	hangAfter = time.Second
 )
 
-// awaitBreaker waits until one of the candidates may be tried. It returns false when none
-// may be tried before the deadline.
+// awaitBreaker waits until one of the candidates may be tried, but at most until the deadline. It
+// returns false when the deadline had already passed, or the context ended.
 func (e *Endpoints) awaitBreaker(ctx context.Context, candidates []*endpoint, deadline time.Time) bool {
 	changed := e.breakerChange.next()
 	wait := deadline.Sub(e.now())

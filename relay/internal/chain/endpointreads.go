@@ -27,7 +27,7 @@ func currentQuery[T any](method string, urgency outbound.Urgency, do func(contex
 	return query[slotted[T]]{method: method, urgency: urgency, roles: []Role{RoleRead}, do: do, slot: slotOf[T]}
 }
 
-// historyQuery returns a query for history, which archives answer first.
+// historyQuery returns a query for history. Archives are asked first.
 func historyQuery[T any](method string, urgency outbound.Urgency, do func(context.Context, askedEndpoint) (T, error)) query[T] {
 	return query[T]{method: method, urgency: urgency, roles: []Role{RoleArchive, RoleRead}, do: do}
 }
@@ -43,10 +43,10 @@ func (e *Endpoints) Slot(ctx context.Context, commitment onchain.Commitment) (ui
 	return s.value, err
 }
 
-// Accounts reads up to 100 accounts, all at the slot that it returns, which is not before
-// minContextSlot. The entry of an account that does not exist is nil. When a single
-// account, such as the pool's tree, is asked for and does not exist, a second endpoint is
-// asked too; its answer is used if it has the account.
+// Accounts reads up to 100 accounts at one slot, and returns that slot. The slot is not before
+// minContextSlot. The entry of an account that does not exist is nil. If keys is a single account,
+// such as the pool's tree, and it does not exist, Accounts asks a second endpoint. It uses the
+// second answer if that contains the account.
 func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
 	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, source askedEndpoint) (slotted[[]*onchain.Account], error) {
 		return newSlotted(source.Accounts(ctx, keys, commitment, minContextSlot))
@@ -60,9 +60,9 @@ func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commi
 	return s.value, s.slot, err
 }
 
-// Balance reads an account's confirmed lamports and the slot of the reading, which is not
-// before minContextSlot. An account that does not exist has 0 lamports; a second endpoint
-// is then asked, as in Balances.
+// Balance reads an account's confirmed lamports, and returns the slot of the reading too. The slot
+// is not before minContextSlot. An account that does not exist has 0 lamports. A second endpoint is
+// then asked, as in Balances.
 func (e *Endpoints) Balance(ctx context.Context, key solana.PublicKey, minContextSlot uint64) (lamports, slot uint64, err error) {
 	v, slot, err := e.lamports(ctx, "getBalance", func(ctx context.Context, source askedEndpoint) (slotted[[]uint64], error) {
 		lamports, slot, err := source.Balance(ctx, key, minContextSlot)
@@ -74,10 +74,10 @@ func (e *Endpoints) Balance(ctx context.Context, key solana.PublicKey, minContex
 	return v[0], slot, nil
 }
 
-// Balances reads the confirmed lamports of up to 100 accounts, all at the slot that it
-// returns, in the order of the keys. An account that does not exist has 0. A node that has
-// lost an account reports 0 too, so a second endpoint is asked if there is one, and its
-// answer is used if it has more accounts.
+// Balances reads the confirmed lamports of up to 100 accounts at one slot, in the order of the
+// keys, and returns that slot. An account that does not exist has 0. A node that has lost an
+// account reports 0 too. So if an account has 0, Balances asks a second endpoint, and uses the
+// second answer if fewer accounts have 0 there.
 func (e *Endpoints) Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
 	return e.lamports(ctx, "getMultipleAccounts", func(ctx context.Context, source askedEndpoint) (slotted[[]uint64], error) {
 		return newSlotted(source.Balances(ctx, keys))
@@ -93,8 +93,8 @@ func (e *Endpoints) lamports(ctx context.Context, method string, do func(context
 	return s.value, s.slot, err
 }
 
-// PriorityFees reads, for each recent block, the lowest priority fee of its transactions that
-// write the accounts, in micro-lamports a compute unit.
+// PriorityFees returns one fee for each recent block, in micro-lamports a compute unit: the lowest
+// priority fee among the block's transactions that write the accounts.
 func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
 	return ask(ctx, e, query[[]uint64]{
 		method: "getRecentPrioritizationFees", urgency: outbound.Read, roles: []Role{RoleRead},
@@ -122,9 +122,8 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 	return e.corroborateStatuses(ctx, origin, signatures, s), s.slot, nil
 }
 
-// SignaturesFor lists the transactions that name the address, from an archive's
-// history first; see rpc.Client.SignaturesFor. When the list is empty, a second endpoint
-// is asked too.
+// SignaturesFor lists the transactions that name the address; see rpc.Client.SignaturesFor.
+// Archives are asked first. When the list is empty, a second endpoint is asked too.
 func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
 	q := historyQuery("getSignaturesForAddress", outbound.Background, func(ctx context.Context, source askedEndpoint) ([]onchain.SignatureInfo, error) {
 		return source.SignaturesFor(ctx, address, commitment, before, until, limit)

@@ -45,8 +45,8 @@ const (
 	defaultProbe  = 5 * time.Second
 )
 
-// Endpoint configures one RPC endpoint. Its URLs hold credentials, so its formatting never
-// shows them.
+// Endpoint configures one RPC endpoint. The URLs may contain credentials, so formatting an Endpoint
+// never shows them.
 type Endpoint struct {
 	// Name identifies it in errors, logs and metrics: 1 to 40 letters, digits, dots, dashes
 	// and underscores, unique among the endpoints.
@@ -88,11 +88,12 @@ type EndpointsOptions struct {
 	Log  *slog.Logger
 	// Observer receives events of the endpoints. Nil for none.
 	Observer Observer
-	// Timeout bounds one call as in rpc.Options; 0 is 5 s. A read that another
-	// endpoint could answer gets less.
+	// Timeout bounds one call as in rpc.Options; 0 is 5 s. A read that another endpoint could
+	// answer gets less time.
 	Timeout time.Duration
-	// MaxLag is the number of slots that an endpoint may be behind the best one. Beyond it,
-	// the endpoint is asked last and its blockhash is refused. 0 is 10 slots, 2 to 4 seconds.
+	// MaxLag is the number of slots that an endpoint may be behind the best one. An endpoint that
+	// is further behind is asked last, and its blockhash is refused. 0 means 10 slots, 2 to 4
+	// seconds.
 	MaxLag uint64
 	// Probe is the time without calls after which Run asks an endpoint for its slot; 0 is 5 s.
 	Probe time.Duration
@@ -111,7 +112,7 @@ type Observer interface {
 	// NotificationReceived counts a WebSocket notification.
 	NotificationReceived(endpoint string)
 	// EndpointContradicted counts an answer that another endpoint contradicts. It is unknown which
-	// of them is wrong.
+	// of the two endpoints is wrong.
 	EndpointContradicted(endpoint string)
 }
 
@@ -130,9 +131,9 @@ type EndpointStatus struct {
 	Subscribed bool
 	// Latency is the average duration of its slowest method; 0 when no call was made.
 	Latency time.Duration
-	// Contradictions counts its answers that others contradict, the last one at
-	// ContradictedAt. ContradictedBy names the other endpoint; it is empty for a slot that
-	// no other endpoint comes near.
+	// Contradictions counts its answers that others contradict, the last one at ContradictedAt.
+	// ContradictedBy names the endpoint that contradicted the last one. It is empty if the answer
+	// had a slot or a height that no other endpoint comes near.
 	Contradictions uint64
 	ContradictedAt time.Time
 	ContradictedBy string
@@ -142,9 +143,9 @@ type EndpointStatus struct {
 	LastErrorAt time.Time
 }
 
-// Endpoints reads the chain from several RPC endpoints. Only the answers to its calls
-// decide which endpoint is healthy. A read goes to the best endpoint that has the role and
-// a closed breaker, and on failure to the next one; a send goes to all. Safe for concurrent
+// Endpoints reads the chain from several RPC endpoints. Only the answers to its calls decide which
+// endpoint is healthy. A read goes to the best endpoint that has a suitable role and a closed
+// breaker, and on failure to the next one. A send goes to all submit endpoints. Safe for concurrent
 // use.
 //
 // Errors of calls are as in rpc.Client, with the endpoint's name.
@@ -221,7 +222,8 @@ func (e *Endpoints) GoString() string { return e.String() }
 
 var endpointName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,40}$`)
 
-// NewEndpoints makes no call: an endpoint that is down at the start may come up later.
+// NewEndpoints checks the options and makes Endpoints. It makes no RPC call, because an endpoint
+// that is down at the start may come up later.
 func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 	if o.Now == nil || o.Rand == nil || o.Log == nil {
 		return nil, errors.New("RPC endpoints need a clock, a source of random numbers and a log")
@@ -323,8 +325,8 @@ func (e *Endpoints) Status() []EndpointStatus {
 	return out
 }
 
-// Close ends background work and closes idle connections. It does not end sends under way:
-// call Flush before.
+// Close ends background work and closes idle connections. It does not end sends under way: call
+// Flush first.
 func (e *Endpoints) Close() {
 	e.stop()
 	// The wait cannot fail: the context never ends.

@@ -3,8 +3,8 @@ package chain
 import "time"
 
 const (
-	// maxBlockhashLead is the number of slots by which a blockhash may be newer than the slot
-	// that its endpoint reported.
+	// maxBlockhashLead is the greatest number of slots by which a blockhash may be newer than the
+	// slot that the endpoint reported with it.
 	maxBlockhashLead = 32
 	// maxFinalizedReports is how many finalized blocks of an endpoint are remembered: twice the
 	// number needed for an honest endpoint.
@@ -19,11 +19,12 @@ type finalizedReport struct {
 	at        time.Time
 }
 
-// recordFinalized records a finalized block of an endpoint that had reached highestSlot. All
-// blockhashes of slots up to expiredSlot, and all that were fetched before expiredAt, have
-// expired: this endpoint has finalized more than blockhashLifetime blocks after them. The result
-// does not depend on recorded last valid heights, which may be wrong.
-func (h *heights) recordFinalized(i int, b block, highestSlot uint64, now time.Time) (expiredSlot uint64, expiredAt time.Time) {
+// recordFinalized records a finalized block of endpoint i, which had then reached highestSlot. All
+// blockhashes of slots up to expiredSlot have expired, and so have all blockhashes that were
+// fetched before expiredBefore: this endpoint has finalized more than blockhashLifetime blocks
+// after them. The results do not depend on the last valid heights that were recorded, which may be
+// wrong.
+func (h *heights) recordFinalized(i int, b block, highestSlot uint64, now time.Time) (expiredSlot uint64, expiredBefore time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := &h.reports[i]
@@ -43,9 +44,9 @@ func (h *heights) recordFinalized(i int, b block, highestSlot uint64, now time.T
 		// Twice, because the endpoint that returned the blockhash may have been up to
 		// blockhashLifetime blocks ahead of this one.
 		if f.maxHeight+2*blockhashLifetime < b.height {
-			expiredAt, firstNeeded = f.at, k
+			expiredBefore, firstNeeded = f.at, k
 		}
 	}
 	s.final = s.final[max(firstNeeded, len(s.final)-maxFinalizedReports):]
-	return expiredSlot, expiredAt
+	return expiredSlot, expiredBefore
 }

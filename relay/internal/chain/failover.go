@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	// rounds is how often each endpoint is asked before a read fails. With several endpoints a
-	// read already fails after the round in which it reaches minCalls calls, unless every failure
-	// of that round is a node that is behind.
+	// rounds is how many times a read asks each endpoint before it fails. A read that has made
+	// minCalls calls fails at the end of the round, unless all failures of that round are nodes
+	// that are behind.
 	rounds   = 3
 	minCalls = 3
-	// retryDelay, doubled up to retryMaxDelay, is the pause between rounds of endpoints.
+	// retryDelay is the pause after the first round. It doubles with each further round, up to
+	// retryMaxDelay.
 	retryDelay    = 100 * time.Millisecond
 	retryMaxDelay = time.Second
 	retryJitter   = 0.3
@@ -30,7 +31,7 @@ const (
 type askedEndpoint struct {
 	*rpc.Client
 	index int
-	// best is the newest slot known of any endpoint when the call began.
+	// best is what slotAgreement.Best returned when the call began.
 	best uint64
 }
 
@@ -115,8 +116,8 @@ func backoff(round int, random float64) time.Duration {
 	return time.Duration(float64(d) * (1 + retryJitter*(2*random-1)))
 }
 
-// attempt asks one endpoint, and updates its health from the answer. remaining counts the
-// endpoints that could be asked, this one included.
+// attempt asks one endpoint, and updates its health from the answer. remaining is the number of
+// endpoints that can still be asked, this one included.
 func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit outbound.Permit, q query[T], remaining int) (T, error) {
 	var v T
 	start := e.now()
@@ -136,8 +137,8 @@ func attempt[T any](ctx context.Context, e *Endpoints, ep *endpoint, permit outb
 	return v, err
 }
 
-// limit bounds a call that other endpoints could answer too: to its share of the caller's time
-// and to two fifths of the timeout.
+// limit bounds the duration of a call. If other endpoints could answer too, the call gets an equal
+// share of the caller's remaining time, and at most two fifths of the timeout.
 func (e *Endpoints) limit(ctx context.Context, method string, remaining int) (context.Context, context.CancelFunc) {
 	if remaining <= 1 {
 		return ctx, func() {}
@@ -169,7 +170,7 @@ type callFailures struct {
 	unknown  int // endpoints that do not have what is asked for
 	skipped  int // endpoints that were not asked, as their breakers are open
 	down     []*onchain.Unavailable
-	definite error
+	definite error // the error that shows most about what was asked for; see add
 }
 
 func (a *callFailures) add(err error) {
@@ -181,8 +182,8 @@ func (a *callFailures) add(err error) {
 	case errors.As(err, &u):
 		a.down = append(a.down, u)
 	case a.definite == nil, errors.Is(err, onchain.ErrBlockPruned), errors.Is(err, onchain.ErrSlotSkipped) && !errors.Is(a.definite, onchain.ErrBlockPruned):
-		// A pruned block proves more than a skipped slot, and both prove more than a method
-		// that is not served.
+		// A pruned block proves more than a skipped slot. Either proves more than the refusal of
+		// the call.
 		a.definite = err
 	}
 }
@@ -201,8 +202,8 @@ func (a *callFailures) behind() bool {
 	})
 }
 
-// err returns why there is no answer; nil when every endpoint answered that it does not have
-// what is asked for. If one endpoint was not asked, it may have the answer, so err is not nil.
+// err returns why there is no answer; nil when every endpoint answered that it does not have what
+// is asked for. An endpoint that was not asked may have the answer, so err then returns an error.
 func (a *callFailures) err() error {
 	notFound := a.definite == nil || errors.Is(a.definite, onchain.ErrBlockPruned) || errors.Is(a.definite, onchain.ErrSlotSkipped)
 	switch {
@@ -211,8 +212,8 @@ func (a *callFailures) err() error {
 	case len(a.down) == 1:
 		return a.down[0]
 	case len(a.down) > 1:
-		// The first failure is that of the best endpoint. A transient failure has priority over
-		// a wrong URL.
+		// The first transient failure has priority, for example over a wrong URL. Otherwise it is
+		// the first failure, which is that of the best endpoint.
 		first := a.down[max(0, slices.IndexFunc(a.down, isTransient))]
 		all := &onchain.Unavailable{Method: a.method, Kind: first.Kind, Err: first.Err}
 		details := make([]string, len(a.down))

@@ -13,13 +13,14 @@ import (
 )
 
 const (
-	// gateInterval is how often a feature gate is read until it is active. Features become
-	// active at the start of an epoch, which is at most once a day.
+	// gateInterval is how often a feature gate is read until it is active. A minute is often
+	// enough: features become active only at the start of an epoch, at most once a day.
 	gateInterval = time.Minute
-	// gateRetry, doubled up to gateInterval, is the pause after a read that failed.
+	// gateRetry is the pause after the first failed read. It doubles with each further one, up to
+	// gateInterval.
 	gateRetry = 2 * time.Second
-	// gateLength is the length of a feature gate's account: a byte that is 1 once the feature
-	// is active, and the slot of its activation.
+	// gateLength is the length of a feature gate's account in bytes. The first byte is 1 when the
+	// feature is active. The other eight are the slot of the activation.
 	gateLength = 9
 )
 
@@ -46,8 +47,8 @@ func NewFeatureGate(key solana.PublicKey, e *Endpoints, log *slog.Logger) *Featu
 // Active reports whether the feature was active when the gate was last read.
 func (g *FeatureGate) Active() bool { return g.active.Load() }
 
-// Run reads the gate until it is active or the context ends. It warns once for each series of
-// failed reads: until the gate is read, the relay works with the older transaction formats.
+// Run reads the gate until the feature is active or the context ends. It warns once for each series
+// of failed reads, because without an answer the relay keeps to the older transaction formats.
 func (g *FeatureGate) Run(ctx context.Context) {
 	for retry := gateRetry; !g.Active(); {
 		pause := gateInterval
@@ -67,8 +68,8 @@ func (g *FeatureGate) Run(ctx context.Context) {
 	}
 }
 
-// Read reads the gate once. The feature is inactive if the account is missing, is not that of a
-// feature gate, or shows that the activation is pending.
+// Read reads the gate once. The feature is inactive if the account is missing, is not a feature
+// gate's account, or shows that the activation is pending.
 func (g *FeatureGate) Read(ctx context.Context) error {
 	if g.Active() {
 		return nil

@@ -17,27 +17,28 @@ const (
 	// finalityStalledAfter is how long the finalized slot has to stand still to count as
 	// stalled: on a healthy chain it advances with each slot.
 	finalityStalledAfter = 20 * time.Second
-	// consensusEvery is the number of readings of the slots for each reading of the consensus
-	// rules.
+	// consensusEvery is how many times the slots are read before the consensus rules are read
+	// again.
 	consensusEvery = 12
 )
 
 // FinalityReport is what is known of the chain's finality.
 type FinalityReport struct {
-	// Slot is the newest finalized slot, AdvancedAt when it was first seen, and ReadAt when
-	// endpoints last answered; zero before the first reading.
+	// Slot is the newest finalized slot. AdvancedAt is when this slot was first read, and ReadAt is
+	// when endpoints last answered. All are zero before the first reading.
 	Slot               uint64
 	AdvancedAt, ReadAt time.Time
-	// Stalled reports that endpoints answer, but the finalized slot stands still. Moving reports
-	// that processed slots still advance while it does. One possible cause is a migration of the
-	// consensus, during which no transaction lands, becomes confirmed or expires.
-	Stalled, Moving bool
-	Consensus       onchain.Consensus
+	// Stalled reports that endpoints answer, but the finalized slot stands still. ProcessedAdvances
+	// reports that the processed slots advance nevertheless. One possible cause of such a stall is
+	// a migration of the consensus, during which no transaction lands, becomes confirmed or
+	// expires.
+	Stalled, ProcessedAdvances bool
+	Consensus                  onchain.Consensus
 }
 
-// Finality tracks the finalized slot and the consensus rules of the chain. With several
-// endpoints configured, two have to have reached a slot, or report Alpenglow: otherwise the last
-// reading stays.
+// Finality tracks the finalized slot and the consensus rules of the chain. With several endpoints
+// configured, a slot counts only when two of them have reached it, and Alpenglow counts only when
+// two of them report it. Otherwise the last reading stays.
 type Finality struct {
 	endpoints *Endpoints
 	now       func() time.Time
@@ -94,20 +95,20 @@ func (f *Finality) Read(ctx context.Context) {
 	wasStalled := f.last.Stalled
 	switch {
 	case f.last.AdvancedAt.IsZero() || slot > f.last.Slot:
-		f.last.Slot, f.last.AdvancedAt, f.last.Stalled, f.last.Moving = slot, now, false, false
+		f.last.Slot, f.last.AdvancedAt, f.last.Stalled, f.last.ProcessedAdvances = slot, now, false, false
 	case now.Sub(f.last.AdvancedAt) >= finalityStalledAfter:
-		f.last.Stalled, f.last.Moving = true, processed > f.processed
+		f.last.Stalled, f.last.ProcessedAdvances = true, processed > f.processed
 	}
 	f.processed, f.last.ReadAt = processed, now
 	switch {
 	case f.last.Stalled && !wasStalled:
-		f.log.WarnContext(ctx, "finality stands still; no more attempts expire until it goes on", "slot", f.last.Slot, "slots_go_on", f.last.Moving)
+		f.log.WarnContext(ctx, "finality stands still; no more attempts expire until it goes on", "slot", f.last.Slot, "slots_go_on", f.last.ProcessedAdvances)
 	case wasStalled && !f.last.Stalled:
 		f.log.InfoContext(ctx, "finality goes on", "slot", slot)
 	}
 }
 
-// slot returns the newest slot of the commitment that two endpoints have reached. If only one
+// slot returns the newest slot that two endpoints have reached at the commitment. If only one
 // endpoint is configured, slot returns the slot of that one.
 func (f *Finality) slot(ctx context.Context, c onchain.Commitment) (slot uint64, answered bool) {
 	slots := askEach(ctx, f.endpoints, query[uint64]{

@@ -41,14 +41,14 @@ func TestFinalityIsReportedAsStalled(t *testing.T) {
 		t.Errorf("after 19 s the report is %+v, want no stall yet", r)
 	}
 	w.Advance(1)
-	if r := read(time.Second); !r.Stalled || !r.Moving {
+	if r := read(time.Second); !r.Stalled || !r.ProcessedAdvances {
 		t.Errorf("after 20 s the report is %+v, want a stall while slots go on", r)
 	}
 	w.Advance(49)
 	if r := read(time.Second); r.Stalled || r.Consensus != onchain.Alpenglow {
 		t.Errorf("after the migration the report is %+v, want no stall under Alpenglow", r)
 	}
-	if r := read(time.Hour); !r.Stalled || r.Moving {
+	if r := read(time.Hour); !r.Stalled || r.ProcessedAdvances {
 		t.Errorf("when the chain stands still the report is %+v, want a stall without slots", r)
 	}
 }

@@ -41,9 +41,9 @@ func (e *GenesisError) Error() string {
 	return fmt.Sprintf("RPC endpoint %s serves another chain, so it is not used: its genesis hash is %s, expected %s; correct its URL", e.Endpoint, e.Got, e.Want)
 }
 
-// GenesisHash returns the hash that identifies the chain, and asks every endpoint that has
-// not reported its own yet. The error joins a *GenesisError for each endpoint of another
-// chain; the hash is valid all the same.
+// GenesisHash returns the hash that identifies the relay's chain. It asks every endpoint that has
+// not reported its genesis hash yet. The error contains a *GenesisError for each endpoint of
+// another chain; the hash is valid nevertheless.
 func (e *Endpoints) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	failures := e.identifyAll(ctx)
 	want := e.reference()
@@ -106,7 +106,8 @@ func (ep *endpoint) isForeign() bool { return ep.identity().foreign }
 func (e *Endpoints) verify(ctx context.Context, ep *endpoint) error {
 	want := e.knownGenesis()
 	if want.IsZero() {
-		// The configured order decides which chain is the relay's, not who answers first.
+		// Ask all endpoints, because their configured order decides which chain is the relay's, not
+		// which endpoint answers first.
 		e.identifyAll(ctx)
 		want = e.reference()
 	}

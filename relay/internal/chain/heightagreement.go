@@ -17,7 +17,7 @@ const (
 	// compared with other reports.
 	nearSlots    = 64
 	reportMaxAge = 30 * time.Second
-	// agreedMaxAge is the age at which the agreed height is asked for again.
+	// agreedMaxAge is the age of an agreement at which endpoints are asked for their heights again.
 	agreedMaxAge = 5 * time.Second
 )
 
@@ -43,8 +43,8 @@ func (a agreement) heightsAt(slot uint64) (least, most uint64) {
 	return a.low - min(a.low, a.slot-slot), a.high
 }
 
-// distance returns by how much a block's height is above the highest or below the lowest
-// possible one.
+// distance returns by how much a block's height is above the highest or below the lowest possible
+// height.
 func (a agreement) distance(b block) (above, below uint64) {
 	least, most := a.heightsAt(b.slot)
 	return b.height - min(b.height, most), least - min(least, b.height)
@@ -53,8 +53,8 @@ func (a agreement) distance(b block) (above, below uint64) {
 // agreement returns the block's height as a range of one value.
 func (b block) agreement() agreement { return agreement{b.slot, b.height, b.height} }
 
-// agreementWith combines blocks of two endpoints that corroborate each other; one of the two may
-// lie.
+// agreementWith combines two blocks that corroborate each other, from different endpoints. The
+// range includes both heights, because either endpoint may lie.
 func (b block) agreementWith(other block) agreement {
 	if b.slot < other.slot {
 		b, other = other, b
@@ -62,22 +62,22 @@ func (b block) agreementWith(other block) agreement {
 	return agreement{b.slot, min(b.height, other.height), max(b.height, other.height+(b.slot-other.slot))}
 }
 
-// heights keeps the block heights that endpoints report. Two reports that corroborate each
-// other make an agreement, and a height outside it is refused. So no single answer, except
-// the first, decides how long a blockhash is valid.
+// heights keeps the block heights that endpoints report. Two reports that corroborate each other
+// make an agreement, and a height outside it is refused. So once there is an agreement, no single
+// answer decides how long a blockhash is valid.
 type heights struct {
 	slack uint64 // by how much a height may be outside an agreement
 
 	mu      sync.Mutex
 	reports []heightReport // by endpoint
-	// agreed is the newest agreement, made at agreedAt. confirmedAt is the last time that an
-	// answer was within it. All are zero before the first agreement.
+	// agreed is the newest agreement, made at agreedAt. confirmedAt is the last time that an answer
+	// was within the agreement. All are zero before the first agreement.
 	agreed                agreement
 	agreedAt, confirmedAt time.Time
 	askedAt               time.Time // when other endpoints were last asked
-	// aloneSince is the time since which no second endpoint has corroborated a search; zero
-	// while one does. wantedAt is the last time that a second endpoint was needed.
-	aloneSince, wantedAt time.Time
+	// These are the times of the first and the last search in the present series of uncorroborated
+	// searches. firstUncorroborated is zero if the last search was corroborated.
+	firstUncorroborated, lastUncorroborated time.Time
 }
 
 // The two ways in which an endpoint reports a height.
@@ -87,8 +87,8 @@ const (
 	reportWays
 )
 
-// heightReport is the newest block that an endpoint reported in each way, and its
-// finalized ones.
+// heightReport is the newest block that an endpoint reported in each way, and the finalized blocks
+// that it reported.
 type heightReport struct {
 	newest [reportWays]struct {
 		block block
@@ -97,15 +97,16 @@ type heightReport struct {
 	final []finalizedReport // oldest first
 }
 
-// observe records an endpoint's report of a block. It returns by how much the height is
-// above or below what is possible according to the agreement, if there is one, and to the same
-// endpoint's recent reports. against is the index of an endpoint that contradicts the report, -1
-// for none.
-func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint64, against int) {
+// observe records an endpoint's report of a block. The agreement, if there is one, and the same
+// endpoint's recent reports limit the possible heights. observe returns by how much the height is
+// above or below these limits, apart from the slack. contradictedBy is the index of an endpoint
+// that contradicts the report, -1 for none.
+func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint64, contradictedBy int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.hasAgreement() && now.Sub(h.confirmedAt) > singleSufficesAfter {
-		h.agreed, h.agreedAt = agreement{}, time.Time{} // an agreement that no endpoint confirms any more was wrong
+		// No endpoint has confirmed the agreement for long, so it was wrong.
+		h.agreed, h.agreedAt = agreement{}, time.Time{}
 	}
 	defer func() {
 		// A refused report is not stored. Exception: before the first agreement an epoch-info
@@ -114,7 +115,7 @@ func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint
 			h.reports[i].newest[way].block, h.reports[i].newest[way].at = b, now
 		}
 	}()
-	corroborating, against := h.findCorroborating(i, b, now)
+	corroborating, contradictedBy := h.findCorroborating(i, b, now)
 	if corroborating != nil {
 		h.agreed, h.agreedAt, h.confirmedAt = b.agreementWith(*corroborating), now, now
 		return 0, 0, -1
@@ -124,15 +125,15 @@ func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint
 		above, below = max(above, over-min(over, h.slack)), max(below, under-min(under, h.slack))
 	}
 	if h.hasAgreement() && above == 0 && below == 0 {
-		h.confirmedAt, against = now, -1
+		h.confirmedAt, contradictedBy = now, -1
 	}
-	return above, below, against
+	return above, below, contradictedBy
 }
 
 // findCorroborating finds a block of another endpoint that corroborates b. If there is none,
-// against is the index of an endpoint that contradicts b, or -1.
-func (h *heights) findCorroborating(i int, b block, now time.Time) (corroborating *block, against int) {
-	against = -1
+// contradictedBy is the index of an endpoint that contradicts b, or -1.
+func (h *heights) findCorroborating(i int, b block, now time.Time) (corroborating *block, contradictedBy int) {
+	contradictedBy = -1
 	for j := range h.reports {
 		for _, report := range h.reports[j].newest {
 			if j == i || report.at.IsZero() || now.Sub(report.at) > reportMaxAge || difference(b.slot, report.block.slot) > nearSlots {
@@ -141,10 +142,10 @@ func (h *heights) findCorroborating(i int, b block, now time.Time) (corroboratin
 			if above, below := report.block.agreement().distance(b); max(above, below) <= h.slack {
 				return &report.block, -1
 			}
-			against = j
+			contradictedBy = j
 		}
 	}
-	return nil, against
+	return nil, contradictedBy
 }
 
 // bounds returns the agreement, if there is one, and the endpoint's own recent reports.
@@ -164,8 +165,8 @@ func difference(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 
 func (h *heights) hasAgreement() bool { return h.agreed != agreement{} }
 
-// startAsking reports whether the caller has to ask other endpoints now, and records that it does.
-// It also reports whether there is no agreement yet.
+// startAsking reports whether the caller has to ask other endpoints now. It then records the time,
+// so that other callers do not ask too. noAgreement reports that there is no agreement yet.
 func (h *heights) startAsking(now time.Time) (due, noAgreement bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

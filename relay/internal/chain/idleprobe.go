@@ -12,16 +12,16 @@ import (
 // pollInterval is the average time between two checks of an endpoint by Run.
 const pollInterval = 500 * time.Millisecond
 
-// refusedProbe replaces a longer probe interval while answers are refused for their slot. After an
-// outage or a migration of the consensus, the chain may be far ahead of the last agreed slot.
-// Answers are then refused until two endpoints agree, so the endpoints are probed more often.
+// refusedProbe is the longest probe interval while answers are refused because of their slots.
+// After an outage or a migration of the consensus, the chain may be far ahead of the last agreed
+// slot. Answers are then refused until two endpoints agree, so the endpoints are probed more often.
 const refusedProbe = time.Second
 
-// Run probes endpoints that get no calls, until the context ends. It asks an endpoint for its
-// slot if the endpoint was not called for a while, or if the endpoint's breaker waits for a
-// probe. So the health of every endpoint rests on recent answers, and an endpoint recovers
-// without a caller's request. Without Run it recovers later. Run also reads performance samples
-// until the slot duration is measured.
+// Run probes endpoints that get no calls, until the context ends. It asks an endpoint for its slot
+// if the endpoint was not called for a while, or if the endpoint's breaker waits for a probe. So
+// the health of every endpoint rests on recent answers, and an endpoint that works again is used
+// without waiting for a caller's request. Run also reads performance samples until the slot
+// duration is measured.
 func (e *Endpoints) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { e.sampleSlots(ctx) })

@@ -9,7 +9,7 @@ import (
 )
 
 // verifiedLastValid returns the last block height at which a transaction with the blockhash can
-// land. It refuses a height that the chain cannot have.
+// land. It refuses the blockhash if its height is one that the chain cannot have.
 func (e *Endpoints) verifiedLastValid(ctx context.Context, source askedEndpoint, h onchain.Blockhash) (uint64, error) {
 	if h.LastValidBlockHeight < blockhashLifetime || h.LastValidBlockHeight-blockhashLifetime > h.Slot {
 		return 0, contradiction(methodBlockhash, "its blockhash of slot %d is valid up to height %d: expected at most %d, as no block is higher than its slot",
@@ -24,14 +24,15 @@ func (e *Endpoints) verifiedLastValid(ctx context.Context, source askedEndpoint,
 		if err := e.askHeights(ctx, source); err != nil {
 			return 0, err
 		}
-		if err := e.checkBlockhashHeight(source.index, h, b); err != nil { // now also against the others' heights
+		if err := e.checkBlockhashHeight(source.index, h, b); err != nil { // now also against other endpoints' heights
 			return 0, err
 		}
 	case due:
 		e.backgroundWork.run(func() { _ = e.askHeights(e.background, source) }) // the next blockhash is checked against the result
 	}
 	if a, ok := e.heights.agreedOn(); ok {
-		// The blockhash may be newer than the endpoint reports, but not newer than the chain.
+		// The blockhash may be newer than the slot that the endpoint reports, but not newer than
+		// the chain.
 		_, most := a.heightsAt(max(b.slot, source.best, e.slots.HighestIfUnknown(e.now())))
 		return max(most+blockhashLifetime, h.LastValidBlockHeight), nil
 	}
@@ -43,11 +44,11 @@ func (e *Endpoints) verifiedLastValid(ctx context.Context, source askedEndpoint,
 
 // checkBlockhashHeight checks a blockhash against the known heights of the chain.
 func (e *Endpoints) checkBlockhashHeight(i int, h onchain.Blockhash, b block) error {
-	above, below, against := e.heights.observe(i, byBlockhash, b, e.now())
-	e.recordHeightDispute(i, against)
+	above, below, contradictedBy := e.heights.observe(i, byBlockhash, b, e.now())
+	e.recordHeightDispute(i, contradictedBy)
 	switch {
 	case above > 0:
-		e.recordRefusedHeight(i, against)
+		e.recordRefusedHeight(i, contradictedBy)
 		return contradiction(methodBlockhash, "its blockhash is valid up to height %d, %d above what the chain can have reached", h.LastValidBlockHeight, above+e.heights.slack)
 	case below > 0:
 		return outdatedBlockhash(h, "its blockhash is valid up to height %d, %d below what the chain has reached", h.LastValidBlockHeight, below+e.heights.slack)
@@ -56,9 +57,9 @@ func (e *Endpoints) checkBlockhashHeight(i int, h onchain.Blockhash, b block) er
 }
 
 // askHeights asks other endpoints for the height of their newest block, until there is an
-// agreement. If there was one before, it asks only one endpoint. If no answer makes an agreement,
-// or no other endpoint can be asked, it asks the endpoint that returned the blockhash: its newest
-// block must be consistent with that blockhash.
+// agreement. If there already is one, a single answer is enough. If there is still no agreement,
+// askHeights asks the endpoint that returned the blockhash, because the newest block of that
+// endpoint must be consistent with the blockhash.
 func (e *Endpoints) askHeights(ctx context.Context, source askedEndpoint) error {
 	others := slices.DeleteFunc(e.candidates([]Role{RoleRead}, "getEpochInfo", outbound.Read), func(ep *endpoint) bool { return ep.index == source.index })
 	for _, ep := range others {
@@ -89,11 +90,11 @@ func (e *Endpoints) newestBlock(ctx context.Context, source askedEndpoint) (bloc
 
 // checkBlock refuses a block whose height the chain cannot have.
 func (e *Endpoints) checkBlock(i int, b block) error {
-	above, below, against := e.heights.observe(i, byEpochInfo, b, e.now())
-	e.recordHeightDispute(i, against)
+	above, below, contradictedBy := e.heights.observe(i, byEpochInfo, b, e.now())
+	e.recordHeightDispute(i, contradictedBy)
 	if above == 0 && below == 0 {
 		return nil
 	}
-	e.recordRefusedHeight(i, against)
-	return contradiction("getEpochInfo", "its block of slot %d has height %d, %d above what the chain can have reached and %d below what it has reached", b.slot, b.height, above, below)
+	e.recordRefusedHeight(i, contradictedBy)
+	return contradiction("getEpochInfo", "its block of slot %d has height %d: %d above the highest possible height, %d below the lowest", b.slot, b.height, above, below)
 }

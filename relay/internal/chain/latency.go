@@ -10,8 +10,8 @@ import (
 const (
 	// newestWeight is the weight of the newest call in the averages.
 	newestWeight = 0.2
-	// averageHalfLife is the time in which a measurement loses half of its weight, so that
-	// an endpoint that was slow or failing is tried again.
+	// averageHalfLife is the time in which a measurement loses half of its weight. So the relay
+	// tries an endpoint again some time after that endpoint was slow or failed.
 	averageHalfLife = 10 * time.Second
 	// failurePenalty is the cost of a failed call: about the time that asking another
 	// endpoint takes.
@@ -82,7 +82,7 @@ func (m *latencyMeter) Rank(method string, now time.Time) int {
 	return bits.Len64(uint64(cost / latencyStep.Seconds()))
 }
 
-// decay returns the share of its weight that a measurement of that age keeps.
+// decay returns the share of a measurement's weight that is left at the given age.
 func decay(age time.Duration) float64 {
 	return math.Exp2(-max(0, age.Seconds()) / averageHalfLife.Seconds())
 }

@@ -21,8 +21,8 @@ type genesisReader interface {
 // NewPoolCheckReader makes a poolcheck.Reader of a *rpc.Client or of *Endpoints.
 func NewPoolCheckReader(source genesisReader) PoolCheckReader { return PoolCheckReader{source} }
 
-// GenesisHash implements poolcheck.Reader. An endpoint of another chain is no error here
-// while others serve the relay's chain, because it is not used.
+// GenesisHash implements poolcheck.Reader. If the hash of the relay's chain is known, endpoints of
+// other chains cause no error here, because the relay does not use them.
 func (c PoolCheckReader) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	hash, err := c.source.GenesisHash(ctx)
 	var foreign *GenesisError

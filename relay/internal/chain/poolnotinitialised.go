@@ -21,5 +21,5 @@ func (p *PoolReader) notInitialised(a *onchain.Account) error {
 	}
 	return refusal.New(refusal.PoolNotInitialised,
 		"the pool is not initialised: its merkle_tree account %s %s. The relay's operator has to do this: %s",
-		p.pool.MerkleTree, found, poolcheck.Initialise(p.pool)).Retry(retryPool)
+		p.pool.MerkleTree, found, poolcheck.HowToInitialise(p.pool)).Retry(retryPool)
 }

@@ -18,13 +18,13 @@ import (
 
 const (
 	defaultMinInterval = 200 * time.Millisecond
-	// retryChain and retryPool are the retry delays that clients get: an RPC endpoint
-	// recovers by itself, a pool needs a person.
+	// retryChain and retryPool are the delays after which clients are told to retry. retryPool is
+	// longer, because an RPC endpoint recovers by itself, but a person has to initialise a pool.
 	retryChain = 5 * time.Second
 	retryPool  = time.Minute
-	// slotMaxAge is the time for which a reading's slot rules out readings of lower slots. A
-	// node that reported a wrong slot once must not make all others count as behind for
-	// ever.
+	// slotMaxAge is how long a reading makes nodes with lower slots count as behind. The time is
+	// limited, so that a node that once reported a wrong slot does not make all others count as
+	// behind for ever.
 	slotMaxAge = time.Minute
 )
 
@@ -39,11 +39,11 @@ type PoolOptions struct {
 	Accounts AccountReader
 	Pool     *shieldpool.Pool
 	Now      func() time.Time
-	// Corroborated reports whether two endpoints confirm that the chain has reached a slot.
-	// Only then do answers of lower slots count as older. Nil means always.
+	// Corroborated reports whether two endpoints confirm that the chain has reached a slot. An
+	// answer of a lower slot counts as older only if they do. Nil means always.
 	Corroborated func(slot uint64) bool
 	// SlotIsOld reports whether the chain may already have been far past the slot at the given
-	// time. What an account contained at that slot may then be old. Nil means never.
+	// time. If so, the account's content at that slot may be outdated. Nil means never.
 	SlotIsOld func(slot uint64, at time.Time) bool
 	// History finds the transaction that created a nullifier's account, as
 	// Endpoints.FindCreation does. Nil when it is not needed.
@@ -57,13 +57,13 @@ type PoolOptions struct {
 	Changed func(onchain.Snapshot, error)
 }
 
-// PoolReader reads the accounts of one pool at the confirmed commitment, and keeps a copy
-// of its tree account. However many callers ask for the tree, one read runs at a time, and
-// none starts within MinInterval of the last one. Safe for concurrent use.
+// PoolReader reads the accounts of one pool at the confirmed commitment, and keeps a copy of its
+// tree account. Only one read of the tree runs at a time, and all waiting callers share it. A read
+// starts at least MinInterval after the start of the previous one. Safe for concurrent use.
 //
-// Errors are refusals. pool_not_initialised means that the reader has never seen the tree account
-// of the program, or that the account's layout does not fit the profile. chain_unavailable means
-// that the account could not be read.
+// Errors are refusals. pool_not_initialised means that the reader has never found a tree account
+// that the program owns, or that the account's layout does not fit the profile. chain_unavailable
+// means that the account could not be read.
 type PoolReader struct {
 	accounts     AccountReader
 	pool         *shieldpool.Pool
@@ -132,16 +132,16 @@ func (p *PoolReader) FindCreation(ctx context.Context, nullifier [32]byte) (*onc
 	return p.history(ctx, p.pool, nullifier)
 }
 
-// Tree returns a snapshot of the tree account that is at most maxAge old when Tree is called. It
-// is from the cache, or else from the next read that MinInterval permits. With maxAge 0 the read
-// starts after the call. The snapshot is shared: do not change it.
+// Tree returns a snapshot of the tree account, at most maxAge old at the time of the call. The
+// snapshot is from the cache, or else from the next read that MinInterval permits. With maxAge 0
+// that read starts after the call. The snapshot is shared: do not change it.
 func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
 	since := p.now().Add(-maxAge)
 	if s := p.cached(); s != nil && !s.At.Before(since) {
 		return *s, nil
 	}
 	for {
-		// The read serves all waiting callers, so it outlives any one of them.
+		// The read serves all waiting callers, so no single caller's context ends it.
 		done := p.flight.DoChan("", func() (any, error) { return p.refresh(context.WithoutCancel(ctx)), nil })
 		select {
 		case <-ctx.Done():
@@ -155,9 +155,9 @@ func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (onchain.Sn
 	}
 }
 
-// Root returns the newest root for clients to prove against, at most MinInterval old, as
-// two endpoints show it: see AgreedTree. mint is a base58 address, or empty for the pool's
-// own mint. Another mint than the pool's is refused with unknown_mint.
+// Root returns the root of the agreed tree, for clients to prove against; see AgreedTree. If the
+// endpoints do not agree in time, it is the root that one endpoint shows. mint is a base58 address,
+// or empty for the pool's own mint. Root refuses a mint of another pool with unknown_mint.
 func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error) {
 	if !p.mints[mint] {
 		return onchain.Root{}, refusal.New(refusal.UnknownMint, "mint is not one of this pool's: expected an address that GET / lists under pool.mints, or none; received %d characters", len(mint))
@@ -166,18 +166,19 @@ func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error
 	if err != nil {
 		return onchain.Root{}, err
 	}
-	s = p.agreedRoot(ctx, s)
+	s = p.agreedTreeOr(ctx, s)
 	return onchain.Root{Root: s.Tree.Root, Tree: p.pool.MerkleTree, NextIndex: s.Tree.NextIndex, Slot: s.Slot}, nil
 }
 
-// Inspect reads, at one slot, which of the inputs' nullifiers are spent and what the
-// recipient holds. A zero recipient is not read. The slot is not before minContextSlot, so
-// a caller that knows of an event at that slot gets an answer that includes it. The returned
-// slot is never one that only a single endpoint claims. A nullifier is spent when its account
-// exists and belongs to the program: anybody can transfer a lamport to the address.
+// Inspect reads, at one slot, which of the inputs' nullifiers are spent, and the recipient's
+// account. A zero recipient is not read. The slot is not before minContextSlot, so a caller that
+// knows of an event at minContextSlot gets an answer that includes the event. The returned slot is
+// never one that only a single endpoint claims. A nullifier is spent when its account exists and
+// belongs to the program. An account that does not belong to the program proves nothing, because
+// anybody can transfer a lamport to the address.
 func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error) {
 	var keys []solana.PublicKey
-	var inputs []int // the input behind each key; the recipient, if any, comes after them
+	var inputs []int // the index of the input for each key; the recipient's key, if any, comes last
 	for i := range in.Nullifiers {
 		if !in.HasNullifier(i) {
 			continue
@@ -196,7 +197,8 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 		return onchain.Inspection{}, unavailable(err)
 	}
 	out := onchain.Inspection{Slot: minContextSlot}
-	if p.corroborated(slot) { // no honest node could answer the next call at an uncorroborated slot
+	// An endpoint may have invented another slot. No honest node would answer a call at that.
+	if p.corroborated(slot) {
 		out.Slot = slot
 	}
 	for k, i := range inputs {
@@ -224,10 +226,10 @@ type reading struct {
 	snapshot onchain.Snapshot
 	at       time.Time
 	err      error
-	// These are set when all endpoints were asked: their trees, and the tree that they
-	// agree on.
+	// The fields below are set when all endpoints were asked. all has the endpoints' trees, and
+	// agreed is the tree that they agree on.
 	all       []onchain.Snapshot
-	wrongSlot []onchain.Snapshot // of endpoints that reported an impossible slot
+	wrongSlot []onchain.Snapshot // the trees of endpoints that reported an impossible slot
 	agreed    onchain.Snapshot
 	agreedErr error
 }
@@ -268,9 +270,9 @@ func (p *PoolReader) pause(last time.Time) {
 	}
 }
 
-// update makes the account's state the newest one and returns it. If the account has fewer
-// leaves than the known state, update returns the known state, and alone is true: only a single
-// endpoint reports the smaller tree.
+// update makes the account's state the newest one and returns it. With several endpoints, update
+// does not accept an account with fewer leaves than the known state, because only one endpoint has
+// reported it so far. It then returns the known state, and sets alone.
 func (p *PoolReader) update(a *onchain.Account, slot uint64, at time.Time) (s onchain.Snapshot, alone bool, err error) {
 	p.updating.Lock()
 	defer p.updating.Unlock()
@@ -320,7 +322,8 @@ func (p *PoolReader) store(s onchain.Snapshot, data []byte) onchain.Snapshot {
 	return s
 }
 
-// unavailable asks the client to retry later. Its cause is for the log.
+// unavailable returns a refusal that asks the client to retry later. The cause err is only for the
+// log.
 func unavailable(err error) error {
 	return refusal.New(refusal.ChainUnavailable,
 		"the relay cannot read the chain now, so nothing was decided: send the same request again later").

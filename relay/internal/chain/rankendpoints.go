@@ -7,8 +7,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
-// candidates returns the endpoints that can answer, the best first: ordered by role, by
-// remaining budget, by lag, by the cost of the method there, and by the configured order.
+// candidates returns the endpoints that can answer, the best first: ordered by role, by remaining
+// budget, by lag, by the cost of the method at the endpoint, and by the configured order.
 func (e *Endpoints) candidates(roles []Role, method string, urgency outbound.Urgency) []*endpoint {
 	now := e.now()
 	type candidate struct {

@@ -14,29 +14,30 @@ import (
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
-// An endpoint may return old state as if it were current: its slot is right, but the tree
-// is a minute old. The tree account is therefore read at every endpoint from time to time,
+// An endpoint may return old state as if it were current: its slot is current, but its tree is, for
+// example, a minute old. The tree account is therefore read at every endpoint from time to time,
 // and before a root counts as stale.
 
 const (
 	// readAllInterval is the interval of these reads while callers ask for the tree.
 	readAllInterval = 2 * time.Second
-	// openBreakerTimeout bounds the answer of an endpoint with an open breaker: a hanging one
-	// must not delay every read of the others.
+	// openBreakerTimeout bounds the wait for an endpoint with an open breaker. If it hangs, it must
+	// not delay every read of the others.
 	openBreakerTimeout = 500 * time.Millisecond
 )
 
-// AccountAt is one endpoint's answer about an account, with the slot of the answer. Account
-// is nil when it does not exist. The slot is 0 when the endpoint reported one that the
-// chain cannot have reached.
+// AccountAt is one endpoint's answer about an account, with the slot of the answer. Account is nil
+// when the account does not exist. Slot is 0 when the endpoint reported a slot that the chain
+// cannot have reached.
 type AccountAt struct {
 	Account *onchain.Account
 	Slot    uint64
 }
 
-// AccountAtAll reads a confirmed account at every endpoint at once. Endpoints that do not
-// answer soon are left out. An endpoint with an open breaker is asked too, for a shorter
-// time: failed sends may have opened it, and the only other endpoint may be behind.
+// AccountAtAll reads a confirmed account at every endpoint at once. Endpoints that do not answer
+// soon are left out. An endpoint with an open breaker is asked too, with a shorter timeout. Failed
+// sends may have opened the breaker although reads succeed, and the only other endpoint may be
+// behind.
 func (e *Endpoints) AccountAtAll(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
 	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, source askedEndpoint) (slotted[[]*onchain.Account], error) {
 		return newSlotted(source.Accounts(ctx, []solana.PublicKey{key}, onchain.Confirmed, 0))
@@ -98,8 +99,8 @@ func (p *PoolReader) startReadAll(ctx context.Context) {
 	}
 }
 
-// readAllNow reads the tree account at every endpoint when the interval allows it, and keeps
-// the tree with the most leaves. Only one call runs at a time.
+// readAllNow reads the tree account at every endpoint when the interval allows it. The newest of
+// the trees becomes the known tree if replacesKnown permits it. Only one call runs at a time.
 func (p *PoolReader) readAllNow(ctx context.Context) reading {
 	p.mu.Lock()
 	last := p.readAllAt
@@ -150,7 +151,7 @@ func (p *PoolReader) parse(a *onchain.Account, slot uint64, at time.Time) (oncha
 	last := p.cached()
 	if a == nil || !a.Owner.Equals(p.pool.Profile.ProgramID) {
 		if last != nil {
-			// The program closes no pool, so this endpoint has lost the account.
+			// The program never closes a pool, so this endpoint has lost the account.
 			return onchain.Snapshot{}, unavailable(onchain.Malformed("getMultipleAccounts", "the merkle_tree account existed before and is missing now: the endpoint's state is incomplete"))
 		}
 		return onchain.Snapshot{}, p.notInitialised(a)

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// rentInterval is how often the rate of rent is read. The rate changes only at the start of an
-	// epoch, which is at most once a day.
+	// rentInterval is how often the rate of rent is read. A minute is often enough: the rate
+	// changes only at the start of an epoch, at most once a day.
 	rentInterval = time.Minute
 	// rentRetry is the pause after the first failed read while the rate is unknown. It doubles
 	// with each further one, up to rentInterval.
@@ -38,7 +38,7 @@ func NewRentRate(e *Endpoints, log *slog.Logger) *RentRate {
 	return &RentRate{account: e.CorroboratedAccount, log: log}
 }
 
-// Rate is the last rate that was read; 0 before the first read.
+// Rate returns the last rate that was read; 0 before the first read.
 func (r *RentRate) Rate() shieldpool.Rent { return shieldpool.Rent(r.rate.Load()) }
 
 // Run reads the rate until the context ends. It warns once for each series of failures.

@@ -12,14 +12,14 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Search looks up at most 256 signatures in an endpoint's whole history, preferably an
-// archive's. It also returns the horizon, the point before which no further transaction can
-// land: it shows whether an unknown signature proves anything. When the endpoint does not know a
-// signature, or its answer is decisive, other endpoints are asked too, each for its statuses and
-// its horizon. A decisive status needs two endpoints; otherwise it is unverified. The horizon
-// reaches only as far as two endpoints agree. An endpoint that lies, has lost its history or is
-// ahead of the chain must not make the relay conclude that a transaction landed, or that it did
-// not.
+// Search looks up at most 256 signatures in an endpoint's whole history, preferably an archive's.
+// It also returns which blockhashes had expired before the search: the fields of
+// onchain.SearchResult from FinalizedSlot to ExpiredBefore. They show whether a transaction with an
+// unknown signature can still land. If the endpoint does not know a signature, or reports a
+// decisive status, Search asks other endpoints the same. A decisive status counts when two
+// endpoints report it; otherwise it is unverified. A blockhash counts as expired when two endpoints
+// agree on that. So one endpoint that lies, has lost its history or is ahead of the chain cannot
+// make the relay conclude that a transaction landed, or that it did not.
 func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
 	q := historyQuery("getSignatureStatuses", outbound.Read, func(ctx context.Context, source askedEndpoint) (onchain.SearchResult, error) {
 		return e.search(ctx, source, signatures)
@@ -35,15 +35,15 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 		return first, nil
 	}
 	askOthers(ctx, e, e.corroborationQuery(signatures), origin, func(ep *endpoint, w corroboration) bool {
-		if !w.horizonUsable {
+		if !w.expiryUsable {
 			w.FinalizedHeight = 0
 		}
 		results, reports = append(results, w.SearchResult), append(reports, endpointReport{ep, w.Statuses, w.Slot, w.FinalizedHeight})
 		statuses, done, outvoted = combineReports(reports, true, e.maxLag)
-		return done && w.horizonUsable && difference(w.FinalizedHeight, first.FinalizedHeight) <= e.maxLag
+		return done && w.expiryUsable && difference(w.FinalizedHeight, first.FinalizedHeight) <= e.maxLag
 	})
 	e.compareReports(reports)
-	// The horizon of an endpoint that is outvoted or reports an impossible height is not used.
+	// Expiry is not taken from an endpoint that is outvoted or reports an impossible height.
 	usable := results[:0]
 	for k, result := range results {
 		if !outvoted[k] && reports[k].height > 0 {
@@ -58,31 +58,32 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 	return out, nil
 }
 
-// combineSearches returns the first of the searches for the same signatures, with the horizon
-// that two of them agree on. With a single search, an unknown signature proves something only
-// if singleSuffices is set.
+// combineSearches combines searches for the same signatures. It returns the first one, changed so
+// that a blockhash counts as expired only if two searches agree on that. A single search shows no
+// expiry, unless singleSuffices is set.
 func combineSearches(searches []onchain.SearchResult, singleSuffices bool) onchain.SearchResult {
 	out := searches[0]
 	switch {
 	case len(searches) > 1:
 		slices.SortFunc(searches, func(a, b onchain.SearchResult) int { return cmp.Compare(b.ExpiredSlot, a.ExpiredSlot) })
 		out.ExpiredSlot = searches[1].ExpiredSlot
-		slices.SortFunc(searches, func(a, b onchain.SearchResult) int { return b.ExpiredAt.Compare(a.ExpiredAt) })
-		out.ExpiredAt = searches[1].ExpiredAt
+		slices.SortFunc(searches, func(a, b onchain.SearchResult) int { return b.ExpiredBefore.Compare(a.ExpiredBefore) })
+		out.ExpiredBefore = searches[1].ExpiredBefore
 		slices.SortFunc(searches, func(a, b onchain.SearchResult) int { return cmp.Compare(b.FinalizedHeight, a.FinalizedHeight) })
 		out.FinalizedSlot, out.FinalizedHeight = searches[1].FinalizedSlot, searches[1].FinalizedHeight
 		out.Slot = max(out.Slot, out.FinalizedSlot)
 	case !singleSuffices:
-		out.ExpiredSlot, out.ExpiredAt, out.FinalizedHeight = 0, time.Time{}, 0
+		out.ExpiredSlot, out.ExpiredBefore, out.FinalizedHeight = 0, time.Time{}, 0
 	}
 	return out
 }
 
 // corroboration is a further endpoint's answer about signatures. Its statuses count even when its
-// slots and heights are wrong; its horizon counts only when horizonUsable is set.
+// slots and heights are wrong. What it shows about expired blockhashes counts only when
+// expiryUsable is set.
 type corroboration struct {
 	onchain.SearchResult
-	horizonUsable bool
+	expiryUsable bool
 }
 
 // corroborationQuery returns the query that searches at a further endpoint.
@@ -117,14 +118,15 @@ func (e *Endpoints) search(ctx context.Context, source askedEndpoint, signatures
 	}
 	statuses, slot, err := source.Statuses(ctx, signatures, true)
 	if err == nil {
-		// One URL may stand for several nodes. A node that has not reached the horizon does
-		// not know everything that landed before it.
+		// One URL may stand for several nodes. The node that answers here may be behind the one
+		// that reported the finalized block, and then does not know all transactions up to that
+		// block.
 		err = onchain.CheckSlot("getSignatureStatuses", slot, final.slot)
 	}
 	if err != nil {
 		return onchain.SearchResult{}, err
 	}
 	found := onchain.SearchResult{Statuses: statuses, Slot: slot, FinalizedSlot: final.slot, FinalizedHeight: final.height, FirstAvailable: first}
-	found.ExpiredSlot, found.ExpiredAt = e.heights.recordFinalized(source.index, final, max(slot, source.best), e.now())
+	found.ExpiredSlot, found.ExpiredBefore = e.heights.recordFinalized(source.index, final, max(slot, source.best), e.now())
 	return found, nil
 }

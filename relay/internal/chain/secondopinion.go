@@ -62,8 +62,8 @@ func askAgain[T any](ctx context.Context, e *Endpoints, q query[T], d secondOpin
 	return first, nil
 }
 
-// fewerMissing returns a function that returns the reading with fewer missing values, the first
-// one if they are equal.
+// fewerMissing returns a function that chooses the reading with fewer missing values. If both miss
+// equally many, it chooses the first one.
 func fewerMissing[T any](missing func(T) bool) func(first, second slotted[[]T]) slotted[[]T] {
 	count := func(values []T) (n int) {
 		for _, v := range values {

@@ -7,11 +7,12 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Simulate runs a transaction on the newest confirmed state, not before minContextSlot,
-// without sending it; see rpc.Client.Simulate. A transaction that fails is run at a second
-// endpoint too. If it succeeds there, the result is that success, because sending in vain
-// costs at most a fee. A failure counts only when two endpoints report it. The slot of the
-// result is minContextSlot when only a single endpoint claims a later one.
+// Simulate runs a transaction on the newest confirmed state without sending it; see
+// rpc.Client.Simulate. The state is not older than minContextSlot. If the transaction fails, a
+// second endpoint runs it too. If it succeeds there, Simulate returns the success, because sending
+// it in vain costs at most a fee. A failure that no second endpoint reports is marked as
+// unverified. If only a single endpoint claims a slot after minContextSlot, the slot of the result
+// is minContextSlot.
 func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
 	simulate := func(minSlot uint64) query[onchain.Simulation] {
 		return query[onchain.Simulation]{
@@ -25,13 +26,14 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 	q.slot = func(s onchain.Simulation) uint64 { return s.Slot }
 	out, origin, err := askWithIndex(ctx, e, q)
 	slot := out.Slot
-	if err == nil && !e.Corroborated(slot) { // no honest node could answer the next call at that slot
+	if err == nil && !e.Corroborated(slot) {
+		// The endpoint may have invented the slot. No honest node would answer a call at it.
 		out.Slot = minContextSlot
 	}
 	if err != nil || out.Err == nil || !e.hasOther(origin) {
 		return out, err
 	}
-	// The answer of a second endpoint counts if it is at most a little behind.
+	// A second endpoint's answer counts if that endpoint is at most maxLag slots behind.
 	failed := []onchain.Simulation{out}
 	out.Unverified = true
 	chainSlot := min(slot, e.slots.Best(e.now()))

@@ -11,46 +11,47 @@ import (
 
 const (
 	// answerMaxAge is how long an answer shows the endpoint's position. It is also how long the
-	// clock's estimate of the chain's slot stays valid after an answer was last near it.
+	// estimate of the chain's slot stays valid after the last answer that was near the estimate.
 	answerMaxAge = 30 * time.Second
-	// maxLead is the number of slots that an answer may be ahead of the clock's estimate,
-	// because a processed slot is some slots ahead of the confirmed ones. A lone endpoint
-	// gets maxLeadAlone, because no other can confirm it.
+	// maxLead is the number of slots that an answer may be ahead of the estimate, because a
+	// processed slot is some slots ahead of the confirmed ones. If only one endpoint is configured,
+	// maxLeadAlone applies, because no other endpoint can confirm its answer.
 	maxLead, maxLeadAlone = 64, 1000
-	// initialRate is the assumed number of slots a second until it is measured over at least
-	// rateWindow. Until then the chain may run at up to maxInitialRate, the rate of a local chain.
+	// initialRate is the number of slots a second that is assumed at first. The measurement takes
+	// at least rateWindow. Until then the chain may run at up to maxInitialRate, the rate of a
+	// local chain.
 	initialRate, maxInitialRate = 5.0, 50.0
 	rateWindow                  = 2 * time.Second
-	// jumpAcceptedAfter is how long a lone endpoint has to keep reporting slots that are
-	// impossible by the clock before they are accepted.
+	// jumpAcceptedAfter is how long the only configured endpoint has to keep reporting impossible
+	// slots before they are accepted.
 	jumpAcceptedAfter = 2 * time.Second
 	// maxSlot is above the slot of any chain: a higher slot is refused. Additions to it do not
 	// overflow.
 	maxSlot = 1 << 62
 )
 
-// slotAgreement tracks the newest confirmed slot of a chain that several endpoints report,
-// and how many slots each of them is behind it. A slot counts when a second endpoint comes
-// near it, or when it matches the clock's estimate: the last agreed slot, plus the slots that
-// the chain has probably passed since then. This distinguishes an endpoint that is ahead of the
-// chain from one that is behind it. Safe for concurrent use.
+// slotAgreement tracks the newest confirmed slot of the chain, and how many slots each endpoint is
+// behind. It estimates the chain's slot: the last agreed slot, plus the slots that have probably
+// passed since then. An endpoint's slot counts when a second endpoint reports a slot near it, or
+// when the estimate is near it. When two endpoints differ, the estimate shows whether one is ahead
+// of the chain or the other is behind. Safe for concurrent use.
 type slotAgreement struct {
 	// tolerance is the greatest distance in slots at which two endpoints agree.
 	tolerance float64
 
 	mu  sync.Mutex
 	all []slotReport
-	// slot is the agreed slot, and at is the time of the agreement. confirmedAt is when an
-	// endpoint last was near the clock's estimate. All are zero before two endpoints have agreed.
+	// slot is the agreed slot, and at is the time of the agreement. confirmedAt is when an endpoint
+	// was last near the estimate. All are zero before two endpoints have agreed.
 	slot            float64
 	at, confirmedAt time.Time
 	firstAnswerAt   time.Time // when the first endpoint answered
-	// pairSlot is the slot that two endpoints had reached at pairAt. Since then a single one
-	// may have slowed the clock down.
+	// pairSlot is the slot that two endpoints had reached at pairAt. Since then, a single endpoint
+	// may have lowered the estimate.
 	pairSlot float64
 	pairAt   time.Time
-	// rate is the number of slots a second, measured since rateSince, when the chain was at
-	// rateSlot and the newest report was rateNewest.
+	// rate is the number of slots a second. The present measurement began at rateSince, when the
+	// agreed slot was rateSlot and the highest reported slot was rateNewest.
 	rate                 float64
 	measured             bool
 	rateSlot, rateNewest float64
@@ -99,9 +100,9 @@ func (f *slotAgreement) best(now time.Time) (best uint64) {
 	return best
 }
 
-// Observe records that endpoint i answered from the slot. best is what Best returned when the call
+// Observe records the slot of an answer of endpoint i. best is what Best returned when the call
 // began, so the endpoint is behind by at least the difference between best and slot. Observe
-// returns false for a slot that the chain cannot have reached; that answer must not be used.
+// returns false for a slot that the chain cannot have reached; the answer must then not be used.
 func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possible bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,8 +127,8 @@ func (f *slotAgreement) Observe(i int, slot, best uint64, now time.Time) (possib
 	return true
 }
 
-// ObserveBehind records an endpoint's own report that it has not passed the slot. best is as in
-// Observe.
+// ObserveBehind records the slot of endpoint i when a call failed because the endpoint is behind.
+// best is as in Observe.
 func (f *slotAgreement) ObserveBehind(i int, slot, best uint64, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,18 +142,18 @@ func (p *slotReport) recordLag(slot, best uint64, now time.Time) {
 	}
 }
 
-// Possible reports whether the chain may have reached the slot. Use it for slots that do
-// not show the endpoint's position, such as a processed one.
+// Possible reports whether the chain may have reached the slot. Use it for slots that do not show
+// how far the endpoint is behind, such as processed slots.
 func (f *slotAgreement) Possible(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slot <= maxSlot && (len(f.all) == 1 || !f.positionKnown(now) || float64(slot) <= f.limit(now))
 }
 
-// SlotIsOld reports whether, at that time, the chain was past the slot by more than half the
-// tolerance. It is half, because a lone endpoint that lags slows the clock down, so its lag seems
-// smaller than it is. While the chain's position is unknown, SlotIsOld reports whether the chain
-// may have been that far past the slot.
+// SlotIsOld reports whether, at the given time, the chain was past the slot by more than half the
+// tolerance. The tolerance is halved, because an endpoint that lags and answers alone lowers the
+// estimate, so its lag seems smaller than it is. While the chain's position is unknown, SlotIsOld
+// reports whether the chain may have been that far past the slot.
 func (f *slotAgreement) SlotIsOld(slot uint64, at time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -165,9 +166,9 @@ func (f *slotAgreement) SlotIsOld(slot uint64, at time.Time) bool {
 	})
 }
 
-// HighestIfUnknown returns the highest slot that an endpoint reported recently, or the clock's
-// estimate, whichever is higher. It returns 0 while the chain's position is known, and when there
-// is only one endpoint.
+// HighestIfUnknown returns 0 while the chain's position is known, and when only one endpoint is
+// configured. Otherwise it returns the highest slot that an endpoint reported recently, or the
+// estimate if that is higher.
 func (f *slotAgreement) HighestIfUnknown(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,10 +187,10 @@ func (f *slotAgreement) HighestIfUnknown(now time.Time) uint64 {
 	return highest
 }
 
-// Corroborated reports whether the chain has reached the slot, according to the clock's estimate.
-// An endpoint that is the only one, or has been the only one to answer for a while, suffices.
-// While the chain's position is unknown, a slot counts if two endpoints have reached it: if they
-// disagree, one may lag or lie.
+// Corroborated reports whether the chain has reached the slot, according to the estimate. While the
+// chain's position is unknown, two endpoints have to have reached the slot, because a single one
+// may lie. A single endpoint suffices when no other is configured, or no other has answered for a
+// while.
 func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -212,17 +213,18 @@ func (f *slotAgreement) Corroborated(slot uint64, now time.Time) bool {
 	return reached > 1 || answering == 1 && now.Sub(f.firstAnswerAt) > answerMaxAge
 }
 
-// checkAndRecord checks a slot against the other endpoints and the clock, and moves the clock.
+// checkAndRecord checks a slot against the other endpoints and the estimate, and updates the
+// estimate.
 func (f *slotAgreement) checkAndRecord(i int, slot float64, now time.Time) (possible bool) {
-	other, reported, agreed := f.findAgreeing(i, slot, now)
-	expected, low, high := f.expected(now), min(slot, other), max(slot, other)
+	projected, reported, agreed := f.findAgreeing(i, slot, now)
+	expected, low, high := f.expected(now), min(slot, projected), max(slot, projected)
 	switch {
 	case agreed && (!f.positionKnown(now) || !f.measured):
 		f.recordAgreement(low, max(slot, reported), now)
 		return true
 	case agreed:
-		// When two endpoints diverge, the clock stays with the one that matches it. Two
-		// that lag together do not move a clock that a third endpoint matches.
+		// When two endpoints diverge, the estimate follows the one that is near it. Two endpoints
+		// that lag together do not change an estimate that a third endpoint confirms.
 		if high >= expected-f.tolerance {
 			f.recordAgreement(max(low, min(expected, high)), max(slot, reported), now)
 		}
@@ -230,7 +232,7 @@ func (f *slotAgreement) checkAndRecord(i int, slot float64, now time.Time) (poss
 	case !f.positionKnown(now):
 		return true
 	case slot >= expected-f.tolerance && slot <= expected+f.tolerance:
-		// A single endpoint may slow the clock down a little, but never speeds it up.
+		// A single endpoint may slow the estimate down a little, but never speeds it up.
 		slowest := f.slot + 0.8*f.rate*now.Sub(f.at).Seconds()
 		f.slot, f.at, f.confirmedAt = min(expected, max(slot, slowest)), now, now
 		return true
@@ -240,10 +242,10 @@ func (f *slotAgreement) checkAndRecord(i int, slot float64, now time.Time) (poss
 }
 
 // findAgreeing looks for other endpoints that are near the slot. reported is the highest slot that
-// they reported, and other is the highest that they should have reached by now. A lone endpoint
-// agrees with its own earlier report if it does not go back. If that report was refused, it agrees
-// only after jumpAcceptedAfter.
-func (f *slotAgreement) findAgreeing(i int, slot float64, now time.Time) (other, reported float64, ok bool) {
+// they reported. projected is the highest slot that they should have reached by now. If only one
+// endpoint is configured, its slot agrees with its own earlier report, unless the slot has gone
+// back. If the earlier report was refused, they agree only after jumpAcceptedAfter.
+func (f *slotAgreement) findAgreeing(i int, slot float64, now time.Time) (projected, reported float64, ok bool) {
 	for j, p := range f.all {
 		if p.reportedAt.IsZero() || now.Sub(p.reportedAt) > answerMaxAge {
 			continue
@@ -253,13 +255,14 @@ func (f *slotAgreement) findAgreeing(i int, slot float64, now time.Time) (other,
 		}
 		if f.continues(&p, slot, now) {
 			reported = max(reported, float64(p.reported))
-			other, ok = max(other, float64(p.reported)+f.rate*now.Sub(p.reportedAt).Seconds()), true
+			projected, ok = max(projected, float64(p.reported)+f.rate*now.Sub(p.reportedAt).Seconds()), true
 		}
 	}
-	return other, reported, ok
+	return projected, reported, ok
 }
 
-// continues reports whether the slot is near the endpoint's present position.
+// continues reports whether the slot fits the endpoint's last report: it is between the reported
+// slot and the slot that the endpoint should have reached by now, within the tolerance.
 func (f *slotAgreement) continues(p *slotReport, slot float64, now time.Time) bool {
 	previous, moved := float64(p.reported), f.rate*now.Sub(p.reportedAt).Seconds()
 	return slot >= previous-f.tolerance && slot <= previous+moved+f.tolerance
@@ -267,7 +270,7 @@ func (f *slotAgreement) continues(p *slotReport, slot float64, now time.Time) bo
 
 // recordAgreement records the slot on which two endpoints agree, and measures the chain's speed.
 // newest is the higher of their two reports. While the chain stands still, its speed is not
-// measured. After a standstill its slot may jump, so a new measurement has a limited effect.
+// measured. After a standstill the slot may jump, so the effect of one measurement is limited.
 func (f *slotAgreement) recordAgreement(slot, newest float64, now time.Time) {
 	f.slot, f.at, f.confirmedAt, f.pairSlot, f.pairAt = slot, now, now, slot, now
 	took := now.Sub(f.rateSince)
@@ -283,23 +286,23 @@ func (f *slotAgreement) recordAgreement(slot, newest float64, now time.Time) {
 	}
 }
 
-// positionKnown reports whether the clock's estimate is recent enough to show the chain's position.
+// positionKnown reports whether the estimate is valid: an endpoint was near it recently.
 func (f *slotAgreement) positionKnown(now time.Time) bool {
 	return !f.confirmedAt.IsZero() && now.Sub(f.confirmedAt) <= answerMaxAge
 }
 
-// expected returns the chain's slot by the clock.
+// expected returns the estimate of the chain's slot.
 func (f *slotAgreement) expected(now time.Time) float64 {
 	return f.slot + f.rate*now.Sub(f.at).Seconds()
 }
 
-// limit returns the highest possible slot.
+// limit returns the highest slot that the chain can have reached.
 func (f *slotAgreement) limit(now time.Time) float64 {
 	extraRate := max(f.rate/2, initialRate)
 	if !f.measured {
 		extraRate = maxInitialRate
 	}
-	// Since the two endpoints agreed, the chain may have run faster than the measured rate.
+	// Since two endpoints last agreed, the chain may have run faster than the measured rate.
 	most := max(f.expected(now)+extraRate*now.Sub(f.at).Seconds(), f.pairSlot+1.25*f.rate*now.Sub(f.pairAt).Seconds()) + f.tolerance
 	if len(f.all) == 1 {
 		return most + maxLeadAlone

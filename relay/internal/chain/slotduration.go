@@ -16,9 +16,9 @@ const sampleInterval = time.Minute
 // shortestSample is the least slot time that is taken from samples: no network has shorter slots.
 const shortestSample = 100 * time.Millisecond
 
-// SlotDuration returns how long a slot takes, measured on the slots that two endpoints agree on, or
-// that the only endpoint reports. Before that it is the median of the endpoints' performance
-// samples, and without samples the network's nominal time.
+// SlotDuration returns how long a slot takes. It is measured on the slots on which two endpoints
+// agree, or which the only endpoint reports. Before the first measurement it is the median of the
+// endpoints' performance samples. Without samples it is the network's nominal slot time.
 func (e *Endpoints) SlotDuration() time.Duration {
 	if took, measured := e.slots.slotDuration(); measured {
 		return took

@@ -10,11 +10,11 @@ import (
 // errOneAnswer reports that only one endpoint answered when all were asked about a nullifier.
 var errOneAnswer = fmt.Errorf("%w: one endpoint reports that a note is spent, and no other endpoint answered", onchain.ErrUnavailable)
 
-// Spent asks all endpoints after one has reported that a nullifier is spent: that its account
-// exists and the program owns it. It returns true when all that answer report the same. An
-// endpoint that is behind disagrees, and so does one that has lost the account. Spent fails
-// with chain_unavailable when only one of several endpoints answers, which may be the one that
-// reported it.
+// Spent asks all endpoints whether a nullifier is spent, after one endpoint has reported this. A
+// nullifier is spent when its account exists and belongs to the program. Spent returns true when
+// all endpoints that answer report this. It returns false when one of them does not, for example
+// because it is behind or has lost the account. Spent fails with chain_unavailable when only one of
+// several endpoints answers: it may be the one that reported the nullifier as spent before.
 func (p *PoolReader) Spent(ctx context.Context, nullifier [32]byte) (bool, error) {
 	if p.allEndpoints == nil {
 		return true, nil

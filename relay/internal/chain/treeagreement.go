@@ -10,13 +10,13 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// An endpoint can append invented leaves to the tree and compute a valid root.
-// Clients therefore prove against a tree that two endpoints show, and stored leaves are
-// compared with such a tree.
+// A lying endpoint can show a tree with invented leaves and compute a valid root for it. Clients
+// therefore prove against a tree that two endpoints show, and stored leaves are compared with such
+// a tree.
 
 const (
-	// maxTreeLag is the number of slots that an endpoint may be behind another and still
-	// count.
+	// maxTreeLag is the greatest lag, in slots behind another endpoint, at which an endpoint's tree
+	// still counts.
 	maxTreeLag = 100
 	// agreedRootTimeout bounds a client's wait for the answers of all endpoints.
 	agreedRootTimeout = 500 * time.Millisecond
@@ -25,11 +25,13 @@ const (
 // errTreesDiffer reports that no two endpoints return the same tree.
 var errTreesDiffer = fmt.Errorf("%w: the endpoints show different trees: GET /health names those that contradict each other", onchain.ErrUnavailable)
 
-// AgreedTree returns the newest tree that two endpoints show, read after the call: the root
-// of one is in the root history of the other. A tree that only one endpoint shows counts if it
-// is the only one that continues the last agreed tree (after ten seconds if its slot is doubtful),
-// or if no other endpoint has answered for a minute. With a single endpoint configured, AgreedTree
-// returns what Tree returns.
+// AgreedTree reads the tree at every endpoint after the call, and returns the newest tree that two
+// endpoints show. A second endpoint shows a tree if its root history contains the tree's root. A
+// tree that only one endpoint shows counts in two cases. First, it is the only tree whose root
+// history contains the last agreed root; if its slot is doubtful, ten seconds must have passed
+// since the last agreement. Second, no other endpoint answers, and the last agreement is at least a
+// minute old. If no tree counts, AgreedTree returns the last agreed tree for up to a minute. With a
+// single endpoint configured, AgreedTree returns what Tree returns.
 func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 	if p.allEndpoints == nil {
 		return p.Tree(ctx, 0)
@@ -46,9 +48,9 @@ func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 	return r.agreed, r.agreedErr
 }
 
-// agreedRoot returns the agreed tree instead of the snapshot s of one endpoint. If there is no
-// agreed tree, or the other endpoints are slow, it may return s.
-func (p *PoolReader) agreedRoot(ctx context.Context, s onchain.Snapshot) onchain.Snapshot {
+// agreedTreeOr returns the agreed tree. If there is no agreed tree, or the endpoints are too slow,
+// it may return s, the snapshot of a single endpoint.
+func (p *PoolReader) agreedTreeOr(ctx context.Context, s onchain.Snapshot) onchain.Snapshot {
 	if p.allEndpoints == nil || !s.Checked {
 		return s
 	}
@@ -73,8 +75,8 @@ func (p *PoolReader) lastAgreed() *onchain.Snapshot {
 	return p.agreed
 }
 
-// agree finds the agreed tree among those of one read of all endpoints, and stores it. The caller
-// holds p.updating.
+// agree stores and returns the tree that agreedTree chooses from one read of all endpoints. If it
+// chooses none, agree returns the last agreed tree, if that is recent. The caller holds p.updating.
 func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapshot, error) {
 	last := p.lastAgreed()
 	s, ok := agreedTree(all, last, at)
@@ -86,7 +88,8 @@ func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapsh
 		p.agreed = &s
 		p.mu.Unlock()
 		if s.Checked && (last == nil || last.Doubtful || last.Tree.Root != s.Tree.Root) && (newest == nil || newest.Doubtful || newest.Slot < s.Slot) {
-			p.changed(s, nil) // clients get its root, so other relays need its slot
+			// Clients get this tree's root, so other relays have to learn its slot.
+			p.changed(s, nil)
 		}
 		return s, nil
 	case last != nil && at.Sub(last.At) < slotMaxAge:
@@ -102,11 +105,11 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	all = upToDateTrees(all)
 	var confirmed, continuing []onchain.Snapshot
 	for i, s := range all {
-		s.Behind = true // unless the clock or another endpoint shows otherwise
+		s.Behind = true // unless the slot estimate or another endpoint shows otherwise
 		if last != nil && historyHas(s, *last) {
 			continuing = append(continuing, s)
 		}
-		if slot, same := secondSlot(all, i); slot > 0 {
+		if slot, same := confirmedSlot(all, i); slot > 0 {
 			s.Slot, s.Doubtful, s.Behind = slot, false, !same
 			confirmed = append(confirmed, s)
 		}
@@ -116,9 +119,10 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	case agreed != nil && (last == nil || agreed.Tree.NextIndex >= last.Tree.NextIndex):
 		return *agreed, true
 	case len(continuing) == 1:
-		// Other relays do not learn a doubtful slot, so they would refuse the root as stale.
+		// A tree with a doubtful slot has to wait: other relays do not learn that slot, so they
+		// would refuse the tree's root as stale.
 		return continuing[0], !continuing[0].Doubtful || at.Sub(last.At) >= shrinkAcceptedAfter
-	case len(continuing) > 1: // all of them contain the last agreed root
+	case len(continuing) > 1: // they differ, but all of them contain the last agreed root
 		return *last, true
 	case agreed != nil:
 		return *agreed, true
@@ -129,8 +133,8 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	}
 }
 
-// upToDateTrees returns the trees of endpoints that are not far behind another one. Trees
-// that fail their self-check are returned only when all do.
+// upToDateTrees returns the trees of endpoints that are not far behind another one. Trees that fail
+// their self-check are returned only when all trees fail it.
 func upToDateTrees(all []onchain.Snapshot) []onchain.Snapshot {
 	if checked := slices.DeleteFunc(slices.Clone(all), func(s onchain.Snapshot) bool { return !s.Checked }); len(checked) > 0 {
 		all = checked
@@ -144,10 +148,11 @@ func upToDateTrees(all []onchain.Snapshot) []onchain.Snapshot {
 	return slices.DeleteFunc(slices.Clone(all), func(s onchain.Snapshot) bool { return s.Slot+maxTreeLag < highest })
 }
 
-// secondSlot returns the slot that a second endpoint confirms for the tree with index i: the lower
-// slot of this tree and of another one that has its root; 0 when there is none. same reports that
-// another tree has the same newest root.
-func secondSlot(all []onchain.Snapshot, i int) (slot uint64, same bool) {
+// confirmedSlot returns the slot that another endpoint confirms for the tree with index i; 0 when
+// none does. An endpoint confirms the tree if its root history contains the tree's root. The
+// confirmed slot is then the lower of the two slots. same reports that another tree has the same
+// newest root.
+func confirmedSlot(all []onchain.Snapshot, i int) (slot uint64, same bool) {
 	for k, o := range all {
 		if k != i && historyHas(o, all[i]) {
 			slot, same = max(slot, min(o.Slot, all[i].Slot)), same || o.Tree.Root == all[i].Tree.Root
@@ -178,10 +183,10 @@ func (p *PoolReader) replacesKnown(newest onchain.Snapshot, all []onchain.Snapsh
 	if last == nil || !last.Checked || newest.Tree.NextIndex > last.Tree.NextIndex {
 		return true
 	}
-	disagreeing := 0 // endpoints that are not behind and do not report the known tree
+	upToDate := 0 // endpoints that are not behind the known tree's slot
 	for _, s := range all {
 		if s.Slot >= last.Slot || !p.corroborated(last.Slot) {
-			disagreeing++
+			upToDate++
 		}
 	}
 	unconfirmedFor := at.Sub(p.confirmedAt)
@@ -189,24 +194,25 @@ func (p *PoolReader) replacesKnown(newest onchain.Snapshot, all []onchain.Snapsh
 	case unconfirmedFor >= slotMaxAge:
 		return true
 	case newest.Tree.NextIndex == last.Tree.NextIndex:
-		return disagreeing > 0
+		return upToDate > 0
 	default:
-		return disagreeing > 1 || disagreeing == 1 && unconfirmedFor >= shrinkAcceptedAfter
+		return upToDate > 1 || upToDate == 1 && unconfirmedFor >= shrinkAcceptedAfter
 	}
 }
 
-// hasFewerLeaves reports whether the tree has fewer leaves than the one that is known.
+// hasFewerLeaves reports whether the tree has fewer leaves than the known tree.
 func (p *PoolReader) hasFewerLeaves(s onchain.Snapshot) bool {
 	last := p.cached()
 	return last != nil && last.Checked && s.Tree.NextIndex < last.Tree.NextIndex
 }
 
-// shrinkAcceptedAfter is the time without a confirmation of the known tree after which a single
-// endpoint that reports fewer leaves is believed. A fork removes leaves, but an endpoint may
-// also lie.
+// After shrinkAcceptedAfter without a confirmation of the known tree, a single endpoint's smaller
+// tree is accepted. It is not accepted at once: a fork can remove leaves, but the endpoint may also
+// lie. A tree with a doubtful slot has to wait equally long.
 const shrinkAcceptedAfter = 10 * time.Second
 
-// newer reports whether a has more leaves than b, or as many at a later slot.
+// newer reports whether a has more leaves than b, or as many at a later slot. A tree that passes
+// its self-check is newer than one that fails it.
 func newer(a, b onchain.Snapshot) bool {
 	return a.Checked && (!b.Checked || cmp.Or(cmp.Compare(a.Tree.NextIndex, b.Tree.NextIndex), cmp.Compare(a.Slot, b.Slot)) > 0)
 }

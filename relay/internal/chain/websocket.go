@@ -16,21 +16,22 @@ import (
 )
 
 const (
-	socketDial     = 10 * time.Second
-	socketPing     = 20 * time.Second
-	socketPong     = 10 * time.Second
-	socketDelay    = 500 * time.Millisecond
-	socketMaxDelay = 30 * time.Second
-	// socketStableAfter is how long a connection has to last for the delay to start again at
-	// socketDelay.
+	socketDial = 10 * time.Second
+	// A ping is sent every socketPing. Its answer has to come within socketPong.
+	socketPing = 20 * time.Second
+	socketPong = 10 * time.Second
+	// socketDelay is the pause before a new connection. It doubles up to socketMaxDelay. After a
+	// connection that lasted at least socketStableAfter, it starts again at socketDelay.
+	socketDelay       = 500 * time.Millisecond
+	socketMaxDelay    = 30 * time.Second
 	socketStableAfter = time.Minute
 	// maxNotification bounds a message in bytes. The subscription asks for no data, so
 	// messages are small.
 	maxNotification = 1 << 20
 )
 
-// socketOf returns the endpoint's WebSocket URL: the configured one, or else its own with
-// another scheme. Nil when the WebSocket is off.
+// socketOf returns the endpoint's WebSocket URL: the configured one, or else the RPC URL with the
+// scheme ws or wss. Nil when the WebSocket is off.
 func socketOf(endpoint, configured string) (func() *url.URL, error) {
 	switch configured {
 	case NoWebSocket:
@@ -38,7 +39,7 @@ func socketOf(endpoint, configured string) (func() *url.URL, error) {
 	case "":
 		out, err := url.Parse(endpoint)
 		if err != nil {
-			// The parser's error repeats the URL.
+			// The parser's error is omitted, because it repeats the URL.
 			return nil, fmt.Errorf("RPC URL of %d bytes is not usable", len(endpoint))
 		}
 		out.Scheme = map[string]string{"http": "ws", "https": "wss"}[out.Scheme]
@@ -46,17 +47,17 @@ func socketOf(endpoint, configured string) (func() *url.URL, error) {
 	}
 	out, err := url.Parse(configured)
 	if err != nil || (out.Scheme != "ws" && out.Scheme != "wss") || out.Host == "" {
-		// The parser's error repeats the URL.
+		// The parser's error is omitted, because it repeats the URL.
 		return nil, fmt.Errorf("WebSocket URL of %d bytes is not usable: expected ws:// or wss:// and a host, or %s", len(configured), NoWebSocket)
 	}
 	return func() *url.URL { return out }, nil
 }
 
 // Subscribe calls notify whenever an endpoint reports that the account has changed, at the
-// confirmed commitment, until the context ends. A notification only means that a read is
-// worthwhile: its content is not used, and without notifications the relay notices a change
-// a little later. One connection is open at a time, to the first endpoint with a working
-// WebSocket. notify must not block.
+// confirmed commitment, until the context ends. A notification only shows that a read is
+// worthwhile; its content is not used. Without notifications, the relay only notices a change a
+// little later. One connection is open at a time, to the first endpoint with a working WebSocket.
+// notify must not block.
 func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, notify func()) {
 	var candidates []*endpoint
 	for _, ep := range e.all {
@@ -73,7 +74,8 @@ func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, not
 			e.log.Debug("rpc endpoint websocket ended", "endpoint", ep.name, "reason", socketReason(err))
 		}
 		if e.now().Sub(began) >= socketStableAfter {
-			// Start with the first endpoint again: this one may only have stood in for it.
+			// Start with the first endpoint again: it may have been down only when this connection
+			// began.
 			delay, i = socketDelay, -1
 		}
 		if !sleep(ctx, time.Duration(float64(delay)*(1-retryJitter*e.rand()))) {
@@ -111,7 +113,7 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 	if err != nil {
 		return err
 	}
-	// A close handshake would wait for an endpoint that may be gone.
+	// No close handshake, because it would wait for an endpoint that may be gone.
 	defer func() { _ = conn.CloseNow() }()
 	go func() {
 		for sleep(ctx, socketPing) {

@@ -1,8 +1,8 @@
-// Package commitments keeps the pool's leaves in the tree's order, so that a client can
-// rebuild the Merkle tree. It reads them from the chain's blocks. It publishes a prefix
-// only when the chain's tree account confirms the root that is recomputed from it: other
-// relays have served complete lists with a wrong root, because of the order inside a slot, a
-// short history or an abandoned fork.
+// Package commitments keeps the pool's leaves in the tree's order, so that a client can rebuild
+// the Merkle tree. It reads them from the chain's blocks. It recomputes their root, and publishes
+// leaves only if the chain's tree account confirms that root. Relays without this check have
+// served complete lists with a wrong root, because of the order inside a slot, a short history or
+// an abandoned fork.
 package commitments
 
 import (
@@ -20,9 +20,9 @@ import (
 // ErrMoved reports that another pod has changed the index since its position was read.
 var ErrMoved = errors.New("another relay has moved the commitment index")
 
-// Position is the state of the commitment index, which is the stored list of the pool's leaves:
-// Leaves are stored, the chain has confirmed Published of them, and every slot up to Slot was
-// read completely.
+// Position is the state of the commitment index, which is the stored list of the pool's leaves.
+// Leaves is the number of stored leaves. Published is the number of leaves that are served,
+// because the chain has confirmed them. Every slot up to Slot was read completely.
 type Position struct {
 	Leaves, Published, Slot uint64
 	// Generation changes whenever stored leaves are removed. Without it, a pod would not notice
@@ -85,7 +85,8 @@ type Options struct {
 
 // Report is the state of the index.
 type Report struct {
-	// Indexed leaves are stored, Published ones are served, and ChainNext are on the chain.
+	// Indexed is the number of leaves that are stored, Published the number of leaves that are
+	// served, and ChainNext the number of leaves on the chain.
 	Indexed, Published, ChainNext uint64
 	// UnknownVersions counts transactions of versions that the relay cannot decode, in the
 	// blocks that were read.

@@ -149,8 +149,8 @@ func (f *Follower) applyVerdict(ctx context.Context, c comparison) error {
 }
 
 // isStuck reports whether the stored leaves have been confirmed but incomplete for longer than
-// stuckAfter. It waits because an endpoint's list of transactions may be a moment behind its
-// accounts. After a rewind it does not wait.
+// stuckAfter. A shorter time proves nothing, because an endpoint's list of transactions may be a
+// moment behind its accounts. After a rewind, isStuck does not require any time.
 func (f *Follower) isStuck(c comparison) bool {
 	if c.verdict != confirmed || c.pos.Leaves >= c.leavesBefore {
 		f.stuckSince = time.Time{}

@@ -19,7 +19,8 @@ const maxMoveTries = 3
 type Follower struct {
 	Options
 
-	// lock holds a token while a pass runs; the fields below belong to the pass.
+	// lock holds a token while a pass runs. Only the running pass uses the fields from tree to
+	// stuckSince.
 	lock       chan struct{}
 	tree       *merkle.Tree
 	generation uint64 // of the stored leaves that tree was built from
@@ -67,9 +68,9 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-// Sync reads what the chain has confirmed so far. One pass runs at a time, and a pass that
-// started after the call serves all waiting callers. Leaves that a pass has stored remain
-// when ctx ends it.
+// Sync reads what the chain has confirmed so far. Only one pass runs at a time. All callers that
+// were waiting when a pass started get its result. If ctx ends during a pass, the leaves that the
+// pass has stored remain.
 func (f *Follower) Sync(ctx context.Context) error {
 	f.mu.Lock()
 	startedBefore := f.started
@@ -106,8 +107,8 @@ func (f *Follower) Sync(ctx context.Context) error {
 	return err
 }
 
-// recordOutcome stores the outcome, and logs it when the kind of problem changes: the figures in
-// a problem change with every leaf.
+// recordOutcome stores the outcome. It logs the outcome only if the kind of problem has changed,
+// because the figures in a problem's text change with every leaf.
 func (f *Follower) recordOutcome(ctx context.Context, o outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

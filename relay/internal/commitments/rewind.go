@@ -10,10 +10,11 @@ import (
 )
 
 const (
-	// firstDepth is the number of slots that the second rewind goes back, and the first one too
-	// if the chain confirms all stored leaves or no prefix. It is more than an unfinalized fork
-	// can span. From the third on, each rewind goes back depthGrowth times as far as the one
-	// before, so that a few rewinds reach the tree's first leaf.
+	// firstDepth is the number of slots that the second rewind goes back. The first rewind goes
+	// back as far if the chain confirms either all stored leaves or no prefix of them. firstDepth
+	// is more than an unfinalized fork can span. From the third on, each rewind goes back
+	// depthGrowth times as far as the one before, so that a few rewinds reach the tree's first
+	// leaf.
 	firstDepth, depthGrowth = 512, 16
 	// firstRetryDelay and maxRetryDelay bound the wait after a rewind that did not help. The
 	// wait doubles at most maxDoublings times.

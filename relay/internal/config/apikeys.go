@@ -11,7 +11,7 @@ import (
 // could be guessed.
 const minAPIKey, maxAPIKey = 16, 256
 
-// apiKeys hashes the file's API keys; none without a file.
+// apiKeys returns the hashes of the API keys in the file. Without a file there are none.
 func (s Serve) apiKeys() (keys [][sha256.Size]byte, err error) {
 	const flag = "api-keys-file"
 	if s.APIKeysFile == "" {

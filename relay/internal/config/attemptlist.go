@@ -6,7 +6,7 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// AttemptList holds the flags of relay attempts.
+// AttemptList has the flags of `relay attempts`.
 type AttemptList struct {
 	Database `embed:"" prefix:"database-"`
 	RPC      `embed:"" prefix:"rpc-"`
@@ -18,12 +18,13 @@ type AttemptList struct {
 	End   bool          `help:"Ask only the given RPC endpoints whether the attempts of submissions held by chain_expiry can still land, and mark attempts that cannot land as dead; the relays then continue these submissions at once. Give endpoints that you trust: if you give several, two have to agree."`
 	Wait  time.Duration `default:"3m" placeholder:"DURATION" help:"How long --end keeps asking. A blockhash whose recorded height is wrong needs a little over a minute."`
 
-	// EarlierProblems are problems found before Load, which adds its own.
+	// EarlierProblems are problems that were found before Load. Load's error includes them.
 	EarlierProblems []error `kong:"-"`
 }
 
-// Load checks the flags and reads the files: the database's URL, and the
-// endpoints, none when the chain is not read. Its error is commandline.Problems.
+// Load checks the flags, and reads the database's URL and the endpoints from their files. It
+// returns no endpoints if no flag names one; the command then does not read the chain. Its
+// error is commandline.Problems.
 func (a AttemptList) Load() (database Secret, endpoints []Endpoint, err error) {
 	problems := append(commandline.Problems{}, a.EarlierProblems...)
 	if database, err = a.Database.Load(); err != nil {
@@ -34,7 +35,7 @@ func (a AttemptList) Load() (database Secret, endpoints []Endpoint, err error) {
 		endpoints, found = a.RPC.Load()
 		problems = append(problems, found...)
 	} else if a.End {
-		problems = append(problems, flagProblem("end", "expected RPC endpoints with it, received none: their answers decide"))
+		problems = append(problems, flagProblem("end", "expected RPC endpoints to ask, received none"))
 	}
 	if a.Limit < 1 || a.Limit > maxListed {
 		problems = append(problems, flagProblem("limit", "expected 1 to %d, received %d", maxListed, a.Limit))

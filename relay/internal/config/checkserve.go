@@ -21,20 +21,22 @@ const (
 	maxConcurrency = 10_000
 	// minConnections: one listens for notifications, the queue needs two, and requests one.
 	minConnections = 4
-	// maxWait keeps a waiting client below the usual timeout of proxies in between.
+	// maxWait bounds the longest time for which a request may wait for its outcome. Proxies
+	// between client and relay close connections that wait longer.
 	maxWait = 10 * time.Minute
 	maxPort = 1<<16 - 1
-	// minRetention is how long an idempotency key replays its submission's outcome.
+	// An idempotency key replays its submission's outcome for minRetention, so finished
+	// submissions must be kept at least that long.
 	minRetention = 24 * time.Hour
 )
 
-// flagProblem is a problem of a flag that has no environment variable.
+// flagProblem returns the problem of a flag that has no environment variable.
 func flagProblem(flag, format string, args ...any) error {
 	return fmt.Errorf("--%s: %w", flag, fmt.Errorf(format, args...))
 }
 
-// checkKeyFiles checks that each path has content to read. The keys themselves are read
-// where they are used.
+// checkKeyFiles checks that each path leads to a file with content, or to a directory with
+// files. The keys themselves are read where they are used.
 func (s Serve) checkKeyFiles() (problems []error) {
 	const (
 		flag   = "fee-payer-key-file"
@@ -60,7 +62,8 @@ func (s Serve) checkKeyFiles() (problems []error) {
 	return problems
 }
 
-// isKeyFile returns false for the entries that a Kubernetes volume adds to its files.
+// isKeyFile reports whether a directory's entry may be the file of a key. A Kubernetes volume
+// also has entries whose names begin with a dot; those are not files of keys.
 func isKeyFile(e fs.DirEntry) bool { return !e.IsDir() && !strings.HasPrefix(e.Name(), ".") }
 
 func (s Serve) checkNumbers() (problems []error) {
@@ -100,7 +103,7 @@ func (s Serve) checkNumbers() (problems []error) {
 		note("rate-limit", "expected 0, for no limit, or more requests a minute, received %d", s.RateLimit)
 	}
 	if !slices.Contains([]string{"auto", "plain", "negated"}, s.ProofA) {
-		note("proof-a", "expected auto, plain or negated, received %d characters that are none of them", len(s.ProofA))
+		note("proof-a", "expected auto, plain or negated, received another value of %d characters", len(s.ProofA))
 	}
 	return problems
 }
@@ -147,10 +150,10 @@ func isOrigin(o string) bool {
 
 func (l Logging) check() (problems []error) {
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, l.Level) {
-		problems = append(problems, commandline.Problem("log-level", "expected debug, info, warn or error, received %d characters that are none of them", len(l.Level)))
+		problems = append(problems, commandline.Problem("log-level", "expected debug, info, warn or error, received another value of %d characters", len(l.Level)))
 	}
 	if !slices.Contains([]string{"auto", "json", "text"}, l.Format) {
-		problems = append(problems, commandline.Problem("log-format", "expected auto, json or text, received %d characters that are none of them", len(l.Format)))
+		problems = append(problems, commandline.Problem("log-format", "expected auto, json or text, received another value of %d characters", len(l.Format)))
 	}
 	return problems
 }

@@ -1,8 +1,8 @@
 // Package config holds all settings of a relay: flags and environment variables in one
 // struct, validated completely at start, with secrets read only from files.
 //
-// A problem is reported by the flag's name and by the length or kind of the received value.
-// Otherwise an operator who confuses two settings would find a secret in the log.
+// The report of a problem has the flag's name and the length or kind of the received value,
+// never the value itself. Somebody who confuses two settings must not find a secret in the log.
 package config
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Serve holds the flags of relay serve. Defaults are for a local machine: every listening
+// Serve has the flags of `relay serve`. Defaults are for a local machine: every listening
 // address is loopback.
 type Serve struct {
 	Listen           string `default:"127.0.0.1:8080" env:"RELAYPOOL_LISTEN" placeholder:"HOST:PORT" help:"Address that serves clients."`
@@ -67,7 +67,7 @@ type Serve struct {
 
 	Logging `embed:"" prefix:"log-"`
 
-	// EarlierProblems are problems found before Load, which adds its own.
+	// EarlierProblems are problems that were found before Load. Load's error includes them.
 	EarlierProblems []error `kong:"-"`
 }
 
@@ -77,12 +77,13 @@ type Database struct {
 	MaxConnections int32  `default:"40" env:"RELAYPOOL_DATABASE_MAX_CONNECTIONS" placeholder:"NUMBER" group:"Database" help:"Most connections to the database, at least 4."`
 }
 
-// RPC is the location of the chain.
+// RPC has the endpoints through which the relay reaches the chain: either one URL or a file
+// with several.
 type RPC struct {
 	// URL is a Secret, because the path of an endpoint often contains a key.
 	URL     Secret `env:"RELAYPOOL_RPC_URL" placeholder:"URL" group:"Chain" help:"Solana JSON-RPC endpoint, http or https, when its URL holds no credentials. It has every role. Required, here or in a file."`
 	URLFile string `env:"RELAYPOOL_RPC_URL_FILE" placeholder:"FILE" group:"Chain" help:"File of the endpoint's URL, when that holds credentials."`
-	// EndpointsFile is read by loadEndpoints.
+	// loadList reads EndpointsFile.
 	EndpointsFile string `env:"RELAYPOOL_RPC_ENDPOINTS_FILE" placeholder:"FILE" group:"Chain" help:"YAML or JSON file of several endpoints, instead of one URL: a list, each with name, url or urlFile, and optionally websocketURL (none for no subscriptions), roles (any of read, submit, archive; all when left out) and requestsPerSecond (0 for no limit)."`
 }
 
@@ -92,13 +93,13 @@ type Logging struct {
 	Format string `default:"auto" env:"RELAYPOOL_LOG_FORMAT" placeholder:"FORMAT" group:"Log" help:"json, text, or auto: text on a terminal, else json."`
 }
 
-// Config is a complete and valid Serve: parsed, with its files read, and checked.
+// Config is a valid Serve, with the content of the files that its flags name.
 type Config struct {
 	Serve
 
 	DatabaseURL Secret
-	// Endpoints are one or more with different names. At least one reads and at least one
-	// submits.
+	// Endpoints have different names. At least one has RoleRead, and at least one has
+	// RoleSubmit.
 	Endpoints []Endpoint
 	Profile   *shieldpool.Profile
 	// Genesis is the zero hash when any chain is accepted.
@@ -109,14 +110,14 @@ type Config struct {
 	// LookupTable is zero for none.
 	LookupTable         solana.PublicKey
 	CompliancePublicKey [32]byte
-	// APIKeys are the hashes of the keys that clients present. Without any, all clients are
-	// served.
+	// APIKeys are the hashes of the keys of which a client has to present one. Without any
+	// hash, all clients are served.
 	APIKeys [][sha256.Size]byte
 }
 
-// Load checks everything and reads the files, except the fee payers' keys, which are
-// read where they are used. Its error is commandline.Problems: all problems at once,
-// without secrets.
+// Load checks all flags and reads their files. The fee payers' keys are read later, where
+// they are used. The error of Load is commandline.Problems: all problems at once, without
+// secrets.
 func (s Serve) Load() (*Config, error) {
 	c := &Config{Serve: s}
 	c.EarlierProblems = nil
@@ -157,12 +158,12 @@ func (s Serve) Load() (*Config, error) {
 	return c, nil
 }
 
-// Admin holds the flags of commands that need only the database.
+// Admin has the flags of commands that need only the database.
 type Admin struct {
 	Database `embed:"" prefix:"database-"`
 	Logging  `embed:"" prefix:"log-"`
 
-	// EarlierProblems are problems found before Load, which adds its own.
+	// EarlierProblems are problems that were found before Load. Load's error includes them.
 	EarlierProblems []error `kong:"-"`
 }
 

@@ -14,18 +14,19 @@ import (
 
 // These are the roles of an endpoint.
 const (
-	// RoleRead answers the relay's reads of the newest state.
+	// RoleRead: the endpoint is asked for the newest state.
 	RoleRead = "read"
-	// RoleSubmit receives transactions, and simulates them.
+	// RoleSubmit: the endpoint receives transactions, and simulates them.
 	RoleSubmit = "submit"
-	// RoleArchive is asked first for data that may be old: blocks, histories, lost signatures.
+	// RoleArchive: the endpoint is asked first for data that may be old, such as blocks, the
+	// histories of accounts, and the statuses of old signatures.
 	RoleArchive = "archive"
 )
 
 const (
-	// onlyEndpoint names the endpoint of --rpc-url.
+	// onlyEndpoint is the name of the endpoint of --rpc-url.
 	onlyEndpoint = "rpc"
-	// NoWebSocket as an endpoint's WebSocket URL means that it has none.
+	// NoWebSocket in place of a WebSocket URL means that the endpoint has no such URL.
 	NoWebSocket = "none"
 
 	maxEndpoints = 16
@@ -39,8 +40,8 @@ type Endpoint struct {
 	// URL.
 	Name string
 	URL  Secret
-	// WebSocketURL is the URL for subscriptions. Empty derives it from URL; NoWebSocket
-	// means none.
+	// WebSocketURL is the URL for subscriptions. If it is empty, the relay derives it from
+	// URL. With NoWebSocket the relay makes no subscriptions.
 	WebSocketURL Secret
 	// Roles are one or more of RoleRead, RoleSubmit and RoleArchive.
 	Roles []string
@@ -90,7 +91,7 @@ func (r RPC) loadURL() (Secret, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || !isEndpointURL(u, "http", "https") {
-		return Secret{}, commandline.Problem(flag, "%d characters that are no URL of an endpoint: expected http:// or https:// and a host", len(text))
+		return Secret{}, commandline.Problem(flag, "%d characters that are not the URL of an endpoint: expected http:// or https:// and a host", len(text))
 	}
 	if flag == "rpc-url" && (u.User != nil || u.RawQuery != "") {
 		return Secret{}, commandline.Problem(flag, "the URL holds a user or a query, which may contain credentials: write it to a file of mode 0600 and name that with %s", commandline.Setting("rpc-url-file"))
@@ -102,8 +103,8 @@ func isEndpointURL(u *url.URL, schemes ...string) bool {
 	return slices.Contains(schemes, u.Scheme) && u.Host != ""
 }
 
-// loadList reads the endpoints' file. Any part of it may be a credential, so problems name
-// only places and lengths.
+// loadList reads the file that lists the endpoints. Any part of the file may be a credential,
+// so problems contain only positions and lengths.
 func (r RPC) loadList() (endpoints []Endpoint, problems []error) {
 	const flag = "rpc-endpoints-file"
 	content, err := readFile(flag, r.EndpointsFile, "list the endpoints in it, as relay serve --help says")
@@ -165,7 +166,7 @@ func (p *endpointParser) webSocketURL(n *yaml.Node) {
 	}
 	u, err := url.Parse(text)
 	if text != NoWebSocket && (err != nil || !isEndpointURL(u, "ws", "wss")) {
-		p.fault("websocketURL: %d characters that are no WebSocket URL: expected ws:// or wss:// and a host, or %s", len(text), NoWebSocket)
+		p.fault("websocketURL: %d characters that are not a WebSocket URL: expected ws:// or wss:// and a host, or %s", len(text), NoWebSocket)
 		return
 	}
 	p.endpoint.WebSocketURL = NewSecret(text)
@@ -174,7 +175,7 @@ func (p *endpointParser) webSocketURL(n *yaml.Node) {
 func (p *endpointParser) roles(n *yaml.Node) {
 	p.hasRoles = true
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		p.fault("roles is no list: expected one or more of read, submit, archive, or no roles for all")
+		p.fault("roles is not a list: expected one or more of read, submit, archive, or no roles for all")
 		return
 	}
 	for i, item := range n.Content {

@@ -12,23 +12,24 @@ import (
 // PreferredRouter is the name of the router of --router-url in logs, metrics and /health.
 const PreferredRouter = "preferred"
 
-// maxFallbacks is the most fallback routers. A swap has about 40 seconds, and asks them one
-// after another.
+// maxFallbacks is the most fallback routers. It is small, because the relay asks them one
+// after another, and a swap has only about 40 seconds.
 const maxFallbacks = 4
 
 // SwapRouter is one swap router.
 type SwapRouter struct {
 	// Name identifies the router in logs and metrics, which do not contain its URL.
 	Name string
-	// URL has http or https and a host; APIKey is empty for none.
+	// URL begins with http:// or https:// and has a host. APIKey is empty if the router needs
+	// no key.
 	URL, APIKey Secret
-	// RequestsPerSecond is the router's budget for all processes on the database together; 0
+	// RequestsPerSecond is the router's budget, which all processes on the database share; 0
 	// for no limit.
 	RequestsPerSecond int
 }
 
-// loadFallbacks reads the file of fallback routers, in their order. Any part of it may be a
-// credential, so problems name only places and lengths.
+// loadFallbacks reads the file that lists the fallback routers, and keeps their order. Any
+// part of the file may be a credential, so problems contain only positions and lengths.
 func (r Router) loadFallbacks() (routers []SwapRouter, problems []error) {
 	const flag = "router-fallbacks-file"
 	if r.FallbacksFile == "" {
@@ -77,7 +78,8 @@ func (p *routerParser) apiKeyFile(n *yaml.Node) {
 	p.router.APIKey = key
 }
 
-// wholeRequestsPerSecond reads a whole number: the budget is counted in calls.
+// wholeRequestsPerSecond reads a rate, which has to be a whole number, because the budget
+// counts calls.
 func (p *routerParser) wholeRequestsPerSecond(n *yaml.Node) {
 	rate := p.requestsPerSecond(n)
 	if rate != math.Trunc(rate) {

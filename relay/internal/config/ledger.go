@@ -6,7 +6,7 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// Ledger holds the flags of relay ledger.
+// Ledger has the flags of `relay ledger`.
 type Ledger struct {
 	Database `embed:"" prefix:"database-"`
 	RPC      `embed:"" prefix:"rpc-"`
@@ -16,18 +16,18 @@ type Ledger struct {
 	To   string `placeholder:"DATE" help:"Last day, UTC, included. Empty means today."`
 	JSON bool   `name:"json" help:"Print JSON instead of tables."`
 
-	// EarlierProblems are problems found before Load, which adds its own.
+	// EarlierProblems are problems that were found before Load. Load's error includes them.
 	EarlierProblems []error `kong:"-"`
 }
 
-// LedgerRequest is the input of relay ledger.
+// LedgerRequest is the input of `relay ledger`.
 type LedgerRequest struct {
 	DatabaseURL Secret
-	// Endpoints are the endpoints to read balances from; none when the chain is not
-	// read.
+	// Endpoints are the endpoints to read balances from. Without any, the command does not
+	// read the chain.
 	Endpoints []Endpoint
-	// From is the start of the first day, UTC, zero for the ledger's first day; Until
-	// is the end of the last day, zero for now.
+	// From is the start of the first day in UTC; zero means the ledger's first day. Until is
+	// the end of the last day; zero means now.
 	From, Until time.Time
 }
 
@@ -49,7 +49,7 @@ func (l Ledger) Load() (*LedgerRequest, error) {
 		}
 		t, err := time.Parse(time.DateOnly, text)
 		if err != nil {
-			problems = append(problems, flagProblem(flag, "expected a day such as 2026-11-21, received %d characters that are none", len(text)))
+			problems = append(problems, flagProblem(flag, "expected a day such as 2026-11-21, received %d characters that are not a day", len(text)))
 		}
 		return t
 	}

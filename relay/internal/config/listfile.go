@@ -15,12 +15,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// namePattern is the pattern of the name that stands for an endpoint or a router in logs,
-// metrics and /health: short, and never a URL.
+// namePattern matches the names of endpoints and routers. Logs, metrics and /health contain
+// the name in place of the URL, so a name is short and cannot be a URL.
 var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 
-// parseList returns the items of a list in YAML or JSON. The parser's errors repeat the
-// content, which may hold credentials, so they are dropped.
+// parseList returns the items of a list in YAML or JSON. It drops the parser's errors, because
+// they repeat the content, which may contain credentials.
 func parseList(content []byte, what string, most int) ([]*yaml.Node, error) {
 	content = jsonAsYAML(content)
 	var doc, second yaml.Node
@@ -41,8 +41,8 @@ func parseList(content []byte, what string, most int) ([]*yaml.Node, error) {
 	return items, nil
 }
 
-// jsonAsYAML removes tabs and escaped slashes from JSON, which otherwise is YAML. It does
-// not change other content.
+// jsonAsYAML makes JSON fit for the YAML parser, which refuses tabs and escaped slashes. It
+// does not change content that is not JSON.
 func jsonAsYAML(content []byte) []byte {
 	var compact bytes.Buffer
 	if json.Compact(&compact, content) != nil {
@@ -64,13 +64,13 @@ type itemParser struct {
 	// what names the kind of item in faults.
 	what   string
 	faults []error
-	// itemName and itemURL are what each item has.
+	// itemName and itemURL are the values that an item of every kind has.
 	itemName string
 	itemURL  Secret
 	hasURL   bool
 }
 
-// field is a key of an item, and what reads its value.
+// field is a key of an item, with the function that reads the key's value.
 type field struct {
 	key  string
 	read func(*yaml.Node)
@@ -80,7 +80,8 @@ func (p *itemParser) fault(format string, args ...any) {
 	p.faults = append(p.faults, fmt.Errorf(format, args...))
 }
 
-// parse reads an item: its name, its URL, and the more fields of its kind.
+// parse reads the name and the URL of an item, and the fields in more, which only items of
+// this kind have.
 func (p *itemParser) parse(item *yaml.Node, more ...field) {
 	fields := append([]field{{"name", p.name}, {"url", p.url}, {"urlFile", p.urlFile}}, more...)
 	if item.Kind != yaml.MappingNode {
@@ -123,7 +124,7 @@ func keysOf(fields []field) string {
 // text returns a scalar value; ok is false when the node has none.
 func (p *itemParser) text(key string, n *yaml.Node) (text string, ok bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || strings.TrimSpace(n.Value) == "" {
-		p.fault("%s is no text", key)
+		p.fault("%s is not text", key)
 		return "", false
 	}
 	return strings.TrimSpace(n.Value), true
@@ -177,7 +178,7 @@ func (p *itemParser) setURL(key, text string) {
 	p.hasURL = true
 	u, err := url.Parse(text)
 	if err != nil || !isEndpointURL(u, "http", "https") {
-		p.fault("%s: %d characters that are no URL of the %s: expected http:// or https:// and a host", key, len(text), p.what)
+		p.fault("%s: %d characters that are not the URL of the %s: expected http:// or https:// and a host", key, len(text), p.what)
 		return
 	}
 	p.itemURL = NewSecret(text)

@@ -16,8 +16,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// readFile reads the file that a required flag names. Its errors omit the path: an operator
-// who gives the content instead would find it in the log.
+// readFile reads the file that a required flag names. Its errors omit the path. If somebody
+// gives the content instead of the path, a secret must not get into the log.
 func readFile(flag, path, advice string) ([]byte, error) {
 	if path == "" {
 		return nil, commandline.Problem(flag, "is missing: %s", advice)
@@ -46,7 +46,7 @@ func readContent(path string) (string, error) {
 	return strings.TrimSpace(string(content)), nil
 }
 
-// Load reads the database's URL from its file. No error contains any of it.
+// Load reads the database's URL from its file. No error contains any part of the URL.
 func (d Database) Load() (Secret, error) {
 	const flag = "database-url-file"
 	content, err := readFile(flag, d.URLFile, "write the database's URL to a file of mode 0600 and name it")
@@ -55,7 +55,7 @@ func (d Database) Load() (Secret, error) {
 	}
 	url := strings.TrimSpace(string(content))
 	if _, err := pgconn.ParseConfig(url); err != nil { // its error can hold the password
-		return Secret{}, commandline.Problem(flag, "its content of %d bytes is no Postgres URL: expected postgres://user:password@host:port/name", len(url))
+		return Secret{}, commandline.Problem(flag, "its content of %d bytes is not a Postgres URL: expected postgres://user:password@host:port/name", len(url))
 	}
 	return NewSecret(url), nil
 }
@@ -96,7 +96,7 @@ func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
 			note("mint", "%w", err)
 		}
 	}
-	// The flag can only turn this on, because a profile may turn it on too.
+	// A profile may allow this too. Without the flag, the profile decides.
 	p.AllowOffCurveRecipient = p.AllowOffCurveRecipient || s.AllowOffCurveRecipient
 	messages, err := s.signInMessages()
 	switch {
@@ -108,14 +108,14 @@ func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
 	return p, problems
 }
 
-// baseProfile returns the profile from the file, or the built-in one, before flags change
-// it.
+// baseProfile returns the profile from the file, or the built-in profile. Other flags have not
+// changed it yet.
 func (s Serve) baseProfile() (*shieldpool.Profile, []error) {
 	const flag = "profile-file"
 	if s.ProfileFile == "" {
 		p, err := shieldpool.BuiltIn(s.Profile)
 		if err != nil {
-			return nil, []error{commandline.Problem("profile", "expected shield-pool-v1 or development, received %d characters that are neither", len(s.Profile))}
+			return nil, []error{commandline.Problem("profile", "expected shield-pool-v1 or development, received another value of %d characters", len(s.Profile))}
 		}
 		return p, nil
 	}
@@ -160,7 +160,7 @@ func (s Serve) complianceKey() (key [32]byte, err error) {
 	case text != "" && s.CompliancePublicKeyFile != "":
 		return key, commandline.Problem(flag, "is set, and so is %s: give one", commandline.Setting("compliance-public-key-file"))
 	case text == "" && s.CompliancePublicKeyFile == "":
-		return key, commandline.Problem(flag, "is missing: make a pair with relay compliance keygen on the officer's own machine, and give the public half, or name its file with %s", commandline.Setting("compliance-public-key-file"))
+		return key, commandline.Problem(flag, "is missing: make a key pair with relay compliance keygen on the compliance officer's own machine, and give the public key, or name its file with %s", commandline.Setting("compliance-public-key-file"))
 	case text == "":
 		flag = "compliance-public-key-file"
 		content, err := readFile(flag, s.CompliancePublicKeyFile, "write the public key that relay compliance keygen printed to it")

@@ -11,11 +11,11 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// maxProbe bounds how long relay probe waits for one endpoint.
+// maxProbe bounds how long `relay probe` waits for one endpoint.
 const maxProbe = 5 * time.Minute
 
-// Probe holds the flags of relay probe. Those that describe what is probed have the
-// names and variables of relay serve.
+// Probe has the flags of `relay probe`. The flags that describe the chain, the pool and the
+// fee payers have the same names and environment variables as those of `relay serve`.
 type Probe struct {
 	RPC     `embed:"" prefix:"rpc-"`
 	Logging `embed:"" prefix:"log-"`
@@ -34,17 +34,17 @@ type Probe struct {
 	History int           `default:"25" placeholder:"NUMBER" help:"How many of the tree's newest transactions to search for a Transact and a TransactSwap, which are compared with the profile; 0 for no comparison."`
 	Output  string        `default:"table" placeholder:"FORMAT" help:"table, or json."`
 
-	// EarlierProblems are problems found before Load, which adds its own.
+	// EarlierProblems are problems that were found before Load. Load's error includes them.
 	EarlierProblems []error `kong:"-"`
 }
 
-// ProbeRequest is the input of relay probe.
+// ProbeRequest is the input of `relay probe`.
 type ProbeRequest struct {
 	Endpoints []Endpoint
 	Profile   *shieldpool.Profile
 	// Genesis is the zero hash when any chain is accepted.
 	Genesis solana.Hash
-	// Key is nil when it is not checked.
+	// Key is nil if no verifying key is to be checked.
 	Key *groth16.Key
 }
 
@@ -52,7 +52,7 @@ type ProbeRequest struct {
 // commandline.Problems.
 func (p Probe) Load() (*ProbeRequest, error) {
 	problems := append(commandline.Problems{}, p.EarlierProblems...)
-	// These flags have the same meaning in relay serve.
+	// These flags have the same meaning as in `relay serve`.
 	serve := Serve{
 		GenesisHash: p.GenesisHash, Profile: p.Profile, ProfileFile: p.ProfileFile, Mint: p.Mint, ProgramID: p.ProgramID, RootHistorySize: p.RootHistorySize,
 		FeePayerKeyFile: p.FeePayerKeyFile,
@@ -81,7 +81,7 @@ func (p Probe) Load() (*ProbeRequest, error) {
 		problems = append(problems, flagProblem("history", "expected 0 to 1000 transactions, received %d", p.History))
 	}
 	if !slices.Contains([]string{"table", "json"}, p.Output) {
-		problems = append(problems, flagProblem("output", "expected table or json, received %d characters that are neither", len(p.Output)))
+		problems = append(problems, flagProblem("output", "expected table or json, received another value of %d characters", len(p.Output)))
 	}
 	problems = append(problems, p.Logging.check()...)
 	if len(problems) > 0 {

@@ -2,13 +2,13 @@ package config
 
 import "github.com/relaypool/relaypool/relay/commandline"
 
-// ProofA holds the flags of relay proof-a.
+// ProofA has the flags of `relay proof-a`.
 type ProofA struct {
 	Database `embed:"" prefix:"database-"`
 
 	Forget bool `help:"Forget the learnt encoding of proof A, for every verifying key. Relays notice within half a minute, and learn it again from the next finalized transaction."`
 
-	// EarlierProblems are problems found before Load, which adds its own.
+	// EarlierProblems are problems that were found before Load. Load's error includes them.
 	EarlierProblems []error `kong:"-"`
 }
 

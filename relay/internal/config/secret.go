@@ -43,7 +43,7 @@ func (Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 // MarshalText returns a placeholder, also for encoding/json.
 func (Secret) MarshalText() ([]byte, error) { return []byte(redacted), nil }
 
-// LogValue returns the settings in use. Of a secret it contains only the name of its
+// LogValue returns the settings in use. In place of a secret it has the name of the secret's
 // file.
 func (c *Config) LogValue() slog.Value {
 	return slog.GroupValue(

@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// signInMessages returns the configured texts; no text means the profile's texts. A
-// variable contains one text, because texts contain lines and commas; a file contains
-// several.
+// signInMessages returns the configured texts. If it returns none, the profile's texts apply.
+// The environment variable contains one text only, because a text may contain commas and line
+// breaks. A file can contain several texts.
 func (s Serve) signInMessages() ([]string, error) {
 	flag, messages := "sign-in-messages", slices.Clone(s.SignInMessages)
 	if s.SignInMessagesFile != "" {
@@ -23,7 +23,7 @@ func (s Serve) signInMessages() ([]string, error) {
 			return nil, err
 		}
 		if err := yaml.Unmarshal(jsonAsYAML(content), &messages); err != nil || len(messages) == 0 { // its error repeats the content
-			return nil, commandline.Problem(flag, "its content of %d bytes is no list: expected a YAML or JSON list of texts, at least one", len(content))
+			return nil, commandline.Problem(flag, "its content of %d bytes is not a list: expected a YAML or JSON list of texts, at least one", len(content))
 		}
 	}
 	if i := slices.Index(messages, ""); i >= 0 {

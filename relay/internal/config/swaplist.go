@@ -4,10 +4,10 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// maxListed bounds the lists of relay swaps and relay attempts.
+// maxListed bounds the lists of `relay swaps` and `relay attempts`.
 const maxListed = 100_000
 
-// SwapList holds the flags of relay swaps.
+// SwapList has the flags of `relay swaps`.
 type SwapList struct {
 	Database `embed:"" prefix:"database-"`
 	RPC      `embed:"" prefix:"rpc-"`
@@ -18,12 +18,13 @@ type SwapList struct {
 	Limit   int  `default:"200" placeholder:"NUMBER" help:"Most swaps to list of each kind: ended, and not ended. The last line counts all."`
 	JSON    bool `name:"json" help:"Print JSON instead of a table."`
 
-	// EarlierProblems are problems found before Load, which adds its own.
+	// EarlierProblems are problems that were found before Load. Load's error includes them.
 	EarlierProblems []error `kong:"-"`
 }
 
-// Load checks the flags and reads the files: the database's URL, and the
-// endpoints, none when the chain is not read. Its error is commandline.Problems.
+// Load checks the flags, and reads the database's URL and the endpoints from their files. It
+// returns no endpoints if no flag names one; the command then does not read the chain. Its
+// error is commandline.Problems.
 func (s SwapList) Load() (database Secret, endpoints []Endpoint, err error) {
 	problems := append(commandline.Problems{}, s.EarlierProblems...)
 	if database, err = s.Database.Load(); err != nil {

@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// maxSlippage is 100 percent, in hundredths of a percent. Without slippage hardly
-	// any execution would succeed: prices move with every block.
+	// maxSlippage is 100 percent, in hundredths of a percent. minSlippage is not 0, because
+	// prices move with every block: without slippage, hardly any execution would succeed.
 	minSlippage, maxSlippage = 1, 10_000
-	// maxRouterTimeout leaves time for more than one quote before a swap's timeout, which
-	// is about 40 seconds after its first leg.
+	// maxRouterTimeout leaves time for another quote: a swap times out about 40 seconds after
+	// its first leg.
 	minRouterTimeout, maxRouterTimeout = 100 * time.Millisecond, 30 * time.Second
 	// maxKey is longer than any provider's API key.
 	maxKey = 4096
 )
 
-// Router is the location of the swap routers.
+// Router has the settings of the swap routers.
 type Router struct {
 	// URL is a Secret, because some providers put the API key into its path.
 	URL               Secret        `env:"RELAYPOOL_ROUTER_URL" placeholder:"URL" group:"Swaps" help:"Swap router, Jupiter's swap API, when its URL holds no credentials: such as https://api.jup.ag/swap/v2. A path that ends with /v2 means v2 of the API (one call for a swap), any other v1 (two). No proxy is used. Empty, here and in a file, disables swaps: POST /transact_swap then answers 501, and open swaps are refunded after their timeout."`
@@ -30,21 +30,22 @@ type Router struct {
 	APIKeyFile        string        `env:"RELAYPOOL_ROUTER_API_KEY_FILE" placeholder:"FILE" group:"Swaps" help:"File of the router's API key, sent as the header x-api-key. Empty for none."`
 	FallbacksFile     string        `env:"RELAYPOOL_ROUTER_FALLBACKS_FILE" placeholder:"FILE" group:"Swaps" help:"YAML or JSON file of up to 4 fallback routers, of the same API and program, in the order in which they are asked when those before give no route that can be executed: a list, each with name, url or urlFile, and optionally apiKeyFile and requestsPerSecond (0 for no limit). Empty for none."`
 	Program           string        `default:"JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4" env:"RELAYPOOL_ROUTER_PROGRAM" placeholder:"BASE58" group:"Swaps" help:"Address of the router's program, the only one whose instructions are executed."`
-	Timeout           time.Duration `default:"3s" env:"RELAYPOOL_ROUTER_TIMEOUT" placeholder:"DURATION" group:"Swaps" help:"Longest time for one answer of a router, 100ms to 30s."`
+	Timeout           time.Duration `default:"3s" env:"RELAYPOOL_ROUTER_TIMEOUT" placeholder:"DURATION" group:"Swaps" help:"Longest time for one answer of a router, 100ms to 30s; with fallback routers at most 12s divided by their number with the preferred one."`
 	RequestsPerSecond int           `default:"0" env:"RELAYPOOL_ROUTER_REQUESTS_PER_SECOND" placeholder:"NUMBER" group:"Swaps" help:"Most requests a second to the router, of all processes on the database together; 0 for no limit. Set it to the limit of the API key's plan: a swap needs one request (with v1 two), and one more for each new quote."`
 }
 
-// Swaps holds the settings of swaps, read and checked.
+// Swaps has the checked settings of swaps, with the content of their files.
 type Swaps struct {
-	// Routers are in the order in which they are asked: the first is PreferredRouter.
+	// Routers are the routers in the order in which the relay asks them. The first is
+	// PreferredRouter.
 	Routers []SwapRouter
 	// Program is the only program whose instructions the relay executes.
 	Program solana.PublicKey
 }
 
-// swaps returns the settings of swaps, or nil when swaps are off. With swaps off it only
-// checks that there is neither an API key nor a further router, which would show that they
-// should be on.
+// swaps returns the settings of swaps, or nil when swaps are off. With swaps off, it only
+// checks that there is neither an API key nor a fallback router. Either would be a sign that
+// swaps should be on.
 func (s Serve) swaps() (*Swaps, []error) {
 	var problems []error
 	note := func(flag, format string, args ...any) {
@@ -106,7 +107,7 @@ func (r Router) loadURL() (Secret, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || !isEndpointURL(u, "http", "https") {
-		return Secret{}, commandline.Problem(flag, "%d characters that are no URL of a router: expected http:// or https:// and a host", len(text))
+		return Secret{}, commandline.Problem(flag, "%d characters that are not the URL of a router: expected http:// or https:// and a host", len(text))
 	}
 	if flag == "router-url" && (u.User != nil || u.RawQuery != "") {
 		return Secret{}, commandline.Problem(flag, "the URL holds a user or a query, which may contain credentials: write it to a file of mode 0600 and name that with %s", commandline.Setting("router-url-file"))
@@ -133,7 +134,7 @@ func (r Router) loadKey() (Secret, error) {
 // apiKey checks the content of a file that holds a router's API key.
 func apiKey(content string) (Secret, error) {
 	if content == "" || len(content) > maxKey || strings.ContainsFunc(content, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return Secret{}, fmt.Errorf("its content of %d bytes is no API key: expected one line of up to %d printable ASCII characters without spaces", len(content), maxKey)
+		return Secret{}, fmt.Errorf("its content of %d bytes is not an API key: expected one line of up to %d printable ASCII characters without spaces", len(content), maxKey)
 	}
 	return NewSecret(content), nil
 }

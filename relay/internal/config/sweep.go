@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Sweep holds the flags that all steps of relay sweep share. Flags of the same name in
-// relay serve mean the same, except that the genesis hash is required here.
+// Sweep has the flags that all steps of `relay sweep` share. They mean the same as the flags
+// of the same name in `relay serve`, except that the genesis hash is required here.
 type Sweep struct {
 	Database `embed:"" prefix:"database-"`
 	RPC      `embed:"" prefix:"rpc-"`
@@ -26,19 +26,19 @@ type Sweep struct {
 	Timeout               time.Duration `default:"15m" placeholder:"DURATION" help:"How long the step tries and waits before it ends with code 3. Run it again to continue."`
 	TerminationLog        string        `placeholder:"FILE" help:"File for one line about the outcome. Empty means /dev/termination-log if it exists, as in a Kubernetes container."`
 
-	// EarlierProblems are problems found before Load, which adds its own.
+	// EarlierProblems are problems that were found before Load. Load's error includes them.
 	EarlierProblems []error `kong:"-"`
 }
 
-// SweepRequest is the input of a step of relay sweep.
+// SweepRequest is the input of a step of `relay sweep`.
 type SweepRequest struct {
 	DatabaseURL Secret
 	Endpoints   []Endpoint
 	Genesis     solana.Hash
 }
 
-// Load checks the flags and reads the files. more are the problems of the step's own
-// flags. Its error is commandline.Problems.
+// Load checks the flags and reads the files. more has the problems of the step's own flags.
+// The error of Load is commandline.Problems.
 func (s Sweep) Load(more ...error) (*SweepRequest, error) {
 	problems := append(commandline.Problems{}, s.EarlierProblems...)
 	m, err := new(SweepRequest), error(nil)
@@ -73,7 +73,8 @@ func (s Sweep) Load(more ...error) (*SweepRequest, error) {
 	return m, nil
 }
 
-// CheckBalance refuses an amount of lamports that no account may hold.
+// CheckBalance refuses a balance below the rent-exempt minimum, because no account may have
+// such a balance.
 func CheckBalance(flag string, lamports uint64) error {
 	if lamports < shieldpool.RentExempt {
 		return flagProblem(flag, "expected at least the %d lamports that an account has to hold to exist, received %d", shieldpool.RentExempt, lamports)
@@ -81,9 +82,9 @@ func CheckBalance(flag string, lamports uint64) error {
 	return nil
 }
 
-// CheckKeyPaths checks that each file or directory that a flag names has content to
-// read. The keys themselves are read where they are used. Its errors omit the path: an
-// operator who gives a key instead would find it in the log.
+// CheckKeyPaths checks that each path of a flag leads to a file with content, or to a directory
+// with files. The keys themselves are read where they are used. Its errors omit the path. If
+// somebody gives a key instead of a path, the key must not get into the log.
 func CheckKeyPaths(flag string, paths []string) error {
 	if len(paths) > 0 && strings.HasPrefix(paths[0], "[") { // a key in place of its file, split at its commas
 		return flagProblem(flag, "starts like a JSON array: expected a path, not the content")
@@ -107,13 +108,13 @@ func CheckKeyPaths(flag string, paths []string) error {
 	return nil
 }
 
-// ParseAddress reads the address of a key. Its error contains only the length: an operator
-// who gives a secret key instead would find it in the log.
+// ParseAddress parses the address of a key. Its error contains only the length of the text. If
+// somebody gives a secret key instead of an address, the key must not get into the log.
 func ParseAddress(flag, text string) (solana.PublicKey, error) {
 	key, err := solana.PublicKeyFromBase58(text)
 	switch {
 	case err != nil:
-		return key, flagProblem(flag, "expected an address in base58 or the file of a key, received %d characters that are neither", len(text))
+		return key, flagProblem(flag, "expected an address in base58 or the file of a key, received another value of %d characters", len(text))
 	case key.IsZero() || !key.IsOnCurve():
 		return key, flagProblem(flag, "expected the address of a key, received one without a private key: nobody could spend its lamports")
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// retryEmpty is the Retry-After while no payer can pay: a person or a job has to fund one.
-	// retryChain is the Retry-After while no balance has been read.
+	// retryEmpty is the Retry-After while no payer can pay. It is long because a person or a job
+	// has to fund a payer first. retryChain is the Retry-After while no balance has been read.
 	retryEmpty = 30 * time.Second
 	retryChain = 5 * time.Second
 )

@@ -13,9 +13,9 @@ import (
 // ReadKeys reads keys from files and folders in the given order, each key in a format that Parse
 // accepts. A folder's files are sorted by name. Every file of a folder must be a key,
 // except names that begin with a dot, which belong to a mounted Kubernetes Secret;
-// subfolders are skipped. It is an error when no key is found, and when two files hold the
-// same key: the relay would count that payer's money twice. Errors name files, never
-// content.
+// subfolders are skipped. It is an error when no key is found. It is also an error when two files
+// hold the same key, because the relay would count that payer's money twice. Errors name files,
+// never content.
 func ReadKeys(paths []string) ([]*Key, error) {
 	var keys []*Key
 	fileOf := map[solana.PublicKey]string{}
@@ -37,7 +37,7 @@ func ReadKeys(paths []string) ([]*Key, error) {
 		}
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("no fee payer key was given: expected at least one file, or a folder of files; relay keygen makes one")
+		return nil, errors.New("no fee payer key was given: expected at least one file, or a folder of files; `relay keygen` makes a key file")
 	}
 	return keys, nil
 }

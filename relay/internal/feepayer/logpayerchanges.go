@@ -7,7 +7,8 @@ type change struct {
 	payer    solana.PublicKey
 	lamports uint64
 	dry      bool
-	// breakerClosed means that the chain had refused the payer, and its breaker has closed.
+	// breakerClosed means that the payer's breaker has closed, which a refusal by the chain had
+	// opened.
 	breakerClosed bool
 }
 
@@ -34,7 +35,7 @@ const (
 )
 
 // overallTransition returns the transition since its previous call, or noTransition before the
-// first reading. It is called under the lock.
+// first reading. The caller has locked mu.
 func (p *Payers) overallTransition() transition {
 	known := false
 	for _, a := range p.accounts {
@@ -54,8 +55,8 @@ func (p *Payers) overallTransition() transition {
 	return noTransition
 }
 
-// logTransition logs a transition, and calls funded when a payer can be used again. It is
-// called without the lock.
+// logTransition logs a transition, and calls funded when a payer can be used again. The caller
+// must not have locked mu.
 func (p *Payers) logTransition(t transition) {
 	switch t {
 	case noneUsable:

@@ -46,8 +46,8 @@ func (a *account) state(minimum uint64) State {
 	}
 }
 
-// outstanding returns what this process may have spent without the reading showing it:
-// reservations in flight, and those that ended since the reading.
+// outstanding returns what this process may have spent since the reading: the reservations in
+// flight, and the reservations that ended since the reading.
 func (a *account) outstanding() uint64 { return a.reserved + a.releasedSum }
 
 // usable reports whether the payer is ready, regardless of what it already has to pay.

@@ -44,8 +44,9 @@ type Options struct {
 	Funded func()
 }
 
-// Payers chooses who pays for a transaction, by balance and by what is in flight. When a
-// read fails, the last good balance stays: unknown is not zero. Safe for concurrent use.
+// Payers chooses who pays for a transaction, by balance and by what is in flight. When a read
+// fails, the last good balances stay, because an unknown balance is not an empty one. Safe for
+// concurrent use.
 type Payers struct {
 	balances   BalanceReader
 	log        *slog.Logger
@@ -128,7 +129,7 @@ func (p *Payers) Release(key solana.PublicKey, lamports uint64) {
 // State is whether a payer is used and, if not, why.
 type State string
 
-// The states of a payer: a fixed set, fit for a metric's label.
+// The states of a payer. They are a fixed set, so they can be a metric's label.
 const (
 	// StateReady: it is used.
 	StateReady State = "ready"

@@ -9,18 +9,18 @@ import (
 
 const (
 	defaultInterval = 15 * time.Second
-	// unusableInterval is the time between two reads while some payer cannot be used, so that
-	// funding is noticed at once.
+	// unusableInterval is the time between two reads while some payer cannot be used. It is
+	// short, so that funding is noticed soon.
 	unusableInterval = 2 * time.Second
-	// minInterval is the least time between reads on demand: an empty wallet must not turn
-	// every request into a call to the chain.
+	// minInterval is the least time between two reads on demand. Without it, every request would
+	// cause a call to the chain while the payers are empty.
 	minInterval = time.Second
 	// readTimeout ends a read that hangs, because all other reads wait for it.
 	readTimeout = 10 * time.Second
 )
 
-// Run reads the balances at once and then every Interval, or every 2 s while a
-// payer cannot be used, until ctx ends.
+// Run reads the balances immediately, and then every Interval until ctx ends. While a payer cannot
+// be used, it reads them every 2 s.
 func (p *Payers) Run(ctx context.Context) {
 	for {
 		_ = p.Refresh(ctx) // it logs errors, and keeps the last good values
@@ -100,9 +100,9 @@ func (p *Payers) refreshOnDemand(ctx context.Context) error {
 	return p.Refresh(ctx)
 }
 
-// read asks one endpoint, or two when the answer is unconfirmed or a payer cannot be used: an
-// endpoint that reports too little must not stop the relay, nor hide that a payer was funded.
-// Only one read runs at a time.
+// read asks one endpoint. It asks two when the answer is unconfirmed or a payer cannot be used,
+// because an endpoint that reports too little must not stop the relay, and must not hide that a
+// payer was funded. Only one read runs at a time.
 func (p *Payers) read(ctx context.Context) error {
 	fromTwo := p.anyUnusable()
 	unconfirmed, err := p.readOnce(ctx, fromTwo)
@@ -147,8 +147,8 @@ func (p *Payers) readOnce(ctx context.Context, fromTwo bool) (unconfirmed bool, 
 	return unconfirmed, err
 }
 
-// update applies one reading to all payers, under the lock. n is the reading without lamports,
-// which are in the order of the payers.
+// update applies one reading to all payers. lamports are in the order of the payers; n has the
+// other fields of the reading, which are the same for all. The caller has locked mu.
 func (p *Payers) update(lamports []uint64, n reading) (unconfirmed bool, changes []change) {
 	for i, a := range p.accounts {
 		refused := a.breaker.open
@@ -178,9 +178,9 @@ type reading struct {
 	fromTwo bool
 }
 
-// update replaces the last good reading, unless n is older or unconfirmed. It is unconfirmed
-// when the balance fell below the minimum, this process's own spending does not explain that,
-// and n is the first such reading or comes from only one endpoint.
+// update replaces the last good reading by n, unless n is older or unconfirmed. n is unconfirmed
+// when it is below the minimum, the last good reading was not, this process's own spending does
+// not explain the fall, and n is the first such reading or comes from only one endpoint.
 func (a *account) update(n reading, minimum uint64) (unconfirmed bool) {
 	if a.known && n.slot < a.slot && n.began.Sub(a.at) < slotMaxAge {
 		return false // this node is behind the one of the last good reading

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// minProbeDelay and maxProbeDelay bound how long a refused payer waits before one attempt may
-	// try it; each refusal in a row doubles the time.
+	// minProbeDelay is how long a payer is not used after a refusal, before one attempt may probe
+	// it. Each further refusal in a row doubles the delay, up to maxProbeDelay.
 	minProbeDelay = 5 * time.Second
 	maxProbeDelay = time.Minute
 )
@@ -42,7 +42,7 @@ func (b *breaker) release(now time.Time) {
 	}
 }
 
-// recordRefusal opens the breaker and reports whether it was closed.
+// recordRefusal opens the breaker and reports whether it was closed before.
 func (b *breaker) recordRefusal(now time.Time, knownLamports uint64) (opened bool) {
 	if b.open && !b.probing {
 		return false // an attempt from before the breaker opened
@@ -54,16 +54,16 @@ func (b *breaker) recordRefusal(now time.Time, knownLamports uint64) (opened boo
 	return opened
 }
 
-// closeAfterSuccess closes the breaker and reports whether it was open.
+// closeAfterSuccess closes the breaker and reports whether it was open before.
 func (b *breaker) closeAfterSuccess() (closed bool) {
 	closed = b.open
 	*b = breaker{}
 	return closed
 }
 
-// closeIfFunded closes the breaker when a balance of at least the minimum was read after the
-// refusal. From the second refusal in a row on, the balance also has to differ from
-// knownLamports: otherwise a node that reports too many lamports would close the breaker again and
+// closeIfFunded closes the breaker if n was read after the refusal. The caller has checked that n
+// is at least the minimum. From the second refusal in a row on, n also has to differ from
+// knownLamports. Otherwise a node that reports too many lamports would close the breaker again and
 // again, and the chain would refuse every attempt.
 func (b *breaker) closeIfFunded(n reading) {
 	if b.open && n.began.After(b.refusedAt) && (b.refusals == 1 || n.lamports != b.knownLamports) {
@@ -75,9 +75,9 @@ func (b *breaker) wait() time.Duration {
 	return min(minProbeDelay<<min(b.refusals-1, 10), maxProbeDelay)
 }
 
-// MarkRefused records that the chain refused the key as a payer: it lacks lamports, or the
-// account does not exist. The payer is not used again until a new reading shows at least
-// the minimum, or until a probing attempt has worked.
+// MarkRefused records that the chain refused the key as a payer, because the account lacks
+// lamports or does not exist. The payer is not used again until a new reading shows at least the
+// minimum, or until a probing attempt has landed.
 func (p *Payers) MarkRefused(key solana.PublicKey, err error) {
 	p.mu.Lock()
 	a := p.byKey[key]
@@ -95,7 +95,7 @@ func (p *Payers) MarkRefused(key solana.PublicKey, err error) {
 	p.logTransition(changed)
 }
 
-// MarkWorking records that the chain accepted the key as a payer.
+// MarkWorking records that a transaction of the payer landed, so that it is used again.
 func (p *Payers) MarkWorking(key solana.PublicKey) {
 	p.mu.Lock()
 	a := p.byKey[key]

@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/keyfile"
 )
 
-// Generate makes a key from 32 bytes of random, which must be
-// cryptographically secure, such as crypto/rand.Reader.
+// Generate makes a key from 32 bytes that it reads from random. random must be cryptographically
+// secure, such as crypto/rand.Reader.
 func Generate(random io.Reader) (*Key, error) {
 	private, err := keyfile.Generate(random)
 	if err != nil {

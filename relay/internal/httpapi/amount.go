@@ -7,9 +7,9 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// amount reads a whole number from 1 to 2^64-1, as a JSON number or a string, in
-// digits alone. An amount has only one valid notation, because a client's own library
-// may already have misread 1e3, 1.0 or 007.
+// amount reads a whole number from 1 to 2^64-1, as a JSON number or a string, which may contain
+// only digits. An amount has only one valid notation, because a client's own library may already
+// have misread 1e3, 1.0 or 007.
 func (o object) amount(name string) (uint64, error) {
 	raw, ok := o[name]
 	if !ok || kindOf(raw) == "null" {
@@ -30,7 +30,7 @@ func (o object) amount(name string) (uint64, error) {
 	}
 	amount, fault := parseAmount(text)
 	if fault != "" {
-		return 0, refusal.New(refusal.InvalidSwap, "%s is no amount: expected %s; received a %s %s", name, amountText, kind, fault)
+		return 0, refusal.New(refusal.InvalidSwap, "%s is not an amount: expected %s; received a %s %s", name, amountText, kind, fault)
 	}
 	return amount, nil
 }

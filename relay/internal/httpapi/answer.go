@@ -14,7 +14,7 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// defaultRetryAfter is the Retry-After of a temporary refusal without one.
+// defaultRetryAfter is the Retry-After of a temporary refusal that does not set one.
 const defaultRetryAfter = 5 * time.Second
 
 // answer encodes v before it writes anything, so that an encoding error can still be
@@ -22,8 +22,8 @@ const defaultRetryAfter = 5 * time.Second
 func (a *api) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
-	// Messages may contain texts such as "publicAmount < 0", and no browser parses the answer as
-	// HTML.
+	// HTML escaping would make messages such as "publicAmount < 0" hard to read. It is not
+	// needed, because no browser parses the answer as HTML.
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
 		a.fail(w, r, err)
@@ -36,8 +36,8 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, status int, v any) 
 	_, _ = w.Write(body.Bytes())
 }
 
-// fail answers with an error: a refusal as it is, any other error as an internal error, which it
-// also logs.
+// fail answers with an error: a refusal is sent as it is; any other error is logged and sent as
+// an internal error.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if ref, ok := refusal.As(err); ok {
 		a.refuse(w, r, ref)

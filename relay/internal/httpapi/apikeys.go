@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// requireKey refuses requests without an API key. GET /health is for load
-// balancers, which have none.
+// requireKey refuses requests without an API key. GET /health needs no key, because load
+// balancers have none.
 func (a *api) requireKey(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		keyHash, known := a.knownKey(r.Header.Get("Authorization"))

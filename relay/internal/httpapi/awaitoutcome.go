@@ -8,17 +8,17 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// repeatWait is the shortest wait for the outcome of a repeat. It is longer than the time
-// from a transaction's landing to its confirmation.
+// repeatWait is the shortest wait for the outcome of a repeated request. It is longer than the
+// time from a transaction's landing to its confirmation.
 const repeatWait = 5 * time.Second
 
-// awaitOutcome returns the submission once it is done, or in its current state when the wait
-// is over. The submission is accepted, so an error of the wait is not a failure of
-// the submission: the client gets the last known state and polls /status.
+// awaitOutcome returns the submission once it is done, or in its current state when the wait is
+// over. If waiting fails, the submission stays accepted. The client then gets the last known
+// state, and can poll /status.
 //
-// A repeat waits at least repeatWait, because a transaction is public on the chain a
-// moment before the relay knows that it landed. Somebody who copies the proof in that
-// moment must get the answer for a landed submission, which has no id.
+// A repeated request waits at least repeatWait, because a transaction is public on the chain a
+// moment before the relay knows that it landed. Somebody who copies the proof in that moment must
+// get the answer for a landed submission, which has no id.
 func (a *api) awaitOutcome(r *http.Request, s *submission.Submission, wait time.Duration) *submission.Submission {
 	if s.Repeated {
 		wait = max(wait, repeatWait)

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// chunkLeaves is how many leaves are encoded together: 100 KB of text, which is
-	// also the most that a stalled reader keeps in memory.
+	// chunkLeaves is how many leaves are encoded together. Their text has 100 KB. A stalled
+	// reader keeps at most one such chunk in memory.
 	chunkLeaves = 1024
 	// maxChunks is how many encoded chunks are cached for all readers together: 25 MB.
 	maxChunks = 256
@@ -91,8 +91,8 @@ func (c *chunks) cachedOrRead(ctx context.Context, name chunkName) ([]byte, erro
 	}
 }
 
-// store caches a chunk. It drops the chunks of other generations, and arbitrary chunks
-// while the cache is full: which ones hardly matters, because clients read whole lists.
+// store caches a chunk. It drops the chunks of other generations. While the cache is full, it
+// drops arbitrary chunks. It hardly matters which, because clients read whole lists.
 func (c *chunks) store(name chunkName, text []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,8 +110,8 @@ func (c *chunks) store(name chunkName, text []byte) {
 	c.cached[name] = text
 }
 
-// readChunk reads and encodes leaves. The store returns fewer leaves than requested when a rewind
-// has removed some, which also ends the generation.
+// readChunk reads and encodes leaves. If the store returns fewer leaves than requested, a rewind
+// has removed some of them. A rewind also ends the generation, so readChunk returns ErrMoved.
 func (c *chunks) readChunk(ctx context.Context, generation, from, to uint64) ([]byte, error) {
 	leaves, err := c.source.Read(ctx, generation, from, int(to-from)) //nolint:gosec // a chunk's size at most
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// maxReaders is how many answers of GET /commitments may be under way, and
-	// readersPerAddress is how many of them may go to one client address. Each keeps a chunk in
-	// memory, and a socket's buffer until the client has read it.
+	// maxReaders is how many answers of GET /commitments may be under way, and readersPerAddress
+	// is how many of them may go to one client address. Each answer keeps a chunk and a socket's
+	// buffer in memory until the client has read them.
 	maxReaders        = 128
 	readersPerAddress = 8
 )

@@ -16,8 +16,8 @@ import (
 const (
 	// maxCommitments is the most leaves in one answer: some ten megabytes.
 	maxCommitments = 100_000
-	// maxListTries is how many times openList tries to open a list whose generation
-	// changes meanwhile.
+	// maxListTries is how many times openList tries to open a list if the generation changes
+	// during each try.
 	maxListTries = 3
 
 	listHead, listTail = `{"commitments":[`, `],"count":`
@@ -80,8 +80,8 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 		return
 	}
 	if err := a.writeList(w, r, l, began); err != nil {
-		// The client sees that the answer is shorter than its Content-Length. A
-		// client that has left is not an error of the relay.
+		// The client sees that the answer is shorter than its Content-Length. The level is debug,
+		// because most often the client has disconnected.
 		a.Log.DebugContext(r.Context(), "sending a list response failed", "request_id", requestContextOf(r.Context()).id, "error", disconnectReason(err))
 	}
 }
@@ -113,8 +113,8 @@ func (a *api) firstChunk(ctx context.Context, from uint64, limit int) (*list, er
 		l.tag = fmt.Sprintf(`"%d-%d-0"`, pos.Generation, l.from)
 		return l, nil
 	}
-	// A generation's leaves do not change, but after a restore of the database its number
-	// may be given to other leaves. The last leaf in the tag shows the difference.
+	// The leaves of a generation do not change. But after a restore of the database, other leaves
+	// may get the same generation number. The tag therefore contains the last leaf too.
 	last, err := a.Commitments.Read(ctx, pos.Generation, l.to-1, 1)
 	if err != nil {
 		return nil, err

@@ -102,6 +102,6 @@ var sentences = []string{
 	"proof_bytes is missing: expected a string, bytes in standard base64",
 	"public_inputs is missing: expected a string, bytes in standard base64",
 	outputMintText, recipientATAText, amountText,
-	"min_output_amount is no amount: expected ; received a JSON number string that is negative or begins with a minus",
+	"min_output_amount is not an amount: expected ; received a JSON number string that is negative or begins with a minus",
 	"this body, with outputs, policy or nf, is of a retired form of POST /withdraw",
 }

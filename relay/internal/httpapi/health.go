@@ -35,7 +35,7 @@ func (a *api) readHealth(ctx context.Context) HealthReport {
 	return *a.health.report
 }
 
-// GetHealth is public: it returns the relay's health, and only the status of each part.
+// GetHealth is public. It returns the relay's health and, for each part, only the status.
 func (a *api) GetHealth(w http.ResponseWriter, r *http.Request) {
 	report := a.readHealth(r.Context())
 	checks := make(map[string]openapi.HealthCheck, len(report.Checks))
@@ -45,7 +45,8 @@ func (a *api) GetHealth(w http.ResponseWriter, r *http.Request) {
 	a.answerHealth(w, r, HealthReport{Status: report.Status, Checks: checks})
 }
 
-// healthDetails is for the operator: it also returns what is wrong with each part.
+// healthDetails serves GET /health on the operations port. It also returns what is wrong with
+// each part.
 func (a *api) healthDetails(w http.ResponseWriter, r *http.Request) {
 	a.answerHealth(w, r, a.readHealth(r.Context()))
 }

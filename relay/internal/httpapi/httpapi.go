@@ -35,8 +35,8 @@ const MaxBody = 16 << 10
 // Admission accepts submissions. A refusal is a *refusal.Refusal; any other error is a fault of
 // the relay, not of the request.
 type Admission interface {
-	// Submit accepts the request durably, or returns the submission that it repeats. A
-	// request with a Wait may take that much longer.
+	// Submit accepts the request durably, or returns the submission that it repeats. If r.Wait is
+	// set, Submit may take longer by that time.
 	Submit(ctx context.Context, r submission.Request) (*submission.Submission, error)
 }
 
@@ -95,8 +95,8 @@ type Info struct {
 	Version, Build string
 	// Profile is the pool's program profile.
 	Profile *shieldpool.Profile
-	// NoteBounds are how many bytes of note envelope fit into each kind of transaction
-	// (transfer, withdrawal, swap), whichever format the network has activated.
+	// NoteBounds are how many bytes of note envelope fit into each kind of transaction (transfer,
+	// withdrawal, swap) in the format before V1, which the network always accepts.
 	NoteBounds map[shieldpool.Kind]int
 	// NoteBoundsByFormat returns the same for each format that the relay sends now.
 	NoteBoundsByFormat func() shieldpool.NoteBounds
@@ -132,8 +132,9 @@ type Options struct {
 	// CallTimeout bounds each call to one of the parts above. It does not include the waits of a
 	// submission.
 	CallTimeout time.Duration
-	// WaitDefault is how long POST /transact waits to be accepted and for the outcome;
-	// WaitMax is the longest wait that a client can ask for, not below WaitDefault.
+	// WaitDefault is how long POST /transact waits until the submission is accepted and has an
+	// outcome. WaitMax is the longest wait that a client can ask for; it is not below
+	// WaitDefault.
 	WaitDefault, WaitMax time.Duration
 	// ListStall is how long a reader of GET /commitments may take to read a chunk of
 	// the answer before it is cut off, and ListTime is how long the whole answer may take.
@@ -146,8 +147,8 @@ type Options struct {
 	// client's address, such as X-Real-IP or X-Forwarded-For; empty when clients
 	// connect directly.
 	ClientIPHeader string
-	// CORSOrigins are the browser origins that may call, such as
-	// https://app.example or *; none for no CORS at all.
+	// CORSOrigins are the browser origins that may call, such as https://app.example or *.
+	// Without origins, the answers have no CORS headers.
 	CORSOrigins []string
 	// APIKeys are the SHA-256 hashes of valid API keys; without any, a request
 	// needs no key.

@@ -103,8 +103,8 @@ func swapRefunded() *refusal.Refusal {
 		"the swap found no execution at the user's minimum or above before its timeout, so its lamports were returned to the recipient's wallet: to try again, deposit them anew, and choose a lower minimum if the price has moved")
 }
 
-// The second leg counts only while the first is completed. When a fork dies, the first
-// leg is processing again, and the stored second leg belongs to the dead fork.
+// The second leg counts only while the first is completed. When a fork is abandoned, the first
+// leg is processing again, and the stored second leg belongs to the abandoned fork.
 
 func swapEnded(s *submission.Submission) bool {
 	return s.State == submission.Completed && s.Swap != nil && (s.Swap.Phase == submission.PhaseExecuted || s.Swap.Phase == submission.PhaseRefunded)
@@ -162,9 +162,8 @@ func progressOf(s *submission.Submission) (p openapi.SwapProgress) {
 	return p
 }
 
-// swapIdentifiers derives the identifiers of a swap: its first nullifier and its state
-// account. The account is left out when the swap is of another pool than this
-// relay's.
+// swapIdentifiers derives the identifiers of a swap: its first nullifier and its state account.
+// The account is left out when the swap belongs to a pool that is not this relay's.
 func (a *api) swapIdentifiers(s *submission.Submission) (ids openapi.SwapFields, err error) {
 	if s.Call == nil || s.Call.Inputs == nil {
 		return ids, nil

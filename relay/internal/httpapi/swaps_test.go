@@ -307,7 +307,7 @@ func TestRejectedSwaps(t *testing.T) {
 	t.Cleanup(server.Close)
 	const amount = "expected a whole number from 1 to 18446744073709551615 in the output mint's smallest unit, as a JSON number or a string, in decimal digits alone"
 	notAnAmount := func(received string) string {
-		return "min_output_amount is no amount: " + amount + "; received a " + received
+		return "min_output_amount is not an amount: " + amount + "; received a " + received
 	}
 	tests := map[string]struct {
 		body        string

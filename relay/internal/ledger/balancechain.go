@@ -23,7 +23,7 @@ type accumulator struct {
 	entries  []Entry
 	gaps     []gap
 	lastSlot uint64 // the last slot that was added or skipped
-	gapless  bool   // the last added slot had no gap
+	gapless  bool   // no history was missing in or before the last slot
 	// problem is why no more slots are added; its texts are constants.
 	problem     string
 	problemSlot uint64
@@ -37,7 +37,7 @@ func (b *accumulator) start(cursor *Cursor) {
 	}
 }
 
-// add adds one slot, or sets problem.
+// add adds one slot, or sets problem if history is missing and gaps are not accepted.
 func (b *accumulator) add(s slot) {
 	var found []*onchain.Payment
 	for _, p := range s.payments {

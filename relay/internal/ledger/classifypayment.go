@@ -12,7 +12,8 @@ import (
 
 // newEntry classifies a payment. attempt is nil when the database has none. rate is the chain's
 // rate of rent, 0 when it is unknown. ok is false when another account paid the fee and the
-// payer's balance did not change: anybody may name the payer's address in a transaction.
+// payer's balance did not change. Such a transaction gets no entry, because anybody may name the
+// payer's address in a transaction.
 func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, rate shieldpool.Rent, now time.Time) (e Entry, ok bool) {
 	e = Entry{Signature: p.Signature, Payer: payer, Slot: p.Slot, At: p.At, BalanceAfter: p.After}
 	if e.At.IsZero() {
@@ -49,8 +50,8 @@ func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, rate
 }
 
 // rentPaid is the rent that the payer paid for new accounts. It is at most the minimum balance
-// of these accounts at the network's highest rate: what was paid beyond that is not rent,
-// wherever it went.
+// of these accounts at the network's highest rate. Anything that was paid beyond that is not
+// rent.
 func rentPaid(p *onchain.Payment, rate shieldpool.Rent) uint64 {
 	var most uint64
 	for _, size := range p.CreatedSizes {
@@ -59,15 +60,15 @@ func rentPaid(p *onchain.Payment, rate shieldpool.Rent) uint64 {
 	return min(p.Created, most)
 }
 
-// attributeLoss attributes the payer's loss beyond fees. created is the rent that it paid for
-// new accounts. An execution closes the swap state and the accounts that the execution itself
-// created. Their rent comes back; lamports that others sent to these accounts count as
-// received, not as rent. A refund returns nothing: all lamports of a swap go to the recipient's
-// wallet.
+// attributeLoss divides the payer's loss beyond fees into Rent, Returned, Received and Other.
+// created is the rent that the payer paid for new accounts. An execution closes the swap state and
+// the accounts that the execution itself created, and the payer gets their rent back. Lamports
+// that others sent to these accounts count as received, not as rent. A refund returns nothing to
+// the payer, because all lamports of the swap go to the recipient's wallet.
 func (a Amounts) attributeLoss(lost int64, created uint64, rate shieldpool.Rent, p txmgr.Purpose) Amounts {
 	least := int64(0)
 	if p == txmgr.PurposeExecute {
-		least = -int64(rate.Upper().Minimum(shieldpool.SwapStateLength)) //nolint:gosec // all lamports there are fit 63 bits
+		least = -int64(rate.Upper().Minimum(shieldpool.SwapStateLength)) //nolint:gosec // any sum of lamports fits 63 bits
 	}
 	a.Rent = min(max(lost, least), int64(created)) //nolint:gosec // as above
 	a.Returned = uint64(max(-a.Rent, 0))

@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Kind classifies a transaction for the relay: a fixed set, fit for a metric's label.
+// Kind classifies a transaction. The kinds are a fixed set, so they can be a metric's label.
 type Kind string
 
 // The first three are submissions whose transaction succeeded; for a swap, the transactions
@@ -19,15 +19,15 @@ const (
 	KindTransfer   = Kind(shieldpool.KindTransfer)
 	KindWithdrawal = Kind(shieldpool.KindWithdrawal)
 	KindSwap       = Kind(shieldpool.KindSwap)
-	// KindSweep: relay sweep moved lamports between the operator's own keys. Each payer
-	// that lost or gained some has an entry.
+	// KindSweep: the command `relay sweep` moved lamports between keys of the same owner. Each
+	// payer that lost or gained lamports has an entry.
 	KindSweep Kind = "sweep"
 	// KindFailed: a transaction of the relay that landed with an error, and cost its fee.
 	KindFailed Kind = "failed"
-	// KindReceived: a transaction of another signer that brought lamports.
+	// KindReceived: a transaction with which somebody else sent lamports to the payer.
 	KindReceived Kind = "received"
-	// KindUnknown: signed with a payer's key but not in the database. Somebody else has the
-	// key, or rows were lost.
+	// KindUnknown: a transaction that was signed with a payer's key, but is not in the database.
+	// Somebody else has the key, or rows were lost.
 	KindUnknown Kind = "unknown"
 )
 
@@ -40,9 +40,9 @@ func Kinds() []Kind {
 // of the network's fee. Rent is the cost of the accounts that the transaction created, less the
 // rent of the accounts that it closed: negative when a swap was executed. For one transaction,
 // Returned is -Rent if Rent is negative, and 0 otherwise. Other is what left the account for no
-// known reason, and must be 0 except in unknown transactions. Moved is what a sweep moved to
-// another key of the operator, negative for the key that received it: it is neither spent nor
-// received. Received is what came from others.
+// known reason, and must be 0 except in unknown transactions. Moved is what a sweep moved from
+// the account to another key of the same owner; it is negative for the key that received it.
+// Moved lamports count neither as spent nor as received. Received is what came from others.
 type Amounts struct {
 	Fee         uint64 `json:"fee"`
 	PriorityFee uint64 `json:"priority_fee"`
@@ -53,7 +53,7 @@ type Amounts struct {
 	Received    uint64 `json:"received"`
 }
 
-// Spent returns everything that left, except what was moved between the operator's keys.
+// Spent returns everything that left the account, except what sweeps moved.
 func (a Amounts) Spent() int64 {
 	return int64(a.Fee) + int64(a.PriorityFee) + a.Rent + a.Other //nolint:gosec // any sum of lamports fits 63 bits
 }
@@ -85,10 +85,10 @@ type Entry struct {
 	BalanceAfter uint64
 }
 
-// Attempt is a transaction that the database knows.
+// Attempt is what the database has about one transaction.
 type Attempt struct {
-	// Submission is the submission that the client knows: for both legs of a swap, the
-	// first leg's. It is zero for a sweep.
+	// Submission is the id by which the client knows the submission. For both legs of a swap it
+	// is the id of the first leg. It is zero for a sweep.
 	Submission uuid.UUID
 	// Kind is the submission's kind, or KindSweep.
 	Kind    shieldpool.Kind

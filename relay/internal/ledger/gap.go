@@ -7,7 +7,8 @@ import (
 
 const defaultGapTimeout = 10 * time.Minute
 
-// gap is the payer's gain, negative for a loss, from missing history in or before a slot.
+// gap is a place where history is missing, in slot or before it. missing is what the payer gained
+// by the missing transactions, in lamports; negative for a loss.
 type gap struct {
 	slot    uint64
 	missing int64
@@ -18,9 +19,9 @@ const (
 	problemGap     = "the balance before the slot differs from the balance after the previous slot"
 )
 
-// checkGap reports whether the slot s is added. found is the number of its payments that an
-// endpoint knows. When history is missing, checkGap sets problem; once gaps are accepted, it
-// skips the slot or lets it be added with a gap.
+// checkGap reports whether the slot s is to be added. found is the number of its payments that an
+// endpoint knows. If history is missing and gaps are not accepted, checkGap sets problem. If gaps
+// are accepted, the slot is skipped, or added with a gap.
 func (b *accumulator) checkGap(s slot, found int, consistent bool) (add bool) {
 	complete := found == len(s.payments)
 	switch {
@@ -44,14 +45,14 @@ func (b *accumulator) checkGap(s slot, found int, consistent bool) (add bool) {
 	}
 }
 
-// addGap records a gap in the cursor's accounting.
+// addGap records a gap in the cursor's sums.
 func (b *accumulator) addGap(slot uint64, missing int64) {
 	b.gaps = append(b.gaps, gap{slot, missing})
 	b.cursor.Gaps++
 	b.cursor.Missing += missing
 }
 
-// gapTimedOut reports whether a gap has lasted long enough to skip it.
+// gapTimedOut reports whether history has been missing for so long that the gap is accepted.
 func (h *payerHistory) gapTimedOut(now time.Time, timeout time.Duration) bool {
 	return !h.gapSince.IsZero() && now.Sub(h.gapSince) >= timeout
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// listHistory walks from the newest transaction back to the cursor, over several passes
-// if necessary, and reports whether it has reached the cursor.
+// listHistory lists the payer's transactions from the newest back to the cursor. This may take
+// several passes. reached reports whether it has come to the cursor.
 func (r *Reconciler) listHistory(ctx context.Context, h *payerHistory, cursor *Cursor) (reached bool, err error) {
 	if h.listed {
 		return true, nil

@@ -13,14 +13,14 @@ import (
 // maxListed bounds the signatures in memory, to some 16 MB.
 const maxListed = 200_000
 
-// payerHistory is the state of reading one payer's history: first a walk from the newest
-// transaction back to the cursor, and then the listed signatures, oldest first.
+// payerHistory is the state of reading one payer's history. Reading starts with a walk, which
+// lists the signatures from the newest transaction back to the cursor. Then the listed
+// transactions are read, the oldest first.
 type payerHistory struct {
 	payer solana.PublicKey
 
 	walking, listed bool
-	// startedAt is when the walk started: it covers everything that was finalized by
-	// then.
+	// startedAt is when the walk started. The walk lists everything that was finalized by then.
 	startedAt  time.Time
 	pageBefore solana.Signature
 	// emptyPages counts pages in a row without a transaction.
@@ -65,7 +65,8 @@ func (h *payerHistory) addPage(page []onchain.SignatureInfo, cursor *Cursor) (en
 	return ended
 }
 
-// truncate drops the newest half, in whole slots, when too many are kept.
+// truncate drops the newest half of the signatures, in whole slots, when there are more than
+// maxListed. The oldest are kept, because they are read first.
 func (h *payerHistory) truncate() {
 	if len(h.signatures) <= maxListed {
 		return
@@ -104,8 +105,9 @@ func (h *payerHistory) dropThrough(lastSlot uint64) {
 	h.signatures = h.signatures[n:]
 }
 
-// finishStep drops the added signatures, and reports whether all were added. If so, or if history
-// has to be listed again, the next pass starts a new walk.
+// finishStep drops the signatures of slots that were added or skipped, and reports whether none
+// are left and the whole history was read. The next pass starts a new walk if no signatures are
+// left, or if there was a problem.
 func (h *payerHistory) finishStep(b *accumulator, readAll bool) (done bool) {
 	h.dropThrough(b.lastSlot)
 	done = readAll && b.problem == "" && len(h.signatures) == 0 && !h.truncated

@@ -18,8 +18,8 @@ type slot struct {
 	number     uint64
 }
 
-// readPayments fetches the payments of slots. It returns the slots before the first
-// slot with a failed call.
+// readPayments fetches the payments of slots. If a call fails, it returns only the slots before
+// the first slot with a failed call.
 func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, slots []slot) ([]slot, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Parallel)
@@ -33,9 +33,9 @@ func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, s
 			group.Go(func() error {
 				p, err := r.Chain.Payment(ctx, signature, payer)
 				if err != nil && !errors.Is(err, onchain.ErrUnavailable) && ctx.Err() == nil {
-					// The endpoints answer, but cannot decode this transaction. Anybody
-					// may name a payer's address in a transaction of a version that no
-					// endpoint supports.
+					// The endpoints answer, but cannot decode this transaction. Anybody may
+					// name a payer's address in a transaction of a version that no endpoint
+					// supports. It counts as unknown, so that the reading goes on.
 					r.Log.DebugContext(ctx, "reading a transaction of a fee payer's history failed", "payer", payer, "slot", slots[i].number, "error", err)
 					p, err = nil, nil
 				}

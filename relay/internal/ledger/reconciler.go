@@ -17,7 +17,7 @@ import (
 // ErrCursorMoved reports that another process has moved a payer's cursor since it was read.
 var ErrCursorMoved = errors.New("another relay has moved the ledger's cursor")
 
-// Cursor is the position up to which a payer's history has been read: the end of Slot.
+// Cursor says how far a payer's history has been read: to the end of Slot.
 type Cursor struct {
 	Payer solana.PublicKey
 	// Opening is the payer's balance before the first transaction of the ledger:
@@ -27,12 +27,12 @@ type Cursor struct {
 	// Slot.
 	Signature          solana.Signature
 	Slot, BalanceAfter uint64
-	// Gaps counts places where no endpoint has history that must exist. Missing is
-	// the sum of the balance changes over them, negative for a loss.
+	// Gaps counts places where no endpoint has history that must exist. Missing is what the
+	// payer gained in these gaps together; negative for a loss.
 	Gaps    uint64
 	Missing int64
-	// CheckedAt is when the last pass that read the whole finalized history started; zero
-	// before the first such pass.
+	// CheckedAt is the time up to which the whole finalized history has been read; zero before
+	// that has happened once.
 	CheckedAt time.Time
 }
 
@@ -73,7 +73,7 @@ const (
 	pageSize = 1000
 	// stepSize is the number of payments that are read before they are written.
 	stepSize = 200
-	// pagesPerPass bounds the listing of one pass and payer.
+	// pagesPerPass is the largest number of pages that one pass lists for one payer.
 	pagesPerPass = 50
 
 	defaultPayments = 2000
@@ -92,15 +92,16 @@ type ReconcilerOptions struct {
 	// Payments bounds the transactions that one pass reads, over all payers; a slot is
 	// always finished. 0 means 2000. Parallel is the number of concurrent reads; 0 means 4.
 	Payments, Parallel int
-	// Rent is the chain's rate of rent, 0 while it is unknown; nil for the highest known one.
+	// Rent returns the chain's rate of rent, 0 while it is unknown. If Rent is nil,
+	// shieldpool.HighestRent is used.
 	Rent func() shieldpool.Rent
 	// GapTimeout is how long missing history is requested again before the ledger
 	// skips it as a gap; 0 means 10 minutes.
 	GapTimeout time.Duration
 }
 
-// Reconciler writes the ledger from the chain's finalized history. One process
-// of the fleet should run it; a second one wastes calls and corrupts nothing.
+// Reconciler writes the ledger from the chain's finalized history. Only one process of the fleet
+// should run it. A second one wastes calls, but does no harm to the ledger.
 type Reconciler struct {
 	ReconcilerOptions
 	mu         sync.Mutex // one pass at a time
@@ -169,8 +170,8 @@ func (r *Reconciler) readPayer(ctx context.Context, h *payerHistory, limit int) 
 	return nil
 }
 
-// readStep reads and writes the next payments, and returns how many it has read: at
-// most limit, unless one slot has more.
+// readStep reads the next payments and writes their entries. It returns how many payments it has
+// read: at most limit, unless one slot has more.
 func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (n int, err error) {
 	cursor, err := r.Store.Cursor(ctx, h.payer)
 	if err != nil {
@@ -187,8 +188,8 @@ func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (
 	}
 	b := accumulator{payer: h.payer, now: r.Now(), rent: r.Rent(), attempts: attempts, acceptGap: h.gapTimedOut(r.Now(), r.GapTimeout)}
 	b.start(cursor)
-	for _, payments := range read {
-		if b.add(payments); b.problem != "" {
+	for _, s := range read {
+		if b.add(s); b.problem != "" {
 			break
 		}
 	}

@@ -27,7 +27,7 @@ type Snapshot struct {
 	Cursors      []Cursor
 }
 
-// Statement is the output of relay ledger. All amounts are lamports.
+// Statement is the output of the command `relay ledger`. All amounts are lamports.
 type Statement struct {
 	// Days are in order, each with all payers and kinds together.
 	Days []DayLine `json:"days"`
@@ -58,8 +58,8 @@ type KindLine struct {
 type PayerLine struct {
 	Payer   solana.PublicKey `json:"payer"`
 	Opening uint64           `json:"opening"`
-	// Spent is everything that left, except what was moved. Moved is the net amount that sweeps
-	// moved to other keys of the operator, negative when sweeps brought more.
+	// Spent is everything that left the account, except what sweeps moved. Moved is what sweeps
+	// moved from the payer, less what they moved to it.
 	Spent    int64  `json:"spent"`
 	Moved    int64  `json:"moved"`
 	Received uint64 `json:"received"`
@@ -70,16 +70,16 @@ type PayerLine struct {
 	Closing uint64 `json:"closing"`
 	// Unexplained is Closing less the balance that the other figures add up to. It should be 0.
 	Unexplained int64 `json:"unexplained"`
-	// Chain is the balance on the chain, and Difference is its excess over Closing, from
-	// transactions that are not final yet. Nil when the chain was not read.
+	// Chain is the balance on the chain. Difference is Chain less Closing, the effect of
+	// transactions that are not final yet. Both are nil when the chain was not read.
 	Chain      *uint64 `json:"chain,omitempty"`
 	Difference *int64  `json:"difference,omitempty"`
-	// Unknown counts transactions that the database does not know. Other is the cost of
-	// the relay's own transactions beyond fee and rent.
+	// Unknown counts transactions that the payer's key signed and that the database does not
+	// contain. Other is the cost of the relay's own transactions beyond fee and rent.
 	Unknown uint64 `json:"unknown"`
 	Other   int64  `json:"other"`
-	// Slot is the last slot that was read; CheckedAt is when the whole history was last
-	// read.
+	// Slot is the last slot that was read. CheckedAt is the time up to which the whole finalized
+	// history has been read.
 	Slot      uint64    `json:"slot"`
 	CheckedAt time.Time `json:"checked_at,omitzero"`
 }

@@ -6,8 +6,8 @@ import "time"
 type Summary struct {
 	// Today is the sum since midnight UTC. Total is the sum of all days.
 	Today, Total Amounts
-	// Unknown counts transactions that the operator's keys signed and the database does not
-	// know.
+	// Unknown counts transactions that a payer's key signed and that the database does not
+	// contain.
 	Unknown uint64
 	// Gaps counts places where history is missing.
 	Gaps uint64
@@ -15,8 +15,8 @@ type Summary struct {
 	// the balances that the sums do not explain. That part is 0 unless rows were changed by
 	// hand.
 	Unexplained int64
-	// OldestCheck is the oldest time at which a payer's history was last read
-	// completely; zero when a history has never been read completely.
+	// OldestCheck is the oldest CheckedAt of the payers' cursors; zero when some payer's history
+	// has never been read completely.
 	OldestCheck time.Time
 }
 

@@ -83,7 +83,7 @@ func (s *Statement) byKind() (out []KindLine) {
 	return out
 }
 
-// verdict explains the figures, and what to do.
+// verdict says whether the figures agree and, if they do not, what to do.
 func (s *Statement) verdict() string {
 	var gaps, unknown, pending bool
 	for i := range s.Payers {

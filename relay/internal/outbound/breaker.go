@@ -32,7 +32,7 @@ const (
 	Reachable
 	// Good: the endpoint answered the call as it should.
 	Good
-	// Bad: the endpoint did not answer, or not as it should.
+	// Bad: the endpoint did not answer, or its answer shows that it does not work.
 	Bad
 )
 
@@ -44,9 +44,9 @@ type BreakerOptions struct {
 	Rand func() float64
 	// Consecutive is the number of bad calls in a row that opens the breaker; 0 means 5.
 	Consecutive int
-	// Rate is the share of bad calls that opens the breaker. It is computed over those of the last
-	// Window calls that are younger than Recent, if there are at least MinCalls of them. 0 means
-	// 0.5 for Rate, 20 for Window, 10 for MinCalls and 30 s for Recent.
+	// Rate is the share of bad calls that opens the breaker. Only the last Window calls count, and
+	// of these only the calls younger than Recent. Fewer than MinCalls such calls do not open the
+	// breaker. 0 means 0.5 for Rate, 20 for Window, 10 for MinCalls and 30 s for Recent.
 	Rate             float64
 	Window, MinCalls int
 	Recent           time.Duration
@@ -131,8 +131,8 @@ type Permit struct {
 	at    time.Time
 }
 
-// Try permits a call: always when closed, and one call when the delay of an open breaker
-// has passed.
+// Try permits every call while the breaker is closed. When the delay of an open breaker has passed,
+// Try permits one call as the probe.
 func (b *Breaker) Try() (Permit, bool) {
 	b.mu.Lock()
 	now := b.o.Now()
@@ -222,8 +222,8 @@ func (b *Breaker) count(now time.Time, bad bool) (notify func()) {
 	return b.open(now, delay)
 }
 
-// Pause opens the breaker for d, or for maxPause if that is shorter, without jitter. A pause or
-// delay that ends later stays. Use Pause when the endpoint asked for a pause.
+// Pause opens the breaker for d, or for maxPause if that is shorter, without jitter. It does not
+// shorten a pause or delay that ends later. Use Pause when the endpoint asked for a pause.
 func (b *Breaker) Pause(d, maxPause time.Duration) {
 	b.mu.Lock()
 	now := b.o.Now()
@@ -252,8 +252,8 @@ func (b *Breaker) close(now time.Time) (notify func()) {
 	return b.setState(Closed)
 }
 
-// setState changes the state, under the lock. It returns a function that reports the change,
-// which must be called outside the lock.
+// setState changes the state, under the lock. It returns a function that reports the change. Call
+// that function outside the lock.
 func (b *Breaker) setState(to State) (notify func()) {
 	from := b.state
 	if from == to {

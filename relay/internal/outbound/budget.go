@@ -17,7 +17,7 @@ var ErrBudget = errors.New("request budget is exhausted")
 // Urgency is how urgent a call is to the relay.
 type Urgency int
 
-// The urgencies are ordered from the most urgent to calls that use only what others leave.
+// The urgencies, the most urgent first.
 const (
 	// FirstSend is the first send of a transaction. It reserves the next available request, so
 	// that later calls cannot take that one.
@@ -102,7 +102,7 @@ func (b *Budget) Wait(ctx context.Context, u Urgency, maxWait time.Duration) err
 	}
 }
 
-// reserveAndWait takes a future request, and waits until it is available.
+// reserveAndWait reserves the next request, and waits until that request is available.
 func (b *Budget) reserveAndWait(ctx context.Context, deadline time.Time) error {
 	if b.limiter == nil {
 		return ctx.Err()
@@ -139,7 +139,8 @@ func (b *Budget) try(u Urgency) time.Duration {
 	return 0
 }
 
-// missing returns the number of requests that are missing for one call of the urgency.
+// missing returns how many requests the budget lacks for one call of the urgency; 0 or less when
+// the call can be made now.
 func (b *Budget) missing(u Urgency, now time.Time) float64 {
 	need := 1 + u.reservedShare()*float64(b.limiter.Burst()-1)
 	return need - b.limiter.TokensAt(now)

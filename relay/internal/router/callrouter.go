@@ -24,8 +24,8 @@ const (
 	// maxPause bounds the pause that one Retry-After can cause: a swap has about 40 seconds
 	// in all.
 	maxPause = 8 * time.Second
-	// abandonAfter is how long a call must have run for the caller's deadline to count as a
-	// failure of the router.
+	// If the caller's deadline ends a call that has run for at least abandonAfter, the call
+	// counts as a failure of the router.
 	abandonAfter = time.Second
 )
 
@@ -59,14 +59,18 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 		rejected.Router = c.name
 		c.observer.RouteRejected(rejected.What)
 	}
+	var noRoute *swap.NoRoute
+	if errors.As(fault, &noRoute) {
+		noRoute.Router = c.name
+	}
 	if fault != nil {
 		return none, fault
 	}
 	return answer, nil
 }
 
-// admit waits until the concurrent calls and the budget allow one more, and asks the
-// breaker. leave frees the capacity of the call; recordResult releases the permit.
+// admit waits until the limit of concurrent calls and the budget allow one more call, and asks
+// the breaker. After the call, leave frees its capacity, and recordResult releases the permit.
 func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave func(), fault *swap.RouterUnavailable) {
 	ctx, cancel := context.WithTimeout(parent, c.timeout)
 	defer cancel()
@@ -93,8 +97,8 @@ func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave fu
 // minBudgetWait is the least pause before the budget is asked again.
 const minBudgetWait = 5 * time.Millisecond
 
-// awaitBudget waits until the budget allows one more call. It returns why it does not; ""
-// when it does.
+// awaitBudget waits until the budget allows one more call, and returns "". If the budget does
+// not allow the call in time, awaitBudget returns the reason.
 func (c *Client) awaitBudget(ctx context.Context) (why string) {
 	const spent = "the budget of requests a second is spent"
 	for c.take != nil {
@@ -150,9 +154,9 @@ func attempt[T any](parent, ctx context.Context, c *Client, q call[T]) (T, error
 	}
 	if q.body != nil {
 		req.Header.Set("Content-Type", "application/json")
-		// The request changes nothing, so it may be repeated. With this header, net/http
-		// repeats it on a new connection when an idle one turns out to be dead. An empty
-		// list of values is not sent.
+		// The request changes nothing, so it may be repeated. Because of this header, net/http
+		// repeats the request on a new connection if an idle one turns out to be dead. The
+		// header itself is not sent, because its list of values is empty.
 		req.Header["X-Idempotency-Key"] = []string{}
 	}
 	resp, err := c.http.Do(req)

@@ -15,8 +15,8 @@ const (
 	// modeExactIn is the mode of a swap of exactly the input amount, the API's default.
 	modeExactIn = "ExactIn"
 
-	// maxAccounts is more than a transaction can lock: an instruction may name an account
-	// twice.
+	// maxAccounts is more than the number of accounts that a transaction can lock, because an
+	// instruction may name an account twice.
 	maxAccounts = 80
 	// maxData is the size of a whole transaction, which one instruction's data never fills.
 	maxData = shieldpool.MaxTransactionSizeV1
@@ -60,8 +60,9 @@ func decodeQuote(body []byte, q swap.QuoteRequest) (*swap.Quote, error) {
 	return quote, nil
 }
 
-// decodeInstructions decodes a swap's instructions, of either version of the API. An instruction that fits no transaction
-// gives a *swap.NoRoute, not a bad response: a quote for fewer accounts may fit.
+// decodeInstructions decodes a swap's instructions from an answer of either version of the
+// API. If an instruction fits no transaction, the error is a *swap.NoRoute, not a bad response,
+// because a quote for fewer accounts may fit.
 func decodeInstructions(body []byte, user solana.PublicKey) (*swap.Instructions, error) {
 	o, err := parseObject(body)
 	if err != nil {
@@ -91,9 +92,9 @@ func decodeInstructions(body []byte, user solana.PublicKey) (*swap.Instructions,
 	return out, nil
 }
 
-// lookupTables reads the addresses of lookup tables: v2 gives an object from each address
-// to the table's content, v1 a list of addresses. The content is not read: the relay reads
-// tables from the chain.
+// lookupTables returns the addresses of lookup tables. In v2 of the API they are the keys of an
+// object whose values are the tables' contents; in v1 they are a list. The contents are ignored,
+// because the relay reads tables from the chain.
 func (r *reader) lookupTables() []solana.PublicKey {
 	const version2, version1 = "addressesByLookupTableAddress", "addressLookupTableAddresses"
 	var tables []solana.PublicKey

@@ -7,9 +7,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
-// failureMaxAge is for how long after the last call an open breaker counts as a failing
-// router. Only calls for swaps probe the router: without them, it may work again
-// unnoticed.
+// failureMaxAge is the time after the last call during which an open breaker means that the
+// router fails. Only swaps make calls. Without calls, nobody notices that the router works
+// again.
 const failureMaxAge = 2 * time.Minute
 
 func (c *Client) failing() bool {

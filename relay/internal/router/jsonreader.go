@@ -75,7 +75,7 @@ func errorCode(body []byte) (code string, ok bool) {
 	return code, err == nil || o.has("error") || o.has("errorCode")
 }
 
-// has reports whether there is a value other than null.
+// has reports whether the key has a value other than null.
 func (o object) has(key string) bool {
 	return len(o[key]) > 0 && !bytes.Equal(o[key], []byte("null"))
 }
@@ -127,7 +127,7 @@ func parseAddress(text string) (solana.PublicKey, bool) {
 	return address, err == nil
 }
 
-// amount reads a decimal string of up to 64 bits.
+// amount reads a whole number below 2^64 that is written as a string.
 func (r *reader) amount(key string) uint64 {
 	text, err := r.object.text(key)
 	n, invalid := strconv.ParseUint(text, 10, 64)
@@ -156,7 +156,8 @@ func (r *reader) boolean(key string) bool {
 	return *b
 }
 
-// list reads an array. An optional array may be missing or null, and is then empty.
+// list reads an array. If the array is not required, it may be missing or null; list then
+// returns nil.
 func (r *reader) list(key string, required bool) []json.RawMessage {
 	var list *[]json.RawMessage
 	switch {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// retryAfter parses a Retry-After header, in seconds or a date; 0 when it is neither, or
-// past.
+// retryAfter returns the wait that a Retry-After header asks for, in seconds or by a date. It is
+// 0 for a date in the past and for any other text.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
 		return time.Duration(seconds) * time.Second

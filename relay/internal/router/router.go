@@ -66,8 +66,8 @@ type Options struct {
 	Timeout time.Duration
 	// Parallel is how many calls run at once; 0 is 16.
 	Parallel int
-	// Take takes one call of the budget, or returns how long to wait before it is asked again.
-	// Nil for no budget.
+	// Take takes one call from the budget. If the budget is spent, it returns how long to wait
+	// before the next try. Nil for no budget.
 	Take func(ctx context.Context) (wait time.Duration, err error)
 }
 
@@ -94,8 +94,9 @@ type Observer interface {
 	RouteRejected(what string)
 }
 
-// Client asks one router. It repeats only calls that were lost with a dead idle connection:
-// the caller decides how long to wait for a price. Safe for concurrent use.
+// Client asks one router. It repeats a call only if an idle connection turned out to be dead.
+// Other repetitions are up to the caller, who knows how long to wait for a price. A Client is
+// safe for concurrent use.
 //
 // Every error of a call is *swap.RouterUnavailable, *swap.NoRoute or *swap.RejectedRoute,
 // except for an invalid request, which is never sent.
@@ -233,8 +234,8 @@ func (c *Client) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, e
 }
 
 // Instructions returns the instructions that carry out a quote for the user. They pay from
-// and into the user's own associated token accounts, SOL as wrapped SOL. With the API's v1
-// it asks for them: the quote is sent back unchanged.
+// and into the user's own associated token accounts, SOL as wrapped SOL. A quote of the API's
+// v2 already has them. With v1 a call asks for them, and sends the quote back unchanged.
 func (c *Client) Instructions(ctx context.Context, q *swap.Quote, user solana.PublicKey) (*swap.Instructions, error) {
 	if q != nil && q.Instructions != nil {
 		return q.Instructions, nil
@@ -247,13 +248,13 @@ func (c *Client) Instructions(ctx context.Context, q *swap.Quote, user solana.Pu
 	}})
 }
 
-// instructionsRequest makes the request for a quote's instructions. It does so by hand,
-// because an encoder would rewrite the quote.
+// instructionsRequest makes the body of the request for a quote's instructions. It writes the
+// JSON by hand, because an encoder would rewrite the quote.
 //
-// useSharedAccounts is left to the router: forced on, swaps through markets without shared
-// accounts fail; forced off, every route of several markets needs token accounts that
-// nobody creates. Without a destinationTokenAccount the output goes to the user's own
-// account, the only one that the router accepts.
+// The body has no useSharedAccounts, so that the router decides. With true, swaps through
+// markets without shared accounts would fail. With false, every route through several markets
+// would need token accounts that nobody creates. The body has no destinationTokenAccount either:
+// the output then goes to the user's own account, which is the only one that the router accepts.
 func instructionsRequest(q *swap.Quote, user solana.PublicKey) []byte {
 	body := []byte(`{"userPublicKey":"` + user.String() + `","wrapAndUnwrapSol":false,"dynamicComputeUnitLimit":false,"quoteResponse":`)
 	body = append(body, q.Raw...)

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/swap"
 )
 
-// Routers are one or more routers in the order in which they are preferred. It implements
-// swap.Router: a router is asked when those before it gave no quote. Safe for concurrent use.
+// Routers has one or more routers, in the order of preference. It implements swap.Router: it
+// asks a router if the routers before it gave no quote. It is safe for concurrent use.
 type Routers struct {
 	clients []*Client
 }
@@ -31,25 +34,51 @@ func NewRouters(clients ...*Client) (*Routers, error) {
 	return &Routers{clients: clients}, nil
 }
 
-// Quote returns the first quote that a router gives, beginning with that of q.First. Without a
-// quote, it returns the error of the first router that answered, or else of the first one.
+// Quote asks the routers in turn, beginning with the one after q.After, and returns the first
+// quote. If no router gives a quote, Quote returns the error of the first router that answered.
+// If none answered, it returns the first router's error, with the shortest wait for which a
+// router asks.
 func (r *Routers) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, error) {
+	first := slices.IndexFunc(r.clients, func(c *Client) bool { return c.name == q.After }) + 1
 	var fault error
+	wait := time.Duration(math.MaxInt64)
 	for i := range r.clients {
-		quote, err := r.clients[(q.First+i)%len(r.clients)].Quote(ctx, q)
+		quote, err := r.clients[(first+i)%len(r.clients)].Quote(ctx, q)
 		if err == nil || ctx.Err() != nil || !mayDiffer(err) {
 			return quote, err
 		}
+		wait = min(wait, retryAfterOf(err))
 		if fault == nil || errors.Is(fault, swap.ErrRouterUnavailable) && !errors.Is(err, swap.ErrRouterUnavailable) {
 			fault = err
 		}
 	}
-	return nil, fault
+	return nil, withRetryAfter(fault, wait)
 }
 
-// mayDiffer reports whether another router may give a quote where one gave this error. It may
-// not for an invalid request. A route that is too large is asked for again, narrower, from the
-// same router.
+// retryAfterOf returns the wait that an error asks for; 0 for none.
+func retryAfterOf(err error) time.Duration {
+	var unavailable *swap.RouterUnavailable
+	if errors.As(err, &unavailable) {
+		return unavailable.RetryAfter
+	}
+	return 0
+}
+
+// withRetryAfter returns the error with the given wait. Only a *swap.RouterUnavailable has a
+// wait; withRetryAfter returns any other error unchanged.
+func withRetryAfter(err error, wait time.Duration) error {
+	var unavailable *swap.RouterUnavailable
+	if !errors.As(err, &unavailable) {
+		return err
+	}
+	changed := *unavailable
+	changed.RetryAfter = wait
+	return &changed
+}
+
+// mayDiffer reports whether another router may give a quote after one router returned this
+// error. After an invalid request, none may. After a route that is too large, the caller asks
+// the same router again, for a narrower route.
 func mayDiffer(err error) bool {
 	var noRoute *swap.NoRoute
 	var rejected *swap.RejectedRoute
@@ -59,18 +88,27 @@ func mayDiffer(err error) bool {
 	return errors.As(err, &rejected) || errors.Is(err, swap.ErrRouterUnavailable)
 }
 
-// Instructions asks the router that gave the quote.
+// Instructions asks the router that gave the quote. If there are several routers, the error
+// asks for no wait, because the next quote can come from another router.
 func (r *Routers) Instructions(ctx context.Context, q *swap.Quote, user solana.PublicKey) (*swap.Instructions, error) {
 	for _, c := range r.clients {
-		if q != nil && c.name == q.Router {
-			return c.Instructions(ctx, q, user)
+		if q == nil || c.name != q.Router {
+			continue
 		}
+		ix, err := c.Instructions(ctx, q, user)
+		if len(r.clients) > 1 {
+			err = withRetryAfter(err, 0)
+		}
+		return ix, err
 	}
 	return nil, errors.New("instructions for a quote of no router: expected one that Quote gave")
 }
 
-// Failing reports for each router, by its name, whether it fails: calls to it are skipped
-// because the last ones failed, and one was requested within the last two minutes.
+// Len is the number of routers.
+func (r *Routers) Len() int { return len(r.clients) }
+
+// Failing reports for each router, by its name, whether it fails. A router fails if calls to it
+// are skipped because the last ones failed, and a swap has needed it within two minutes.
 func (r *Routers) Failing() map[string]bool {
 	failing := make(map[string]bool, len(r.clients))
 	for _, c := range r.clients {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,22 +23,24 @@ func TestARouterIsAskedWhenThoseBeforeItGaveNoQuote(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		routers []reply
-		first   int
+		after   string
 		asked   []string
 		want    string // the router of the quote, or the error
 	}{
-		"the preferred router alone when it gives a quote":     {[]reply{good, good}, 0, []string{"a"}, "a"},
-		"the next one when the first is down":                  {[]reply{down, good}, 0, []string{"a", "b"}, "b"},
-		"the next one when the first has no route":             {[]reply{noRoute, good}, 0, []string{"a", "b"}, "b"},
-		"the next one when the first lies":                     {[]reply{liar, good}, 0, []string{"a", "b"}, "b"},
-		"the one that the request names, first":                {[]reply{good, good, good}, 1, []string{"b"}, "b"},
-		"around the list, from the one that the request names": {[]reply{good, down, down}, 4, []string{"b", "c", "a"}, "a"},
-		"no other for a route that is too large":               {[]reply{narrower, good}, 0, []string{"a"}, (&swap.NoRoute{Code: swap.CodeTooLarge}).Error()},
+		"the preferred router alone when it gives a quote":       {[]reply{good, good}, "", []string{"a"}, "a"},
+		"the next one when the first is down":                    {[]reply{down, good}, "", []string{"a", "b"}, "b"},
+		"the next one when the first has no route":               {[]reply{noRoute, good}, "", []string{"a", "b"}, "b"},
+		"the next one when the first lies":                       {[]reply{liar, good}, "", []string{"a", "b"}, "b"},
+		"the one after the router that the request names, first": {[]reply{good, good, good}, "a", []string{"b"}, "b"},
+		"around the list, from the one after the request's":      {[]reply{good, down, down}, "a", []string{"b", "c", "a"}, "a"},
+		"no other for a route that is too large":                 {[]reply{narrower, good}, "", []string{"a"}, (&swap.NoRoute{Code: swap.CodeTooLarge}).Error()},
 		"the answer of a router that works, when there is no quote": {
-			[]reply{down, noRoute, down}, 0, []string{"a", "b", "c"}, swap.NewNoRoute("NO_ROUTES_FOUND").Error(),
+			[]reply{down, noRoute, down}, "", []string{"a", "b", "c"}, swap.NewNoRoute("NO_ROUTES_FOUND").Error(),
 		},
+		"the preferred router after the last one":   {[]reply{good, good}, "b", []string{"a"}, "a"},
+		"the preferred router after an unknown one": {[]reply{good, good}, "gone", []string{"a"}, "a"},
 		"the preferred router's fault when none works": {
-			[]reply{down, {status: http.StatusUnauthorized}}, 0, []string{"a", "b"},
+			[]reply{down, {status: http.StatusUnauthorized}}, "", []string{"a", "b"},
 			(&swap.RouterUnavailable{Kind: swap.FaultServerError, Detail: "HTTP 500"}).Error(),
 		},
 	} {
@@ -59,7 +62,7 @@ func TestARouterIsAskedWhenThoseBeforeItGaveNoQuote(t *testing.T) {
 				t.Fatal(err)
 			}
 			request := quoteRequest
-			request.First = test.first
+			request.After = test.after
 			var got string
 			if quote, err := routers.Quote(t.Context(), request); err != nil {
 				got = err.Error()
@@ -126,5 +129,53 @@ func TestRoutersNeedDifferentNames(t *testing.T) {
 	}
 	if _, err := NewRouters(); err == nil {
 		t.Error("no router was accepted")
+	}
+}
+
+// A router that asks for a long wait must not delay a try that another router can serve.
+func TestTheShortestWaitOfSeveralRoutersCounts(t *testing.T) {
+	t.Parallel()
+	limited := func(seconds string) reply {
+		return reply{status: http.StatusTooManyRequests, header: map[string]string{"Retry-After": seconds}}
+	}
+	client := func(name string, r reply) *Client {
+		memory := new(memoryRouter)
+		memory.setReply(r)
+		return newClient(t, Options{Name: name, BaseURL: "https://router.example", HTTP: &http.Client{Transport: memory}})
+	}
+	for name, test := range map[string]struct {
+		routers []reply
+		want    time.Duration
+	}{
+		"one router's own":            {[]reply{limited("60")}, time.Minute},
+		"the shorter of two":          {[]reply{limited("60"), limited("2")}, 2 * time.Second},
+		"none when one asks for none": {[]reply{limited("60"), {status: http.StatusInternalServerError}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var clients []*Client
+			for i, r := range test.routers {
+				clients = append(clients, client(string(rune('a'+i)), r))
+			}
+			routers, err := NewRouters(clients...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = routers.Quote(t.Context(), quoteRequest)
+			if got := retryAfterOf(err); got != test.want {
+				t.Errorf("the wait for a quote is %s, want %s: %v", got, test.want, err)
+			}
+			quote := decodedQuote(t)
+			quote.Router = clients[0].name
+			clients[0] = client(quote.Router, test.routers[0]) // with a closed breaker
+			_, err = routers.Instructions(t.Context(), quote, user)
+			want := test.want
+			if len(clients) > 1 {
+				want = 0
+			}
+			if got := retryAfterOf(err); err == nil || got != want {
+				t.Errorf("the wait for instructions is %s, want %s: %v", got, want, err)
+			}
+		})
 	}
 }

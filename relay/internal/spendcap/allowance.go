@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// recordDelay is how long an attempt may be missing from the sum after its
-// allowance ended: the database may commit it although the answer was lost.
+// recordDelay is how long an ended allowance still counts. If the database's answer was lost, the
+// database may commit the attempt a little later than the allowance ended. Until the commit, the
+// database's sum of the spending does not contain the attempt.
 const recordDelay = 500 * time.Millisecond
 
 // allowance is an amount that this process may spend, or may have spent since the sum was
@@ -14,11 +15,12 @@ const recordDelay = 500 * time.Millisecond
 type allowance struct {
 	transfer bool
 	lamports uint64
-	// ended is when its attempt was recorded; zero before.
+	// ended is when the attempt was recorded, as far as this process knows; zero before.
 	ended time.Time
 }
 
-// endAllowance ends an allowance. Without a recorded attempt, it is no longer counted.
+// endAllowance ends an allowance. If its attempt may have been recorded, the allowance counts
+// until the database's sum contains the attempt. Otherwise it stops counting immediately.
 func (c *Caps) endAllowance(a *allowance, recorded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,7 +39,7 @@ func (c *Caps) endAllowance(a *allowance, recorded bool) {
 	}
 }
 
-// count adds an allowance. The caller holds the lock.
+// count adds an allowance to the caps that apply to it. The caller has locked mu.
 func (c *Caps) count(a *allowance) {
 	c.allowances = append(c.allowances, a)
 	for _, s := range c.caps {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The store adds spending to buckets, which the caps sum up.
+// The store adds spending to buckets, and the caps sum up the buckets.
 const (
 	// BucketWidth is the length of one bucket.
 	BucketWidth = 5 * time.Minute
@@ -25,9 +25,9 @@ type Bucket struct {
 	Age time.Duration
 	// Transfer is set for transfers, which pay the pool no fee.
 	Transfer bool
-	// Lamports is the reserved cost of attempts, less the released cost of attempts
-	// that died without payment. It is negative when the released attempts belong to an
-	// earlier bucket.
+	// Lamports is the reserved cost of attempts, less the released cost of attempts that died
+	// without payment. It can be negative, because an attempt may be released in a later bucket
+	// than the one in which its cost was reserved.
 	Lamports int64
 }
 

@@ -19,13 +19,13 @@ const (
 type Limits struct {
 	// Hour and Day cap what the fleet spends in any hour and any day.
 	Hour, Day uint64
-	// TransferDay caps the spending on transfers in any day: they pay the pool no
-	// fee, so anybody can have the relay pay their rent.
+	// TransferDay caps the spending on transfers in any day. Transfers pay the pool no fee, so
+	// anybody could make the relay pay the rent of any number of them.
 	TransferDay uint64
 }
 
-// Options configure Caps. Every field except Limits is required; without limits nothing
-// is refused.
+// Options configure Caps. Every field except Limits is required. If Limits is zero, nothing is
+// refused.
 type Options struct {
 	Limits Limits
 	Store  BucketStore
@@ -33,7 +33,7 @@ type Options struct {
 	Now    func() time.Time
 }
 
-// capName names a cap: a fixed set, fit for a metric's label.
+// capName names a cap. The names are a fixed set, so they can be a metric's label.
 type capName string
 
 const (
@@ -42,8 +42,8 @@ const (
 	capTransfers capName = "transfers_day"
 )
 
-// Caps refuse to spend more than the operator allows, over all processes of the
-// fleet. Safe for concurrent use.
+// Caps refuse spending beyond the limits. The spending of all processes of the fleet counts
+// together. Safe for concurrent use.
 type Caps struct {
 	limits Limits
 	store  BucketStore
@@ -60,7 +60,7 @@ type Caps struct {
 // spendCap is one cap and what counts towards it.
 type spendCap struct {
 	name          capName
-	description   string // its description for clients
+	description   string // tells clients that the cap is reached
 	limit         uint64
 	length        time.Duration
 	transfersOnly bool
@@ -83,11 +83,11 @@ func New(o Options) (*Caps, error) {
 	}}, nil
 }
 
-// Allow permits an attempt that costs at most lamports, fees and rent together. It counts
-// the attempt until done is called and then, if the attempt may have been recorded, until
-// the database's sum contains it. Only the first call of done counts. transfer is set for
-// an attempt that pays the pool no fee. The sum is at most 2 s old. The refusal is
-// spend_cap_reached; any other error is the store's, and permits nothing.
+// Allow permits an attempt that costs at most lamports, fees and rent together. The attempt
+// counts until done is called. If the caller passes recorded as true, it also counts after that,
+// until the database's sum contains it. Only the first call of done has an effect. transfer is
+// set for an attempt that pays the pool no fee. The sum is at most 2 s old. The refusal is
+// spend_cap_reached; any other error comes from the store, and the attempt is not permitted.
 func (c *Caps) Allow(ctx context.Context, transfer bool, lamports uint64) (done func(recorded bool), err error) {
 	a := &allowance{transfer: transfer, lamports: lamports}
 	if err := c.check(ctx, transfer, lamports, a); err != nil {
@@ -96,8 +96,8 @@ func (c *Caps) Allow(ctx context.Context, transfer bool, lamports uint64) (done 
 	return func(recorded bool) { c.endAllowance(a, recorded) }, nil
 }
 
-// Ready answers as Allow does, but counts nothing. It is for work that does not cost
-// anything yet.
+// Ready answers as Allow does, but counts nothing. It is for work for which no attempt is made
+// yet.
 func (c *Caps) Ready(ctx context.Context, transfer bool, lamports uint64) error {
 	return c.check(ctx, transfer, lamports, nil)
 }

@@ -7,10 +7,10 @@ import (
 )
 
 const (
-	// sumAge is the maximum age of the fleet's sum. The sum lacks what other processes
+	// sumAge is the maximum age of the fleet's sum. The sum does not contain what other processes
 	// have spent since it was read, so caps may be exceeded by that amount.
 	sumAge = 2 * time.Second
-	// readTimeout ends a hanging read, which all callers wait for.
+	// readTimeout ends a hanging read, because all callers wait for it.
 	readTimeout = 5 * time.Second
 )
 
@@ -37,7 +37,7 @@ func (c *Caps) ensureFresh(ctx context.Context) error {
 	}
 }
 
-// readSum reads the fleet's spending.
+// readSum reads the fleet's spending, and drops allowances that it contains.
 func (c *Caps) readSum(ctx context.Context) error {
 	began := c.now()
 	buckets, err := c.store.SpendBuckets(ctx, BucketsKept)

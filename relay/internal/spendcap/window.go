@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// window is the spending of a period, in parts that leave it one after the other.
+// window is the spending of a period, in parts that drop out of the period one after the other.
 type window struct {
 	spent uint64
-	parts []part // the first to leave comes first
+	parts []part // the oldest first
 }
 
 type part struct {
@@ -17,9 +17,10 @@ type part struct {
 	lamports uint64
 }
 
-// sum adds up the buckets of the newest period of that length. A bucket counts until all of it
-// has left the period. Releases only reduce earlier spending: an attempt whose bucket has left
-// the window must not make room when it dies.
+// sum adds up the buckets of the newest period of the given length. A bucket counts until all of
+// it is older than the period. A release reduces only spending that is older than the release.
+// When the bucket of an attempt has dropped out of the period, a release of the attempt must not
+// make room for newer spending.
 func sum(buckets []Bucket, length time.Duration, transfersOnly bool) window {
 	var inWindow []Bucket
 	for _, b := range buckets {

@@ -15,18 +15,18 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// acceptTries bounds the tries of Accept. Accept tries again if the insert met a reservation or
-// a key, and the lookup afterwards finds no earlier submission: the earlier one has failed and
-// released its nullifiers meanwhile, or the key is too old.
+// acceptTries is the maximum number of tries of Accept. A try fails if a nullifier or the key is
+// in use. If FindRepeated then finds no earlier submission, Accept tries again: the earlier
+// submission has failed and released its nullifiers, or the key has expired.
 const acceptTries = 5
 
 // overlapState is the SQLSTATE of the error that the SQL function relaypool_overlap raises.
 const overlapState = "RP409"
 
-// acceptSQL writes all of a submission or, when a nullifier or the idempotency key is in
-// use, nothing. Reservations are inserted in the order of $12, which is sorted, so that
-// two submissions cannot deadlock. Only a live worker gets the lease: a dead
-// worker's leases have to be released first, which delays the submission.
+// acceptSQL writes all of a submission or, when a nullifier or the idempotency key is in use,
+// nothing. Reservations are inserted in the order of $12, which is sorted, so that two
+// submissions cannot deadlock. It gives the lease only to a live worker. A dead worker's lease
+// would have to be released first, and that would delay the submission.
 const acceptSQL = `
 WITH submitted AS (
 	INSERT INTO submissions (id, pool, kind, content_hash, root_seq, due_at, lease_owner, state, epoch)

@@ -52,10 +52,11 @@ ORDER BY `
 	claimStarted = `(s.state = 'processing' AND COALESCE(s.hold_reason, '') IN ('', '` + txmgr.HoldSecondEndpoint + `'))`
 
 	claimSQL = claimHead + claimDue + claimAlive + ` ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
-	// probeSQL claims all started submissions and one of the others: the one that has been due
-	// longest. If its try fails, it becomes due later and so goes behind the rest. In the order
-	// of roots the same few would be tried for ever. They may wait for something other than the
-	// cause of the pause, and then their tries do not show whether the pause can end.
+	// probeSQL finds out whether the cause of a pause is gone. It claims all started submissions
+	// and one of the others: the one that has been due longest. If the try of that one fails, its
+	// due time moves, so the next probe claims another. In the order of roots, probes would claim
+	// the same few for ever. If these wait for something other than the cause of the pause, their
+	// tries do not show whether the pause can end.
 	probeSQL = claimHead + claimDue + claimAlive + ` AND (` + claimStarted + ` OR s.id = (
 		SELECT s.id FROM submissions s WHERE ` + claimDue + ` AND NOT ` + claimStarted + ` ORDER BY s.due_at, ` + byRoot + ` LIMIT 1
 	)) ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
@@ -63,8 +64,8 @@ ORDER BY `
 	claimLandedSQL     = claimHead + claimLanded + claimAlive + ` ORDER BY ` + byArrival + claimTail + byArrival + thenByAttempt
 )
 
-// Claim implements submission.Store. Of submissions with the same root it claims the oldest
-// first.
+// Claim implements submission.Store. It claims the submissions with the oldest root first, and of
+// these the oldest submission first.
 func (s *Store) Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error) {
 	return s.claim(ctx, claimSQL, worker, limit)
 }
@@ -86,7 +87,8 @@ func (s *Store) ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit
 
 const (
 	// holdUnreadable is the hold reason of a submission whose rows cannot be decoded. The
-	// submission is tried again, because a later release may decode it, and delays no other.
+	// submission is tried again every unreadableDelay, because a later release may be able to
+	// decode it. It does not delay other submissions.
 	holdUnreadable  = "unreadable"
 	unreadableDelay = 10 * time.Minute
 )
@@ -101,8 +103,8 @@ func (s *Store) claim(ctx context.Context, sql string, worker uuid.UUID, limit i
 		return nil, unavailable(fmt.Errorf("claim submissions: %w", err))
 	}
 	for _, l := range unreadable {
-		// If this write fails, the lease stays, unknown to the worker. The audit of leases
-		// releases it, and the submission is claimed again.
+		// If this write fails, the lease stays in the database, and the worker does not know of
+		// it. The worker's lease audit then releases it, and the submission is claimed again.
 		_ = s.Release(ctx, l, unreadableDelay, holdUnreadable)
 	}
 	return claimed, nil

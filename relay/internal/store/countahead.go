@@ -14,10 +14,10 @@ import (
 const (
 	// individualHolds are the reasons for which some submissions wait while others proceed.
 	individualHolds = `('` + txmgr.HoldHistory + `', '` + txmgr.HoldExpiry + `', '` + txmgr.HoldSecondEndpoint + `', '` + submission.HoldFailing + `', '` + submission.HoldFormat + `', '` + string(refusal.SpendCapReached) + `', '` + holdUnreadable + `')`
-	// aheadSQL is ordered so that it reads the index from its beginning and stops at the
-	// limit. It omits submissions with an individual hold: they may wait for days, evict no
-	// root from the root history meanwhile, and would make the pool look busy. It also omits
-	// submissions whose root has left the root history.
+	// aheadSQL is ordered so that it reads the index from its beginning and stops at the limit.
+	// It omits submissions with an individual hold: they may wait for days, and would make the
+	// pool look busy. While they wait, they append no leaves and so evict no root from the root
+	// history. It also omits submissions whose root has left the root history.
 	aheadSQL = `SELECT count(*) FROM (SELECT FROM submissions
 		WHERE pool = $1 AND state IN ('pending', 'processing') AND root_seq BETWEEN $4 AND $2 AND COALESCE(hold_reason, '') NOT IN ` + individualHolds + `
 		ORDER BY root_seq, job_id LIMIT $3) AS ahead`

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// retentionBatch is the number of rows that one transaction deletes. A batch takes tens
-	// of milliseconds, and no writer waits for it, because finished rows are not written.
+	// retentionBatch is the number of rows that one transaction deletes. A batch takes tens of
+	// milliseconds, and no writer waits for it, because no other statement writes finished rows.
 	retentionBatch = 1000
 	// retentionPause is the pause after each batch.
 	retentionPause = 50 * time.Millisecond
 )
 
 const (
-	// deleteFinishedSQL deletes submissions with their requests and attempts, and a swap's
-	// two legs together once both have ended. Landed submissions keep their reservations
-	// for ever: a spent note stays spent.
+	// deleteFinishedSQL deletes submissions with their requests and attempts, and a swap's two
+	// legs together once both have ended. The reservations of landed submissions stay for ever,
+	// because a spent note stays spent.
 	deleteFinishedSQL = `
 WITH old AS MATERIALIZED (
 	SELECT s.id FROM submissions s WHERE (s.state = 'failed' OR s.finalized) AND s.completed_at < $1 AND s.parent IS NULL

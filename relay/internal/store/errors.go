@@ -24,8 +24,8 @@ func isNetworkError(err error) bool {
 	return errors.As(err, &n) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
 }
 
-// unavailable converts an error of the connection, as opposed to the statement, into the
-// refusal database_unavailable; other errors pass unchanged.
+// unavailable converts an error that a retry may solve, such as a broken connection, into the
+// refusal database_unavailable. It returns other errors unchanged.
 func unavailable(err error) error {
 	if err == nil {
 		return nil

@@ -20,8 +20,8 @@ const (
 		WHERE v.pool = $1 AND v.nullifier = ANY($2::bytea[])`
 )
 
-// reservation is a reserved nullifier. ID is nil when its submission landed so long ago
-// that it was deleted.
+// reservation is a reserved nullifier with the submission that reserved it. ID and ContentHash
+// are nil if retention has deleted that submission: the reservation of a landed submission stays.
 type reservation struct {
 	Nullifier   []byte
 	ID          *uuid.UUID
@@ -87,7 +87,7 @@ func (s *Store) readKeyAndReservations(ctx context.Context, sub *submission.Subm
 	return key, reserved, nil
 }
 
-// getIfStored reads a submission, or returns nil if it was deleted since it was found.
+// getIfStored reads a submission, or returns nil if it was deleted after it had been found.
 func (s *Store) getIfStored(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
 	sub, err := s.Get(ctx, id)
 	if r, ok := refusal.As(err); ok && r.Code == refusal.NotFound {

@@ -12,9 +12,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// heartbeatSQL returns whether the worker had expired. It locks the row first, so that
-// FreeDeadProcesses skips it. If FreeDeadProcesses has already deleted the row, heartbeatSQL
-// inserts it again.
+// heartbeatSQL returns whether the worker's last heartbeat had expired. It locks the row first,
+// so that FreeDeadProcesses skips it. If FreeDeadProcesses has already deleted the row,
+// heartbeatSQL inserts it again.
 const heartbeatSQL = `
 WITH before AS MATERIALIZED (
 	SELECT id, until <= now() AS lapsed FROM workers WHERE id = $1 FOR UPDATE
@@ -27,7 +27,8 @@ WITH before AS MATERIALIZED (
 SELECT COALESCE((SELECT lapsed FROM renewed), true)`
 
 // Heartbeat implements submission.Store. lapsed is also true for a worker's first heartbeat,
-// because a new worker has no row, like one whose row FreeDeadProcesses has deleted.
+// because the statement cannot tell a new worker from one whose row FreeDeadProcesses has
+// deleted.
 func (s *Store) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Duration) (lapsed bool, err error) {
 	pool := s.Heartbeats
 	if pool == nil {
@@ -45,10 +46,10 @@ const (
 	deleteDeadWorkersSQL = `DELETE FROM workers WHERE id IN (SELECT id FROM workers WHERE until <= now() FOR UPDATE SKIP LOCKED)`
 
 	// freeLeasesSQL frees the leases of workers without a row. It also finds a lease that was
-	// committed only after its worker's row was deleted. It steps from owner to owner through
-	// the index and reads only the submissions of owners without a row, so its cost grows with
-	// the number of owners and not of leases. It skips locked rows, which are being written:
-	// the next pass frees them.
+	// committed only after its worker's row was deleted. It steps from owner to owner through the
+	// index and reads only the submissions of owners without a row, so its cost grows with the
+	// number of owners, not with the number of leases. It skips locked rows, which are being
+	// written: the next pass frees them.
 	freeLeasesSQL = `
 WITH RECURSIVE holder (id) AS (
 	(SELECT lease_owner FROM submissions WHERE lease_owner IS NOT NULL ORDER BY lease_owner LIMIT 1)
@@ -64,8 +65,8 @@ WITH RECURSIVE holder (id) AS (
 )
 UPDATE submissions s SET lease_owner = NULL, epoch = s.epoch + 1, due_at = now() FROM picked WHERE s.id = picked.id`
 
-	// freeBatch is the number of rows that one transaction frees: new owners start on them
-	// while the rest is being freed.
+	// freeBatch is the maximum number of leases that one transaction frees. New owners can start
+	// on them while the rest is being freed.
 	freeBatch = 500
 )
 
@@ -162,11 +163,11 @@ func collect[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], sql st
 	return out, unavailable(err)
 }
 
-// lockedSQL locks the row of a lease by its id, before any other condition. If the same
-// condition also named the state, or the owner with "=", the planner might scan a whole
-// partial index for one row: it estimates these indexes as empty, as they often are. For
-// the same reason other statements append an empty string to state, so that no partial
-// index matches.
+// lockedSQL finds the row of a lease by its id and locks it. Conditions on the state belong in
+// later WITH queries. If the condition here named the state, or compared the owner with "=", the
+// planner might scan a whole partial index for one row: these indexes are often empty, so it
+// estimates them as empty. For the same reason other statements append an empty string to state:
+// then no partial index matches.
 const lockedSQL = `locked AS MATERIALIZED (
 	SELECT id, epoch, kind, state, lease_owner, tries <> 0 OR hold_reason IS NOT NULL AS waited
 	FROM submissions WHERE id = $1 AND epoch = $2 AND lease_owner IS NOT DISTINCT FROM $3::uuid FOR UPDATE

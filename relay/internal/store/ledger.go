@@ -51,8 +51,8 @@ func (l *Ledger) Cursor(ctx context.Context, payer solana.PublicKey) (*ledger.Cu
 	return &c, nil
 }
 
-// attemptsSQL returns the submission id that the client knows: both legs of a swap have the
-// same one, and a sweep has none.
+// attemptsSQL returns the submission id that the client knows. Both legs of a swap have the first
+// leg's id. A sweep has the nil UUID.
 const attemptsSQL = `SELECT a.signature, COALESCE(s.parent, s.id), CASE s.kind WHEN 'swap_execution' THEN 'swap' ELSE s.kind END, a.purpose, 0::bigint
 	FROM attempts a JOIN submissions s ON s.id = a.submission_id WHERE a.signature = ANY($1)
 	UNION ALL SELECT signature, '00000000-0000-0000-0000-000000000000', 'sweep', '', (SELECT sum(l) FROM unnest(lamports) AS l)::bigint
@@ -121,7 +121,8 @@ func moveCursor(ctx context.Context, tx pgx.Tx, from, to *ledger.Cursor) error {
 	return nil
 }
 
-// insertEntries inserts rows, and adds the new ones to the sums of their days.
+// insertEntries inserts the entries that are not stored yet, and adds these to the sums of their
+// days.
 func insertEntries(ctx context.Context, tx pgx.Tx, entries []ledger.Entry) error {
 	n := len(entries)
 	signatures, payers := make([][]byte, n), make([][]byte, n)
@@ -203,8 +204,8 @@ func readSums(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]ledger
 	})
 }
 
-// DeleteBefore deletes at most limit rows of transactions that landed before a
-// time, the oldest first, and returns how many. The daily sums stay.
+// DeleteBefore deletes at most limit rows of transactions that landed before a time, the oldest
+// first, and returns how many it deleted. The daily sums stay.
 func (l *Ledger) DeleteBefore(ctx context.Context, before time.Time, limit int) (int64, error) {
 	tag, err := l.store.Pool.Exec(ctx, `DELETE FROM ledger WHERE (payer, signature) IN (
 		SELECT payer, signature FROM ledger WHERE at < $1 ORDER BY at LIMIT $2)`, before, limit)

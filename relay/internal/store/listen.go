@@ -10,9 +10,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
-// Processes notify each other on these channels. A channel belongs to the database, not to
-// a schema, so its name contains the schema: as a hash, because Postgres limits the length
-// of names.
+// Processes notify each other on these channels. A channel belongs to the database, not to a
+// schema, so its name contains a hash of the schema's name. The schema's name itself could be too
+// long: Postgres limits the length of channel names.
 const (
 	doneChannel = `'relaypool_done_' || md5(current_schema())`
 	dueChannel  = `'relaypool_due_' || md5(current_schema())`
@@ -26,10 +26,9 @@ func (s *Store) NotifyDue(ctx context.Context) error {
 	return nil
 }
 
-// Listen calls Done for every submission that any process finishes and Due when
-// a submission became due, until ctx ends or the connection breaks. It needs a
-// dedicated connection, which a transaction-pooling proxy does not provide.
-// Waiters therefore also poll the rows.
+// Listen calls h.Done for every submission that any process finishes, and h.Due when a submission
+// has become due. It returns when ctx ends or the connection breaks. It needs a dedicated
+// connection. A transaction-pooling proxy does not provide one, so waiters also poll the rows.
 func (s *Store) Listen(ctx context.Context, h submission.Notifications) error {
 	pooled, err := s.Pool.Acquire(ctx)
 	if err != nil {

@@ -35,8 +35,8 @@ type MaintenanceOptions struct {
 	Now func() time.Time
 }
 
-// Maintenance runs each job once a period in one process of the fleet: the first one to record
-// its start in the database.
+// Maintenance runs each job once a period, in one process of the fleet: the process that first
+// records the job's start in the database.
 type Maintenance struct {
 	MaintenanceOptions
 	store *Store
@@ -117,8 +117,8 @@ func (m *Maintenance) runRecovering(ctx context.Context, j Job) (err error) {
 }
 
 // startJobSQL records that a job starts. It writes, and locks, only if the job's period has
-// passed, or if the recorded start is more than a period in the future: the clock of a
-// former primary was ahead.
+// passed, or if the recorded start is more than a period in the future, as after a failover from
+// a primary whose clock was ahead.
 const startJobSQL = `
 WITH restarted AS (
 	UPDATE upkeep SET began_at = now() WHERE job = $1 AND (began_at <= now() - $2::interval OR began_at > now() + $2::interval) RETURNING 1

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// RecordTreeSlot implements submission.Store. Only the first process to observe a slot
-// writes. A lower slot replaces one that was not exceeded for a minute: a node that once
-// reported a wrong slot must not make all others count as behind for ever.
+// RecordTreeSlot implements submission.Store. Only the first process to observe a slot writes. A
+// lower slot replaces the recorded one if no higher slot has come for a minute. Otherwise, after
+// one node had reported a slot that was too high, all others would count as behind for ever.
 func (s *Store) RecordTreeSlot(ctx context.Context, pool solana.PublicKey, slot uint64) error {
 	_, err := s.Pool.Exec(ctx, `INSERT INTO sightings (pool, slot) VALUES ($1, $2)
 		ON CONFLICT (pool) DO UPDATE SET slot = EXCLUDED.slot, seen_at = now()

@@ -13,20 +13,22 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// Landings are written in batches: the notification serialises commits, so each commit has
-// to carry many landings. Leaf indices are passed as the text of an array, because SQL has
-// no arrays of arrays of different lengths. Rows are found by id and locked in the order of
-// ids. The conditions on owner and state are written so that no partial index matches; see
-// lockedSQL.
+// Landings are written in batches: pg_notify makes commits wait for each other, so each commit
+// has to carry many landings. Leaf indices are passed as the text of an array, because SQL has no
+// arrays of arrays of different lengths. Rows are found by id and locked in the order of ids. The
+// conditions on owner and state are written so that no partial index matches; see lockedSQL.
 //
 // The landing of a swap's first leg inserts the second leg, a row that no other statement can
-// lock before the commit. A repeated landing must not try to insert it again: the conflict
-// would wait for whoever is writing the second leg's row, and that writer may be waiting for
-// the first leg's. When the second leg is final, its own cost replaces the cost that the first
-// leg booked for it, and the lamports that it returned are subtracted from the caps. The caps'
-// buckets are updated after the proof A encoding is pinned, because all statements lock buckets
-// last. A pin with the same value is not written: a conflict locks its row, and all landings
-// would wait for that lock.
+// lock before the commit. A repeated landing must not try to insert it again: the insert would
+// wait for any transaction that is writing the second leg's row, and that transaction may be
+// waiting for the first leg's row.
+//
+// When the second leg is final, its own cost replaces the cost that the first leg booked for it
+// on the spend caps. The lamports that it returned are subtracted.
+//
+// The caps' buckets are updated after the proof A encoding is pinned, because all statements lock
+// buckets last. A pin that is stored already is not written again: the conflict would lock its
+// row, and all landings would wait for that lock.
 const (
 	landingsSQL = `
 WITH landing AS MATERIALIZED (
@@ -85,8 +87,8 @@ SELECT id, epoch, owner, ` + notifyDone + ` FROM done`
 ), caps_updated AS (` + spendSQL + `)
 SELECT id, epoch, owner, '' FROM done`
 
-	// notifyDone notifies the waiters of a row's submission. Clients know a second leg only
-	// by its parent.
+	// notifyDone notifies those who wait for a row's submission or for its parent. Clients know a
+	// second leg only by its parent's id.
 	notifyDone = `pg_notify(` + doneChannel + `, id::text)::text || CASE WHEN parent IS NOT NULL THEN pg_notify(` + doneChannel + `, parent::text)::text ELSE '' END`
 )
 
@@ -95,8 +97,8 @@ func (s *Store) Complete(ctx context.Context, l []submission.Landing) (lost []tx
 	return s.writeOutcomes(ctx, "complete submissions", completeSQL, l)
 }
 
-// Finalize implements submission.Store. A pin is stored only if the landing that proves it
-// is written. It replaces a pin of the other encoding.
+// Finalize implements submission.Store. A pin is stored only if the landing that proves it is
+// written. A new pin replaces one of the other encoding.
 func (s *Store) Finalize(ctx context.Context, l []submission.Landing, pins []submission.ProofAPin) (lost []txmgr.Lease, err error) {
 	keys, encodings, signatures := make([][]byte, len(pins)), make([]string, len(pins)), make([][]byte, len(pins))
 	for i := range pins {
@@ -105,7 +107,8 @@ func (s *Store) Finalize(ctx context.Context, l []submission.Landing, pins []sub
 	return s.writeOutcomes(ctx, "finalize submissions", finalizeSQL, l, keys, encodings, signatures)
 }
 
-// writeOutcomes runs one of the two statements and returns the leases that it found lost.
+// writeOutcomes runs completeSQL or finalizeSQL, and returns the leases that turned out to be
+// lost.
 func (s *Store) writeOutcomes(ctx context.Context, what, sql string, l []submission.Landing, extraArgs ...any) ([]txmgr.Lease, error) {
 	if len(l) == 0 {
 		return nil, nil

@@ -51,7 +51,7 @@ func (s *Store) ProofAPins(ctx context.Context) ([]ProofAPin, error) {
 	return pins, nil
 }
 
-// ForgetProofAPins deletes all pins: the next finalized submission sets one again.
+// ForgetProofAPins deletes all pins. The next finalized submission pins an encoding again.
 func (s *Store) ForgetProofAPins(ctx context.Context) (n int64, err error) {
 	tag, err := s.Pool.Exec(ctx, `DELETE FROM proof_signs`)
 	if err != nil {

@@ -6,10 +6,11 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// recordSQL locks the row first. If another worker is claiming the row, the statement waits
-// and then finds another epoch. The worker has to be alive: a process that was suspended
-// must not record an attempt while the new owner may sign one. The cost of a swap's second
-// leg is booked with the first leg, and not again with the second leg's own attempts.
+// recordSQL locks the row first. If another worker is claiming the row, the statement waits, and
+// then writes nothing because the epoch has changed. It also writes nothing if the worker's
+// heartbeat has expired: a process that was suspended must not record an attempt, because a new
+// owner may sign one at the same time. The first leg of a swap books the cost of both legs on the
+// spend caps, so the second leg's attempts book nothing.
 const recordSQL = `
 WITH ` + lockedSQL + `, held AS MATERIALIZED (
 	SELECT l.id, l.epoch, l.kind, l.waited FROM locked l JOIN workers w ON w.id = l.lease_owner AND w.until > now()

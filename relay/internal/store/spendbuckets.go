@@ -10,11 +10,11 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/spendcap"
 )
 
-// spendSQL adds the spending of a statement to the caps' buckets. It has no parameters: it
-// reads rows (transfer boolean, lamports bigint) of the WITH query spend_change, and commits
-// with the statement that contains both. Negative lamports release a booking. The shard is
-// random, so that commits seldom wait for each other. The rows of one statement are locked in
-// the order of transfer: statements cannot deadlock.
+// spendSQL adds the spending of a statement to the caps' buckets. It has no parameters: it reads
+// rows (transfer boolean, lamports bigint) of the WITH query spend_change. It commits with the
+// surrounding statement. Negative lamports release a booking. The shard is random, so that
+// commits seldom wait for each other. The rows of one statement are locked in the order of
+// transfer, so that statements cannot deadlock.
 const spendSQL = `INSERT INTO spend_buckets (bucket, shard, transfer, lamports)
 	SELECT date_bin('5 minutes', now(), 'epoch'), floor(random() * 32)::smallint, transfer, sum(lamports)
 	FROM spend_change GROUP BY transfer HAVING sum(lamports) <> 0 ORDER BY transfer

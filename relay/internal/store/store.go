@@ -2,8 +2,9 @@
 // attempts and reservations, spending, viewing keys and commitments. It also runs the
 // maintenance jobs, each in one process at a time.
 //
-// Each change of a submission is one statement, or one pipeline that commits as a whole: it
-// names the lease and the state that it requires, and writes nothing without them.
+// Each change of a submission is one statement, or one pipeline that commits as a whole. Its
+// conditions name the lease and the state that the row must have. If the row has another lease or
+// state, nothing is written.
 package store
 
 import (
@@ -53,7 +54,7 @@ func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error
 	return pool, nil
 }
 
-// inTx runs f in a transaction, committed when f returns nil.
+// inTx runs f in a transaction, and commits it if f returns nil.
 func (s *Store) inTx(ctx context.Context, f func(pgx.Tx) error) error {
 	return unavailable(pgx.BeginFunc(ctx, s.Pool, f))
 }

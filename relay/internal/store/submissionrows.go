@@ -17,17 +17,17 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// submissionColumns are scanned into submissionRow.targets, in this order. joinsSQL names the
-// tables.
+// submissionColumns are the columns that submissionRow.targets scans, in the same order. joinsSQL
+// explains the table aliases.
 const submissionColumns = `s.id, s.pool, s.kind, s.state, s.root_seq, s.epoch, COALESCE(s.lease_owner, '00000000-0000-0000-0000-000000000000'), s.tries, s.hold_reason,
 	s.signature, s.slot, s.leaf_indices, s.root, s.finalized, s.rolled_back,
 	s.error_code, s.error_message, s.error_fields, s.created_at, s.completed_at,
 	r.proof, COALESCE(r.proof_sign, ''), r.public_inputs, r.recipient, r.notes, r.swap_terms, s.parent,
 	w.phase, w.timeout_slot, c.hold_reason, c.signature, c.slot, c.finalized, c.completed_at, c.created_at`
 
-// joinsSQL joins the rows of submissions s: the request r, which a second leg
-// shares with its parent; and, for both legs of a swap, the second leg's row c and
-// the swap's row w. Other submissions need no lookup for c.
+// joinsSQL joins other tables to the submissions s. r is the request; for a second leg it is the
+// parent's request. For each leg of a swap, c is the second leg's submission and w is the swap's
+// row. For other kinds c and w are null, and the CASE saves the lookup of c.
 const joinsSQL = ` LEFT JOIN requests r ON r.submission_id = COALESCE(s.parent, s.id)
 	LEFT JOIN submissions c ON c.parent = CASE WHEN s.kind IN ('swap', 'swap_execution') THEN COALESCE(s.parent, s.id) END
 	LEFT JOIN swaps w ON w.id = c.id`
@@ -128,8 +128,8 @@ func (s *Store) Get(ctx context.Context, id uuid.UUID) (*submission.Submission, 
 	return r.submission()
 }
 
-// attemptColumns are the columns of attempts a for attemptRow. An outer join
-// makes them null if a submission has no attempt.
+// attemptColumns are the columns that attemptRow.targets scans, in the same order; a is the table
+// attempts. They are null if a submission has no attempt, because the join is an outer join.
 const attemptColumns = `a.signature, a.raw, a.fee_payer, a.blockhash, a.blockhash_slot, a.last_valid_block_height, a.cost, a.purpose, a.fee, a.paid, a.refused, a.dead, a.created_at`
 
 type attemptRow struct {

@@ -76,8 +76,9 @@ type ListedSwap struct {
 	Age time.Duration
 	// TimeoutSlot is the first slot in which the swap can be refunded; 0 when unknown.
 	TimeoutSlot uint64
-	// HeldBy is the reason for which the second leg waits; "" for none. DueIn is the time
-	// until it is due; 0 when it is due already. Leased reports that a process has its lease.
+	// HeldBy is the reason for which the second leg waits; "" for none. DueIn is the time until
+	// the second leg is due; 0 when it is due already. Leased reports that a process has the
+	// second leg's lease.
 	HeldBy string
 	DueIn  time.Duration
 	Leased bool
@@ -90,8 +91,8 @@ type ListedSwap struct {
 	Final bool
 }
 
-// HasEnded reports that the swap is executed or refunded, or was never funded. Until Final is
-// set, a fork can still undo that.
+// HasEnded reports that the swap is executed or refunded, or has failed because a fork undid its
+// funding. Until Final is set, a fork can still undo an execution or a refund.
 func (l *ListedSwap) HasEnded() bool {
 	return l.State == submission.Completed || l.State == submission.Failed
 }
@@ -101,8 +102,8 @@ func (l *ListedSwap) Overdue(slot uint64) bool {
 	return !l.HasEnded() && l.TimeoutSlot > 0 && l.TimeoutSlot <= slot
 }
 
-// Rows and attempts are looked up for each listed swap. Without the LATERAL queries the
-// planner, which does not know the limit, would read all of them.
+// The LATERAL queries look up the submission and the attempts of each listed swap. With plain
+// joins the planner, which does not know the limit, would read all submissions and attempts.
 const (
 	listSwapsHead = `SELECT s.parent, s.job_id, w.phase, s.state, COALESCE(s.error_code, ''), EXTRACT(epoch FROM now() - w.created_at)::float8, w.timeout_slot,
 		COALESCE(s.hold_reason, ''), COALESCE(EXTRACT(epoch FROM greatest(s.due_at - now(), interval '0')), 0)::float8, s.lease_owner IS NOT NULL,
@@ -112,7 +113,7 @@ const (
 	CROSS JOIN LATERAL (SELECT count(*) AS attempts, count(*) FILTER (WHERE NOT a.dead) AS live FROM attempts a WHERE a.submission_id = s.id) AS counts
 	ORDER BY `
 	listOpenSwapsSQL  = listSwapsHead + `WHERE NOT ended ORDER BY timeout_slot, created_at, id` + listSwapsTail + `w.timeout_slot, w.created_at, w.id`
-	listEndedSwapsSQL = listSwapsHead + `WHERE ended ORDER BY created_at DESC, id` + listSwapsTail + `w.created_at DESC, w.id`
+	listFinalSwapsSQL = listSwapsHead + `WHERE ended ORDER BY created_at DESC, id` + listSwapsTail + `w.created_at DESC, w.id`
 )
 
 // ListSwaps lists at most limit swaps that are not final, the next timeout first.
@@ -120,10 +121,10 @@ func (s *Store) ListSwaps(ctx context.Context, limit int) ([]ListedSwap, error) 
 	return s.listSwaps(ctx, listOpenSwapsSQL, limit)
 }
 
-// ListEndedSwaps lists at most limit swaps that are final and that retention has not deleted,
-// the last funded first. It reads all of them.
-func (s *Store) ListEndedSwaps(ctx context.Context, limit int) ([]ListedSwap, error) {
-	return s.listSwaps(ctx, listEndedSwapsSQL, limit)
+// ListFinalSwaps lists at most limit swaps that are final and that retention has not deleted, the
+// last funded first. It reads all final swaps.
+func (s *Store) ListFinalSwaps(ctx context.Context, limit int) ([]ListedSwap, error) {
+	return s.listSwaps(ctx, listFinalSwapsSQL, limit)
 }
 
 func (s *Store) listSwaps(ctx context.Context, sql string, limit int) ([]ListedSwap, error) {

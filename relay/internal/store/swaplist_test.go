@@ -116,10 +116,10 @@ func TestSwapsAreListedWithTheirHoldReason(t *testing.T) {
 	if diff := cmp.Diff(open[:3], list(s.ListSwaps(ctx, 3))); diff != "" {
 		t.Errorf("first three open swaps (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"failed", "final"}, list(s.ListEndedSwaps(ctx, 100))); diff != "" {
+	if diff := cmp.Diff([]string{"failed", "final"}, list(s.ListFinalSwaps(ctx, 100))); diff != "" {
 		t.Errorf("ended swaps, the last funded first (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"failed"}, list(s.ListEndedSwaps(ctx, 1))); diff != "" {
+	if diff := cmp.Diff([]string{"failed"}, list(s.ListFinalSwaps(ctx, 1))); diff != "" {
 		t.Errorf("first ended swap (-want +got):\n%s", diff)
 	}
 	want := map[string]ListedSwap{
@@ -136,7 +136,7 @@ func TestSwapsAreListedWithTheirHoldReason(t *testing.T) {
 	}
 	all, err := s.ListSwaps(ctx, 100)
 	ok(t, err)
-	ended, err := s.ListEndedSwaps(ctx, 100)
+	ended, err := s.ListFinalSwaps(ctx, 100)
 	ok(t, err)
 	for _, l := range append(all, ended...) {
 		name := names[l.ID]

@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// swapRow has the columns of a swap's second leg. All are null without a swap, and
-// before the first leg has landed.
+// swapRow has the columns of a swap's second leg. All are null if the submission is not a swap,
+// or if its first leg has not landed.
 type swapRow struct {
 	phase, holdReason *string
 	timeout, slot     *int64
@@ -35,13 +35,13 @@ func (w *swapRow) swap() *submission.Swap {
 		Phase: submission.Phase(*w.phase), TimeoutSlot: uint64(*w.timeout), //nolint:gosec // stored from uint64 below 2^63
 		HeldBy: valueOrZero(w.holdReason), Signature: signature(w.sig), CreatedAt: *w.created,
 	}
-	if out.Signature != nil { // a failed second leg has none
+	if out.Signature != nil { // nil until the second leg has landed
 		out.Slot, out.Finalized, out.EndedAt = uint64(*w.slot), *w.finalized, w.endedAt //nolint:gosec // as above
 	}
 	return out
 }
 
-// swapTerms decodes shieldpool.SwapTerms.Bytes; nil without a swap.
+// swapTerms decodes what shieldpool.SwapTerms.Bytes encoded. No bytes mean no swap: nil.
 func swapTerms(b []byte) (*shieldpool.SwapTerms, error) {
 	switch len(b) {
 	case 0:
@@ -55,8 +55,8 @@ func swapTerms(b []byte) (*shieldpool.SwapTerms, error) {
 	}
 }
 
-// updateSwapSQL does not update a swap whose second leg has landed or failed. Only Reopen, after
-// a fork, takes a landed second leg back.
+// updateSwapSQL does not update a swap whose second leg has landed or failed. Only Reopen undoes
+// a landing, after a fork.
 const updateSwapSQL = `WITH ` + lockedSQL + `, held AS MATERIALIZED (
 	SELECT id FROM locked WHERE state = 'processing'
 ), updated AS (
@@ -65,7 +65,7 @@ const updateSwapSQL = `WITH ` + lockedSQL + `, held AS MATERIALIZED (
 )
 SELECT true FROM updated`
 
-// UpdateSwap implements submission.Store. A timeout of 0 keeps the stored slot.
+// UpdateSwap implements submission.Store. A timeout of 0 keeps the stored timeout slot.
 func (s *Store) UpdateSwap(ctx context.Context, l txmgr.Lease, phase submission.Phase, timeout uint64) error {
 	switch phase {
 	case submission.PhaseFunded, submission.PhaseQuoted:

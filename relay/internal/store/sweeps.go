@@ -22,7 +22,7 @@ const (
 	// sessionIdle is the idle time after which the server ends a session: otherwise the
 	// locks of a process whose machine is gone would last for hours.
 	sessionIdle = time.Minute
-	// keepaliveInterval is the interval of a session's queries that keep it from being idle.
+	// keepaliveInterval is the time between the queries by which a session avoids being idle.
 	keepaliveInterval = 10 * time.Second
 )
 
@@ -35,8 +35,8 @@ var _ sweep.Store = (*Sweeps)(nil)
 // Sweeps returns the fleet's sweeps.
 func (s *Store) Sweeps() *Sweeps { return &Sweeps{s} }
 
-// Lock implements sweep.Store. The locks belong to the session: they end with its
-// connection, and the sweep can write through no other connection.
+// Lock implements sweep.Store. The locks belong to the session and end with its connection. The
+// sweep writes only through this connection, so it cannot write without the locks.
 func (w *Sweeps) Lock(ctx context.Context, accounts []solana.PublicKey) (sweep.Session, error) {
 	pooled, err := w.store.Pool.Acquire(ctx)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *session) exec(ctx context.Context, what, sql string, args ...any) error
 	return nil
 }
 
-// Close implements sweep.Session. The server releases the locks at the latest when it
+// Close implements sweep.Session. If unlocking fails, the server releases the locks when it
 // notices the end of the connection, a moment after Close returns.
 func (s *session) Close() {
 	close(s.stopped)
@@ -123,9 +123,10 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	resolveSweepSQL = `UPDATE sweeps SET state = $2, slot = NULLIF($3::bigint, 0), ended_at = now() WHERE signature = $1 AND state = 'open'`
 
-	// unresolvedSQL starts from the few submissions under way, however many have finished:
-	// attempts have no index by payer, because every write of one would have to update it.
-	// OFFSET 0 keeps the planner from reading all attempts instead.
+	// unresolvedSQL starts from the submissions under way: these are few, even if millions have
+	// finished. It cannot start from the payer. Attempts have no index by payer, because every
+	// write of an attempt would have to update that index. OFFSET 0 keeps the planner from
+	// reading all attempts instead.
 	unresolvedSQL = `
 WITH unfinished AS MATERIALIZED (
 	SELECT id, state FROM submissions WHERE state IN ('pending', 'processing')

@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// undecidedSQL claims submissions that wait for an attempt to expire, even if they are not
-// due: an operator who does not want to wait asks for it.
+// undecidedSQL claims submissions that wait for an attempt to expire, even if they are not due.
+// Only `relay attempts --end` uses it, so that nobody has to wait until they are due.
 const undecidedSQL = claimHead + undecidedCondition + ` AND s.lease_owner IS NULL` + claimAlive + ` ORDER BY ` + byDue + claimTail + byDue + thenByAttempt
 
 const undecidedCondition = `s.state = 'processing' AND s.hold_reason = '` + txmgr.HoldExpiry + `' AND s.kind IN (` + firstLegs + `, 'swap_execution')`

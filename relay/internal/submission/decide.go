@@ -30,8 +30,8 @@ const (
 	// notesSpentNotFinal: as notesSpentByOther, but the transaction is not finalized, and a
 	// fork may still roll it back.
 	notesSpentNotFinal
-	// notesUnknown: the notes are spent, and no history shows by whom.
-	notesUnknown
+	// notesSpenderUnknown: the notes are spent, and no history shows by whom.
+	notesSpenderUnknown
 )
 
 // rootFact is what is known of a submission's root.
@@ -40,6 +40,7 @@ type rootFact int
 const (
 	rootUnread rootFact = iota
 	rootInHistory
+	// rootGone: the root history no longer has the root, or the root's fork died.
 	rootGone
 	// rootNotSeen: the root history does not have the root, and too few leaves followed the
 	// root to evict it.
@@ -48,16 +49,16 @@ const (
 	rootUnverifiable
 )
 
-// facts are what is known about a processing submission, to decide the next step. Facts
-// from accounts are newer than the verdicts.
+// facts are what is known about a processing submission, to decide the next step. Accounts are
+// read after the verdicts.
 type facts struct {
 	verdicts []verdict
 	notes    noteFact
 	root     rootFact
-	// class is why an attempt failed on the chain or in simulation; "" for none.
+	// class is the class of a failure on the chain or in simulation; "" for none.
 	class shieldpool.Class
-	// rootLongMissing reports that the submission was tried so often that a lagging node no
-	// longer explains why the program, or the tree that was read, does not have the root.
+	// rootLongMissing reports that the submission has had rootLagTries tries. If the program or
+	// the tree account lacks the root even now, a lagging node does not explain it.
 	rootLongMissing bool
 }
 
@@ -81,17 +82,17 @@ const (
 	stepFailSpent
 	stepFailRoot
 	stepFailClass
-	// stepHold: the deployment is at fault; stepRetry: a later try may succeed. Both are
-	// tried again later.
+	// stepHold: the deployment is at fault; stepRetry: a later try may succeed. In both cases
+	// the submission is tried again later.
 	stepHold
 	stepRetry
 	// stepSign: no attempt can land any more, and a new one may be signed.
 	stepSign
 )
 
-// decide is the only place that decides the next step from the facts. No attempt is signed
-// and no submission fails before every earlier attempt is dead and the nullifiers were read
-// after that.
+// decide is the only place that decides the next step from the facts. Before an attempt is
+// signed or the submission fails, every earlier attempt must be dead, and the nullifiers must
+// have been read after that.
 func decide(f *facts) step {
 	var anyMayLand, anyForgotten bool
 	for _, v := range f.verdicts {
@@ -112,7 +113,7 @@ func decide(f *facts) step {
 		return stepReadNotes
 	case f.notes == notesSpentByUs:
 		return stepAdopt
-	case f.notes == notesUnknown:
+	case f.notes == notesSpenderUnknown:
 		return stepNoHistory
 	case f.notes == notesSpentByOther:
 		return stepFailSpent
@@ -131,17 +132,17 @@ func decide(f *facts) step {
 	}
 }
 
-// afterClass returns the next step after a failure of that class, while the notes are unspent
-// and the root is not known to be gone.
+// afterClass returns the next step after a failure of f.class, or stepSign if there was none. The
+// notes are unspent, and the root is not known to be gone.
 func afterClass(f *facts) step {
 	switch f.class {
 	case "":
 		return stepSign
 	case shieldpool.ClassTransient, shieldpool.ClassBlockhash, shieldpool.ClassAlreadyProcessed,
 		shieldpool.ClassSwapNotReady, shieldpool.ClassRaiseCompute, shieldpool.ClassFeePayerEmpty, shieldpool.ClassSpent:
-		// Another payer may have lamports; if no payer has, picking a payer pauses the queue.
-		// When the program reports a spent note and the accounts do not, the two reads were
-		// made at different slots.
+		// ClassFeePayerEmpty: another payer may have lamports; if none has, picking a payer pauses
+		// the queue. ClassSpent: the program and the accounts disagree about the notes, because
+		// they were read at different slots.
 		return stepRetry
 	case shieldpool.ClassStaleProof:
 		if f.root == rootUnverifiable || f.rootLongMissing {

@@ -26,7 +26,7 @@ func TestDecide(t *testing.T) {
 		"dead attempts and notes spent by an own transaction: adopt":        {facts{verdicts: []verdict{expired}, notes: notesSpentByUs}, stepAdopt},
 		"notes spent by others fail the submission":                         {facts{verdicts: []verdict{expired}, notes: notesSpentByOther}, stepFailSpent},
 		"notes spent by others, but not finally: retry":                     {facts{notes: notesSpentNotFinal}, stepRetry},
-		"notes spent by an unknown transaction: wait for history":           {facts{notes: notesUnknown}, stepNoHistory},
+		"notes spent by an unknown transaction: wait for history":           {facts{notes: notesSpenderUnknown}, stepNoHistory},
 		"a forgotten attempt is not dead: wait for history":                 {facts{verdicts: []verdict{forgotten}, notes: notesUnspent, root: rootInHistory}, stepNoHistory},
 		"a forgotten attempt prevents a failure by a stale root":            {facts{verdicts: []verdict{forgotten}, notes: notesUnspent, root: rootGone}, stepNoHistory},
 		"a forgotten attempt: read the notes first":                         {facts{verdicts: []verdict{forgotten}}, stepReadNotes},
@@ -75,7 +75,7 @@ func TestDecideKeepsTheInvariants(t *testing.T) {
 	n := 0
 	for first := mayLand; first <= forgotten; first++ {
 		for second := mayLand; second <= forgotten; second++ {
-			for notes := notesUnread; notes <= notesUnknown; notes++ {
+			for notes := notesUnread; notes <= notesSpenderUnknown; notes++ {
 				for root := rootUnread; root <= rootUnverifiable; root++ {
 					for _, class := range classes {
 						f := facts{verdicts: []verdict{first, second}, notes: notes, root: root, class: class}

@@ -9,12 +9,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// HoldFormat is the reason of a submission that waits because its notes fit no transaction
-// format that this relay sends. A relay that sends longer transactions accepted it.
+// HoldFormat is the hold reason of a submission whose notes are too long for every transaction
+// format that this relay sends. A relay that sends longer transactions has accepted it.
 const HoldFormat = "transaction_format"
 
-// draft returns the draft of the client's call, or a deferral when the call fits no format that
-// this relay sends now.
+// draft returns the draft of the client's call, or a deferral when the call is too long for every
+// format that this relay sends now.
 func (h *Handler) draft(s *Submission) (*txmgr.Draft, error) {
 	format, ok := h.format(s.Call)
 	if !ok {
@@ -24,7 +24,7 @@ func (h *Handler) draft(s *Submission) (*txmgr.Draft, error) {
 		return h.Pool.Transaction(payer, s.Call, compute, hash, h.Table)
 	}}
 	if s.Kind == shieldpool.KindSwap {
-		d.SecondLeg = &shieldpool.NewAccounts{TokenAccounts: 1} // an execution that makes the recipient's token account
+		d.SecondLeg = &shieldpool.NewAccounts{TokenAccounts: 1} // the execution may create the recipient's token account
 	}
 	return d, nil
 }
@@ -37,7 +37,7 @@ func (h *Handler) SendFormats() []shieldpool.Format {
 	return h.Formats()
 }
 
-// format returns the first format that the call's notes fit; false when they fit none.
+// format returns the first format that has room for the call's notes; false when none has.
 func (h *Handler) format(c *shieldpool.Call) (shieldpool.Format, bool) {
 	size := shieldpool.NoteEnvelopeSize(c.Notes)
 	for _, f := range h.SendFormats() {

@@ -12,9 +12,9 @@ import (
 // maxFailedNotes bounds the number of notes in failedNotes.
 const maxFailedNotes = 10_000
 
-// failedNotes are the notes of submissions that failed after paid failures on the chain. New
-// submissions of these notes are refused for a while. Each process has its own failedNotes.
-// The zero value is ready to use.
+// failedNotes are the notes of failed submissions whose transactions failed on the chain, each
+// for a fee. New submissions of these notes are refused for a while. Each process has its own
+// failedNotes. The zero value is ready to use.
 type failedNotes struct {
 	mu    sync.Mutex
 	notes map[[32]byte]failedNote
@@ -27,10 +27,10 @@ type failedNote struct {
 	until time.Time
 }
 
-// expired reports whether the note has been accepted again for longer than maxRetryDelay.
+// expired reports whether the note's delay ended more than maxRetryDelay ago.
 func (f failedNote) expired(now time.Time) bool { return now.Sub(f.until) > maxRetryDelay }
 
-// add records the number of paid failures of transactions with the notes.
+// add adds a submission's number of paid failures to each of its notes.
 func (f *failedNotes) add(in *shieldpool.PublicInputs, paid int, now time.Time) {
 	if paid == 0 {
 		return

@@ -31,8 +31,8 @@ type Options struct {
 	Now      func() time.Time
 	// Worker names this process among the owners of leases.
 	Worker uuid.UUID
-	// Concurrency is how many submissions this process has in flight: claimed and not yet
-	// landed.
+	// Concurrency is the largest number of submissions that this process has in flight: claimed
+	// and not yet landed.
 	Concurrency int
 	Timing      txmgr.Timing
 	Price       txmgr.PriceRule
@@ -42,8 +42,8 @@ type Options struct {
 	Rent func() shieldpool.Rent
 	// Table is the relay's own lookup table; nil for legacy transactions.
 	Table *shieldpool.LookupTable
-	// Formats returns the formats that transactions may have now. If it is nil, all have the
-	// format before V1.
+	// Formats returns the formats that transactions may have now. If Formats is nil, all
+	// transactions have the format that shieldpool.OlderFormat returns for Table.
 	Formats shieldpool.Formats
 }
 
@@ -111,8 +111,8 @@ func (h *Handler) class(p txmgr.Purpose, f shieldpool.Format, err *shieldpool.Tr
 	if p == txmgr.PurposeTransact || err.Kind != "InstructionError" || err.Detail != "Custom" {
 		return h.Pool.Profile.ClassOfTransaction(err, f.PoolInstruction())
 	}
-	// The codes come from the router, the token program, or another program that the router
-	// calls. None shows anything about the payer or the pool.
+	// The code may come from the router, the token program, or another program that the router
+	// calls. It shows nothing about the payer or the pool.
 	return shieldpool.ClassTransient
 }
 
@@ -163,7 +163,7 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 			err = h.readRoot(ctx, j, p)
 		case stepSign:
 			var ended bool
-			if ended, err = h.retry(ctx, j, p); err != nil || ended {
+			if ended, err = h.launchAfterDelay(ctx, j, p); err != nil || ended {
 				return txmgr.Next{}, err
 			}
 			if p.class == "" {
@@ -192,8 +192,8 @@ func (h *Handler) launch(ctx context.Context, j *txmgr.Job, p *progress) error {
 	return nil
 }
 
-// fail records a simulation's failure. What the failure says about notes and root is then
-// checked in their accounts.
+// fail records a simulation's failure. If the failure concerns the notes or the root, their
+// accounts have to be read again.
 func (p *progress) fail(f *txmgr.Failure) {
 	p.failure, p.class, p.minContextSlot = f.Err, f.Class, max(p.minContextSlot, f.Slot)
 	if f.Class == shieldpool.ClassSpent || f.Class == shieldpool.ClassStaleProof {
@@ -222,8 +222,8 @@ func (h *Handler) finishStep(ctx context.Context, j *txmgr.Job, p *progress, s s
 			return err
 		}
 	}
-	// No attempt can land any more. Those that still count as live do so only because no
-	// history reaches back to them.
+	// No attempt can land any more. If some attempts still count as live, the only reason is
+	// that no endpoint's history goes back to them.
 	if err := h.Manager.MarkDead(ctx, j); err != nil {
 		return err
 	}
@@ -243,8 +243,8 @@ func (h *Handler) fail(ctx context.Context, j *txmgr.Job, why *refusal.Refusal) 
 	if s.RolledBack {
 		why = why.With("rolled_back", true)
 	}
-	// The failed notes are recorded before a client can see the outcome and post again. If the
-	// write fails and is repeated, the notes are only refused for longer.
+	// The failed notes are recorded before a client can see the outcome and post again. If
+	// Store.Fail fails, the next try records them once more, and they are refused for longer.
 	_, paid := retryAt(j.Dead)
 	h.failedNotes.add(s.Call.Inputs, paid, h.Now())
 	if err := h.Store.Fail(ctx, j.Lease, why); err != nil {

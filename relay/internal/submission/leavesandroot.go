@@ -9,15 +9,17 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// leavesTimeout is how long landed submissions wait for the index to read their block, and
-// for the tree's root, so that responses can contain both.
+// leavesTimeout is how long landed submissions wait for their leaf indices and the tree's root,
+// so that responses can contain them.
 const leavesTimeout = time.Second
 
-// finalityTreeAge is the greatest age of a tree whose root a submission gets at finality.
+// finalityTreeAge is how long ago the tree account may have been read whose root a finalized
+// submission gets.
 const finalityTreeAge = time.Minute
 
-// addLeavesAndRoot adds leaf indices and root, which are only a convenience for clients: an
-// index or a chain that does not answer must not delay the outcome.
+// addLeavesAndRoot adds leaf indices and root to completed submissions. They are only a
+// convenience for clients. If the commitment index or the chain does not answer, the outcome must
+// not wait.
 func (h *Handler) addLeavesAndRoot(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
 	ctx, cancel := context.WithTimeout(ctx, leavesTimeout)
 	defer cancel()
@@ -52,7 +54,7 @@ func commitmentsOf(s *Submission) [][32]byte {
 	return slices.DeleteFunc(slices.Clone(s.Call.Inputs.Commitments[:]), func(c [32]byte) bool { return c == [32]byte{} })
 }
 
-// indicesOf returns the indices of the commitments; nil while one is not found.
+// indicesOf returns the indices of the commitments; nil if the index of one is missing.
 func indicesOf(commitments [][32]byte, found map[[32]byte]uint64) []uint64 {
 	var out []uint64
 	for _, c := range commitments {
@@ -65,8 +67,9 @@ func indicesOf(commitments [][32]byte, found map[[32]byte]uint64) []uint64 {
 	return out
 }
 
-// addAtFinality adds leaf indices and root for submissions that landed while the index or the chain
-// did not answer. The store does not replace a root that it already has.
+// addAtFinality adds leaf indices and root to finalized submissions, in case the commitment index
+// or the chain did not answer when they landed. The store does not replace a root that it already
+// has.
 func (h *Handler) addAtFinality(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
 	var wanted [][32]byte
 	for _, l := range landed {

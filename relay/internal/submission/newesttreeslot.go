@@ -36,9 +36,9 @@ func (t *TreeSlots) Observe(slot uint64) {
 	t.signal()
 }
 
-// landed reports a slot in which a transaction of the pool landed: the tree changed there,
-// even if no node that is read has reached the slot yet. Without the report, a process whose
-// nodes are all behind would reject roots newer than its tree as stale.
+// landed reports a slot in which a transaction of the pool landed. The tree changed in that slot,
+// even if the nodes that this process reads have not reached it yet. Without the report, a process
+// whose nodes are all behind would reject roots newer than its tree as stale.
 func (t *TreeSlots) landed(slot uint64) {
 	for {
 		seen := t.highest.Load()
@@ -70,8 +70,8 @@ func (t *TreeSlots) run(ctx context.Context) {
 		call, cancel := context.WithTimeout(ctx, treeSlotTimeout)
 		if err := t.store.RecordTreeSlot(call, t.pool, t.highest.Load()); err != nil && ctx.Err() == nil {
 			t.log.DebugContext(ctx, "sharing the highest observed slot failed; retrying", "error", err)
-			// Retry soon: once the database is back, another process may read it before this
-			// process has reported its slot, and would refuse new roots.
+			// Retry soon: once the database is back, another process may read the highest slot
+			// before this process has reported its own, and would refuse new roots.
 			time.AfterFunc(treeSlotRetry, t.signal)
 		}
 		cancel()

@@ -9,22 +9,22 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// HoldFailing is the reason of a submission that waits because it keeps failing on the chain.
+// HoldFailing is the hold reason of a submission that keeps failing on the chain.
 const HoldFailing = string(refusal.ProgramError)
 
 const (
-	// maxPaidFailures is the number of times that a submission may fail on the chain, each
-	// time for the network's fee, although its simulation had just succeeded.
+	// maxPaidFailures is the number of failures on the chain after which a submission fails. Each
+	// of them costs the network's fee, although the simulation had just succeeded.
 	maxPaidFailures = 8
-	// immediateRetries is the number of failures below which the next attempt is signed at
-	// once. Each further failure doubles the delay after the last signature, from
-	// firstRetryDelay to maxRetryDelay.
+	// immediateRetries is the number of failures from which on the next attempt has to wait. The
+	// delay begins when the last failed attempt was signed. It is firstRetryDelay at first. Each
+	// further failure doubles it, up to maxRetryDelay.
 	immediateRetries               = 2
 	firstRetryDelay, maxRetryDelay = 30 * time.Second, 8 * time.Minute
 )
 
-// retryAt returns the time before which no new attempt is signed, and how many of the dead
-// attempts have cost a fee.
+// retryAt returns the earliest time for a new attempt, and how many of the dead attempts have
+// cost a fee.
 func retryAt(dead []txmgr.Attempt) (until time.Time, paid int) {
 	var last time.Time
 	for i := range dead {
@@ -46,11 +46,11 @@ func retryDelay(paid int) time.Duration {
 	return min(firstRetryDelay<<min(paid-immediateRetries, maxPaidFailures), maxRetryDelay)
 }
 
-// retry signs the client's call. When earlier attempts have failed on the chain, it signs
-// only after a delay, and fails the submission after too many failures. A simulation alone
-// does not prevent the fees: an account may be changed between simulation and landing, even
-// on purpose. ended reports that there were too many failures.
-func (h *Handler) retry(ctx context.Context, j *txmgr.Job, p *progress) (ended bool, err error) {
+// launchAfterDelay signs and sends the client's call. If earlier attempts failed on the chain, it
+// defers the submission until a delay is over. After too many failures it fails the submission,
+// and ended is true. A simulation alone does not prevent the fees: an account may be changed
+// between simulation and landing, even on purpose.
+func (h *Handler) launchAfterDelay(ctx context.Context, j *txmgr.Job, p *progress) (ended bool, err error) {
 	until, paid := retryAt(j.Dead)
 	switch pause := until.Sub(h.Now()); {
 	case paid >= maxPaidFailures:

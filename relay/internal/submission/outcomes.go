@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Complete implements txmgr.Outcomes. The landings of one call are all of second legs, or none
-// is.
+// Complete implements txmgr.Outcomes. Each call gets either only landings of second legs, or only
+// other landings.
 func (h *Handler) Complete(ctx context.Context, landed []txmgr.Landed) (lost []txmgr.Lease, err error) {
 	landings := make([]Landing, len(landed))
 	for i, l := range landed {
@@ -81,8 +81,8 @@ func (h *Handler) TrimRow(r txmgr.Row) txmgr.Row {
 	return w
 }
 
-// endPhase returns the phase in which a landed transaction of the purpose ends a swap; ""
-// for a purpose that ends none.
+// endPhase returns the last phase of a swap that a transaction with the purpose ends; "" if the
+// purpose does not end a swap.
 func endPhase(p txmgr.Purpose) Phase {
 	switch p {
 	case txmgr.PurposeExecute:

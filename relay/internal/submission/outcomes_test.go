@@ -23,6 +23,7 @@ func (noObserver) Outcome(shieldpool.Kind, string) {}
 func (noObserver) Attempt(string)                  {}
 func (noObserver) Lease(string, int)               {}
 func (noObserver) Poll(int, bool)                  {}
+func (noObserver) LandedAfter(uint64)              {}
 
 // pinRecorder keeps the pins that are passed to Finalize.
 type pinRecorder struct {

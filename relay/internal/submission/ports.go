@@ -53,14 +53,14 @@ type Observer interface {
 
 // Notifications are the callbacks of a Listener.
 type Notifications struct {
-	// Done is called for every submission that any process finishes.
+	// Done is called for every submission that ends, in any process.
 	Done func(uuid.UUID)
 	// Due is called when a submission without an owner became due.
 	Due func()
 }
 
-// Listener receives notifications of other processes, until ctx ends or the connection breaks.
-// Notifications can be missed, so its user also reads the rows.
+// Listener receives notifications from other processes, until ctx ends or the connection breaks.
+// Notifications can be missed, so the caller must also read the rows from time to time.
 type Listener interface {
 	Listen(ctx context.Context, h Notifications) error
 }
@@ -71,9 +71,9 @@ type Store interface {
 	txmgr.Store
 
 	// Accept commits row, reservations and idempotency key, or returns the earlier
-	// submission that the request repeats. With a worker, that worker owns the row from the
-	// commit on (state processing, epoch 1), and s is changed to match. keyHash is nil
-	// without an idempotency key. Refusals: nullifier_reserved, idempotency_key_reused.
+	// submission that the request repeats. If worker is not nil, it owns the row from the
+	// commit on (state processing, epoch 1), and Accept sets the same fields of s. keyHash is
+	// nil without an idempotency key. Refusals: nullifier_reserved, idempotency_key_reused.
 	Accept(ctx context.Context, s *Submission, keyHash []byte, worker *uuid.UUID) (*Submission, error)
 	// FindRepeated finds the earlier submission that the request repeats, by idempotency
 	// key or by content; nil when it is new. Refusals as for Accept.
@@ -81,11 +81,11 @@ type Store interface {
 	// Get reads a submission; the refusal not_found when there is none.
 	Get(ctx context.Context, id uuid.UUID) (*Submission, error)
 	Backlog(ctx context.Context) (Backlog, error)
-	// CountAhead counts the pool's submissions that have not landed and whose root leaves the
-	// root history no later than the root with rootSeq. A submission with a root before oldest
-	// does not count: its root has already left the root history. A held submission does not
-	// count if its reason concerns it alone, such as a spend cap or failures on the chain,
-	// because others proceed meanwhile. The count stops at limit.
+	// CountAhead counts the pool's submissions that have not landed and whose root is evicted
+	// from the root history no later than the root with rootSeq. A submission whose root is
+	// older than oldest does not count, because that root is already evicted. A held submission
+	// does not count if its reason concerns it alone, such as a spend cap or failures on the
+	// chain, because others proceed meanwhile. The count stops at limit.
 	CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error)
 
 	// RecordTreeSlot records for all relays that the pool's tree changed at slot.
@@ -94,7 +94,7 @@ type Store interface {
 	HighestTreeSlot(ctx context.Context, pool solana.PublicKey) (slot uint64, err error)
 
 	// Claim claims up to limit submissions that are due, have no owner and have not landed.
-	// It starts with the submissions whose root leaves the root history first.
+	// It starts with the submissions whose root is evicted from the root history first.
 	Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error)
 	// Probe replaces Claim while the worker's queue is paused; see txmgr.Lane.
 	Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error)
@@ -105,14 +105,15 @@ type Store interface {
 	// UpdateSwap writes a second leg's phase, as the chain shows it, and the slot of its
 	// timeout.
 	UpdateSwap(ctx context.Context, l txmgr.Lease, phase Phase, timeout uint64) error
-	// Complete records landings; the leases stay until the landings are final. The landing
-	// of a swap's first leg creates its second leg, due at once, in the same database
-	// transaction, unless an earlier landing has created it. Complete returns the leases that
-	// were lost, under which nothing was written.
+	// Complete records landings; the leases stay until the landings are final. For the landing
+	// of a swap's first leg it also creates the second leg in the same database transaction,
+	// unless an earlier landing has created it. The second leg is due immediately. Complete
+	// returns the leases that were lost; under these it writes nothing.
 	Complete(ctx context.Context, landings []Landing) (lost []txmgr.Lease, err error)
-	// Finalize records that landings are final. A pin replaces a pin of the same verifying key
-	// with the other encoding. Finalize corrects each landing's slot, and its leaf indices when
-	// the outcome has any. It returns the leases that were lost.
+	// Finalize records that landings are final. It corrects each landing's slot, and its leaf
+	// indices when the outcome has any. It also writes the pins. If an older pin of the same
+	// verifying key names the other encoding, the new pin replaces it. Finalize returns the
+	// leases that were lost.
 	Finalize(ctx context.Context, landings []Landing, pins []ProofAPin) (lost []txmgr.Lease, err error)
 	// Fail records the final failure and frees the nullifiers. It returns
 	// txmgr.ErrLeaseLost while an attempt is not marked as dead. When a swap's first leg
@@ -140,11 +141,11 @@ type Outcome struct {
 	Root        *[32]byte
 	// Phase is how a second leg ended: PhaseExecuted or PhaseRefunded; "" for other kinds.
 	Phase Phase
-	// Timeout is the slot in which the swap that this landing starts times out; 0 for other
-	// kinds.
+	// Timeout is the slot in which a swap times out, if this landing is the swap's first leg;
+	// otherwise 0.
 	Timeout uint64
-	// Returned is the lamports that the relay's payers got back when a swap was executed. They
-	// are subtracted from the spending once the landing is final.
+	// Returned is how many lamports the relay's payers got back when a swap was executed. Once
+	// the landing is final, they are subtracted from the spending.
 	Returned uint64
 }
 

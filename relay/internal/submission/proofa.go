@@ -11,15 +11,15 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// pinMaxAge is how long a pin, or its absence, is used before the database is read again:
-// another pod may have replaced the pin, or an operator may have removed it.
+// pinMaxAge is how long the answer of the database, a pin or none, is used before the database is
+// read again: another pod may have replaced the pin, or an operator may have removed it.
 const pinMaxAge = 30 * time.Second
 
-// ProofAPolicy decides which encoding of a proof's A is accepted without a simulation. If one
-// is configured, only that encoding is accepted. In the automatic setting both are, until a
-// finalized transaction has shown which one the program accepts: this encoding is pinned. From
-// then on, a simulation decides whether a proof with the other encoding is accepted. If that
-// proof lands, its encoding replaces the pin.
+// ProofAPolicy decides which encoding of a proof's A is accepted without a simulation. If an
+// encoding is configured, only that one is accepted. In the automatic setting both encodings are
+// accepted at first. A finalized transaction then shows which encoding the program accepts, and
+// this encoding is pinned. From then on, a simulation decides whether a proof with the other
+// encoding is accepted. If such a proof lands, the other encoding is pinned instead.
 type ProofAPolicy struct {
 	store   Store
 	keyHash [32]byte
@@ -52,7 +52,7 @@ func NewProofAPolicy(setting string, store Store, keyHash [32]byte, now func() t
 // it.
 func (p *ProofAPolicy) Configured() bool { return p.configured }
 
-// Accepts reports whether a proof of that encoding is accepted without a simulation.
+// Accepts reports whether a proof with encoding s is accepted without a simulation.
 func (p *ProofAPolicy) Accepts(ctx context.Context, s groth16.Sign) (bool, error) {
 	required, known := p.cached()
 	if !known {
@@ -88,8 +88,8 @@ func (p *ProofAPolicy) readPin(ctx context.Context) (required groth16.Sign, err 
 	return required, nil
 }
 
-// Learn returns the pins that final landings prove: a landed attempt shows which encoding of A
-// the program accepts. Each encoding is pinned by the first such transaction of the batch.
+// Learn returns the pins that follow from final landings: a landed attempt shows which encoding of
+// A the program accepts. The pin of an encoding names the first such attempt of the batch.
 func (p *ProofAPolicy) Learn(landed []txmgr.Landed) (pins []ProofAPin) {
 	for _, l := range landed {
 		encoding := FromJob(l.Job).ProofAEncoding

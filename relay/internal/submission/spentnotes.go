@@ -11,8 +11,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// readNotes reads the nullifiers' accounts on a node that has reached the slot of the
-// verdicts. If one exists, it finds the spender.
+// readNotes reads the nullifiers' accounts on a node that has reached the slot of the verdicts. If
+// an account exists, its nullifier is spent, and readNotes finds the spender.
 func (h *Handler) readNotes(ctx context.Context, j *txmgr.Job, p *progress) error {
 	seen, err := h.State.Inspect(ctx, FromJob(j).Call.Inputs, FromJob(j).Call.Recipient, p.minContextSlot)
 	if err != nil {
@@ -41,7 +41,7 @@ func (h *Handler) findSpender(ctx context.Context, j *txmgr.Job, p *progress) er
 	case err != nil:
 		return txmgr.Unreachable(j, err)
 	case creation == nil:
-		p.notes = notesUnknown
+		p.notes = notesSpenderUnknown
 	case h.isOwnTransaction(j, creation):
 		p.notes, p.landing = notesSpentByUs, &txmgr.Landing{Signature: creation.Signature, Slot: creation.Slot, Purpose: txmgr.PurposeTransact}
 		h.Observer.Attempt("adopted")

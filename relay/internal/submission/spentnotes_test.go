@@ -45,7 +45,7 @@ func TestDeadAttemptIsFoundAsSpender(t *testing.T) {
 	}{
 		"a live attempt landed":            {live.Signature, notesSpentByUs},
 		"an attempt marked as dead landed": {dead.Signature, notesSpentByUs},
-		"another transaction landed":       {solana.Signature{3}, notesUnknown},
+		"another transaction landed":       {solana.Signature{3}, notesSpenderUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,12 +10,12 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// rootLagTries is the number of tries after which a root that a node does not know counts as
-// stale: with their pauses they take about a minute. No usable node lags longer.
+// rootLagTries is the number of tries after which a missing root counts as stale. The tries and
+// their pauses take about a minute, and no usable node lags longer.
 const rootLagTries = 10
 
-// readRoot looks for the root in the root history. If the program did not know the root, it
-// first reads the root history anew.
+// readRoot looks for the root in the root history. If the program has reported that it does not
+// know the root, readRoot reads the tree account anew.
 func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
 	age := h.Timing.Poll
 	if p.class == shieldpool.ClassStaleProof {
@@ -44,8 +44,8 @@ func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error
 	return nil
 }
 
-// treatRootAsGone treats a root that did not appear within rootLagTries as gone: its fork
-// died. Only a node that is not behind the other relays can decide that.
+// treatRootAsGone treats a root that did not appear within rootLagTries as gone, because its fork
+// died. If the node is behind the other relays, it does so only later.
 func (h *Handler) treatRootAsGone(ctx context.Context, p *progress, slot uint64) error {
 	seen, err := h.Store.HighestTreeSlot(ctx, h.Pool.Address)
 	if err != nil {
@@ -58,17 +58,17 @@ func (h *Handler) treatRootAsGone(ctx context.Context, p *progress, slot uint64)
 	return nil
 }
 
-// evicted reports whether enough leaves followed a root to evict it from the root history. If
-// a root is missing although too few leaves followed, the node is behind or on a fork that
-// will die, or the root's own fork died.
+// evicted reports whether the tree has got enough leaves after a root to evict the root from the
+// root history. If a root is missing but not evicted, the node is behind or on a fork that will
+// die, or the root's own fork died.
 func evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
 	return t.NextIndex >= rootSeq+uint64(len(t.History))
 }
 
-// tryRoot simulates a transaction whose root is missing from the tree account, because a single
-// endpoint returned that account and it may be fabricated. It returns nil when the simulation
-// fails permanently too. If the notes of the call fit no format, it simulates the call without
-// them: a submission that is held for its notes must end too when its root is gone.
+// tryRoot simulates a transaction whose root is missing from the tree account. A single endpoint
+// returned that account, so it may be fabricated. tryRoot returns nil when the simulation fails
+// permanently too. If the call's notes are too long for every format, it simulates the call
+// without them: a submission that is held for its notes must also end when its root is gone.
 func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
 	draft, err := h.draft(FromJob(j))
 	if err != nil {
@@ -85,7 +85,7 @@ func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error 
 		return errProgramTakesRoot
 	}
 	p.fail(failure)
-	if !txmgr.IsPermanent(p.class) || p.class == shieldpool.ClassSpent { // the next try searches the spender
+	if !txmgr.IsPermanent(p.class) || p.class == shieldpool.ClassSpent { // the next try looks for the spender
 		return fmt.Errorf("try transaction: %w", p.failure)
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package submission carries a client's proof to its one outcome on the chain. A submission
-// is a row in the database. Its state, due time, lease and epoch are authoritative, so any
+// Package submission brings each client's proof to exactly one outcome on the chain. A submission
+// is a row in the database. The row's state, due time, lease and epoch are authoritative, so any
 // pod can finish the work of any other.
 package submission
 
@@ -14,11 +14,11 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// State is a submission's state, in the words of the interface.
+// State is a submission's state, as the HTTP interface names it.
 type State string
 
 // The states. Completed means confirmed on the chain; Submission.Finalized reports finality.
-// When its fork dies, a completed submission returns to processing.
+// A completed submission returns to processing when its fork dies.
 const (
 	Pending    State = "pending"
 	Processing State = "processing"
@@ -38,10 +38,10 @@ type Request struct {
 	IdempotencyKey string
 	// Client is the hash of the client's API key; zero when none is required.
 	Client [32]byte
-	// WithdrawalOnly refuses a public amount of 0, a transfer, with withdrawal_required.
+	// WithdrawalOnly refuses a transfer, whose public amount is 0, with withdrawal_required.
 	WithdrawalOnly bool
 	// Wait is how long the request may wait to be accepted while the chain is unavailable for a
-	// moment; 0 does not wait.
+	// moment. If it is 0, the request does not wait.
 	Wait time.Duration
 	// Swap holds the terms of a swap, which is a withdrawal too; nil otherwise.
 	Swap *SwapRequest
@@ -69,22 +69,23 @@ type Submission struct {
 	// "negated".
 	ProofAEncoding string
 
-	// RootSeq orders submissions by how soon their root leaves the root history: it is the
-	// number of leaves that the tree had when the root was its newest, 0 when that is not
-	// known.
+	// RootSeq is the number of leaves that the tree had when the proof's root was its newest
+	// root; 0 when that is not known. The root with the lowest RootSeq is evicted from the root
+	// history first.
 	RootSeq uint64
-	// Epoch counts the leases, and Owner is the worker with the present one; every write of
-	// an attempt or an outcome names both.
+	// Epoch counts the submission's leases. Owner is the worker with the present lease. Every
+	// write of an attempt or an outcome names the epoch and the owner.
 	Epoch int64
 	Owner uuid.UUID
-	// Tries counts, for backoff, the steps that failed since the last progress; steps that
-	// were held do not count. Hold is the reason of the last wait, "" for none.
+	// Tries counts the failed steps since the last progress, for the backoff. Steps that ended
+	// with the submission held do not count. Hold is the reason why it was last held, if it was.
 	Tries int
 	Hold  string
 
-	// Signature, Slot, LeafIndices and Root are set once completed. Exception: LeafIndices is
-	// empty until the commitment index has read the slot, at the latest when the submission is
-	// finalized. Root is the tree's root when the relay observed the confirmed transaction.
+	// Signature, Slot, LeafIndices and Root are set once the submission is completed. LeafIndices
+	// is set later if the commitment index has not read the slot yet, at the latest when the
+	// submission is finalized. Root is the tree's root when the relay observed the confirmed
+	// transaction.
 	Signature   *solana.Signature
 	Slot        uint64
 	LeafIndices []uint64
@@ -115,10 +116,10 @@ type Submission struct {
 // leg lands, that executes the swap or refunds it. It spends no note.
 const KindSwapExecution shieldpool.Kind = "swap_execution"
 
-// Phase is a swap's state between its two legs.
+// Phase is a swap's state after its first leg has landed.
 type Phase string
 
-// The phases. When its execution expires or fails, a quoted swap returns to PhaseFunded.
+// The phases. A quoted swap returns to PhaseFunded when its execution expires or fails.
 const (
 	// PhaseFunded: the first leg landed, and the swap state holds the lamports.
 	PhaseFunded Phase = "funded"
@@ -190,7 +191,7 @@ type Backlog struct {
 	OldestDue time.Duration
 	// Held counts held submissions by reason; more workers would not help them.
 	Held map[string]int64
-	// QueuedJobs are at most 100 ids of queue jobs. They are not request ids, because a request
-	// id gives access to /status.
+	// QueuedJobs are the ids of queued jobs, at most 100. They are not request ids, because a
+	// request id gives access to /status.
 	QueuedJobs []int64
 }

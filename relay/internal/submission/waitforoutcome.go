@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// rereadInterval is the interval at which a waiter reads the row without a
-	// notification: a notification can be lost with its connection.
+	// rereadInterval is the interval at which a waiter reads the row without a notification. This
+	// is needed because a notification can be lost with its connection.
 	rereadInterval = 3 * time.Second
 	// listenRetry is the pause before a broken notification connection is replaced.
 	listenRetry = time.Second
@@ -66,9 +66,9 @@ func (d *Reader) notify(id uuid.UUID) {
 }
 
 // Wait returns the submission once it is done, or its present state when ctx ends or the
-// reader closes. The caller knows that it was not done a moment ago, so the row is read
-// after a notification, or when none arrives for a while. While the database is
-// unreachable, Wait goes on: an accepted submission is still under way.
+// reader closes. Wait does not read the row at the start, because the caller has just read it. It
+// reads the row after a notification, or when none arrives for a while. While the database is
+// unreachable, Wait goes on, because the accepted submission is still under way.
 func (d *Reader) Wait(ctx context.Context, id uuid.UUID) (*Submission, error) {
 	ch := make(chan struct{}, 1)
 	d.addWaiter(id, ch)
@@ -102,8 +102,8 @@ func (d *Reader) Waiting() (n int) {
 	return n
 }
 
-// Close ends all waits, including later ones. While the relay drains, responses say where
-// clients can query their submissions.
+// Close ends all waits; a later Wait returns immediately. A relay that shuts down calls it, so
+// that it can still respond to the waiting clients.
 func (d *Reader) Close() { d.closed.Do(func() { close(d.closing) }) }
 
 func (d *Reader) read(ctx context.Context, id uuid.UUID) (*Submission, error) {

@@ -38,9 +38,9 @@ type routeGuard struct {
 	// ownAccounts are the state's token accounts for the input and the output.
 	ownAccounts [2]solana.PublicKey
 	// forbidden are accounts that no router may name: fee payers and their token accounts,
-	// the pool's own accounts, and the recipient's wallet and token account, which the
-	// pool's program itself pays. A router that could name them could also take tokens that
-	// the wallet allows others to transfer.
+	// the pool's own accounts, and the recipient's wallet and token account. The pool program
+	// itself pays the recipient. A router that could name the recipient's accounts could take
+	// tokens for which the wallet has approved a delegate.
 	forbidden map[solana.PublicKey]bool
 }
 
@@ -66,7 +66,7 @@ func newGuard(r *snapshot, program solana.PublicKey, payers []solana.PublicKey) 
 	return g, nil
 }
 
-// forbid forbids fee payers and their token accounts, of wrapped SOL and of the output
+// forbid forbids fee payers, and their token accounts for wrapped SOL and for the output
 // mint.
 func (g *routeGuard) forbid(outputMint solana.PublicKey, payers ...solana.PublicKey) error {
 	for _, payer := range payers {

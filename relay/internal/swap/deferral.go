@@ -7,8 +7,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// The reasons for which a swap is deferred, in addition to txmgr.HoldHistory. They are a
-// fixed set: stored with the swap, shown by relay swaps, and a metric's label.
+// The reasons for which a swap is deferred, in addition to txmgr.HoldHistory. The set is
+// fixed, because a reason is stored with the swap, shown by `relay swaps`, and used as a
+// metric's label.
 const (
 	// ReasonPrice: the market gives less than the user's minimum.
 	ReasonPrice = "swap_price"
@@ -31,7 +32,7 @@ const (
 	ReasonWalletUnknown = "swap_wallet_unknown"
 	// ReasonStateMissing: the swap state does not exist, and no end of the swap is known.
 	ReasonStateMissing = "swap_state_missing"
-	// ReasonStateWrong: the swap state is not what the user proved.
+	// ReasonStateWrong: the swap state differs from what the user proved.
 	ReasonStateWrong = "swap_state_wrong"
 	// ReasonExecutionFailed and ReasonRefundFailed: the drafted transaction would fail.
 	ReasonExecutionFailed = "swap_execution_failed"
@@ -52,7 +53,7 @@ func Reasons() []string {
 	}
 }
 
-// causeOf is the cause of a deferral for the reason, unless a failed call is its cause.
+// causeOf returns the cause of a deferral for the reason, if no failed call is the cause.
 func causeOf(reason string) error {
 	text, ok := map[string]string{
 		ReasonPrice:           "the market gives less than the user's minimum: the relay asks for new quotes until the timeout slot, then refunds the lamports",
@@ -73,18 +74,18 @@ func causeOf(reason string) error {
 }
 
 const (
-	// minWait and maxWait bound a wait, which is a quarter of the swap's age: a price that
-	// recovers soon is noticed soon, and one that stays low costs few requests.
+	// A wait is a quarter of the swap's age, but at least minWait and at most maxWait. A price
+	// that recovers soon is then noticed soon, and a price that stays low costs few requests.
 	minWait, maxWait = 500 * time.Millisecond, 8 * time.Second
 	// shortWait bounds the wait after a draft that would have failed: a price that has just
 	// moved away may soon move back.
 	shortWait = 2 * time.Second
 )
 
-// pause is for how long a swap of the given age is deferred: at most atMost, unless the
-// router asked for a longer wait, atLeast. left is the number of slots until the
-// timeout, 0 when it has passed or is not known. The wait ends at most one slot after
-// the timeout.
+// pause returns how long to defer a swap of the given age: at most atMost, or atLeast if that
+// is longer, because the router asked for it. left is the number of slots until the timeout;
+// 0 if the timeout has passed or is not known. The wait ends at most one slot after the
+// timeout.
 func pause(age, atLeast, atMost time.Duration, left uint64, slot time.Duration) time.Duration {
 	d := max(min(max(age/4, minWait), atMost), atLeast)
 	if left > 0 && left < uint64(maxSlotsLeft) {
@@ -93,11 +94,11 @@ func pause(age, atLeast, atMost time.Duration, left uint64, slot time.Duration) 
 	return d
 }
 
-// maxSlotsLeft is more slots than any wait takes. More slots are not converted to a duration,
-// because they could overflow it.
+// maxSlotsLeft is more slots than any wait takes. A larger number is not converted to a
+// duration, because the duration could overflow.
 const maxSlotsLeft = 1 << 20
 
-// deferral makes the *txmgr.Deferral of a snapshot, and counts it.
+// deferral makes and counts a *txmgr.Deferral for the snapshot's swap.
 func (s *Planner) deferral(r *snapshot, reason string, cause error) *txmgr.Deferral {
 	return s.deferFor(r, reason, cause, maxWait)
 }

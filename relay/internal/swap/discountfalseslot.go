@@ -2,14 +2,14 @@ package swap
 
 import "time"
 
-// notReachedFor is for how long, after the program refused a refund as too early, the
-// planner ignores a slot past the timeout that only one endpoint reports.
+// notReachedFor is a time after the program's refusal of a refund as too early. During this
+// time the planner ignores a slot past the timeout if only one endpoint reports the slot.
 const notReachedFor = 10 * time.Second
 
-// discountFalseSlot sets the snapshot's slot back to half the swap timeout before the
-// timeout slot, when only one endpoint reports a slot past the timeout and the program
-// has just refused a refund as too early. Otherwise an endpoint that is far ahead would
-// keep the swap from being executed.
+// discountFalseSlot corrects the snapshot's slot if it is probably false: only one endpoint
+// reports a slot past the timeout, and the program has just refused a refund as too early. The
+// corrected slot is half the swap timeout before the timeout slot. Otherwise an endpoint that
+// is far ahead would keep the swap from being executed.
 func (s *Planner) discountFalseSlot(r *snapshot) {
 	if r.slot < r.timeout || s.chain.Corroborated(r.slot) {
 		return

@@ -14,24 +14,25 @@ const (
 	rememberedFor = 10 * time.Minute
 )
 
-// swapNotes are what earlier tries found out about one swap. Losing them costs a few
-// requests, so they are kept only in memory.
+// swapNotes are what earlier tries found out about one swap; they are not notes of the pool.
+// Losing them costs a few requests, so they are kept only in memory.
 type swapNotes struct {
-	// level is the index in routeWidths to ask for first.
+	// level is the index in routeWidths of the width to ask for first.
 	level int
-	// first is QuoteRequest.First of the next quote. It moves on to the next router when the
-	// last one's route could not be executed, whatever the fault: a router that is wrong or
-	// lies must not keep a swap from the others.
-	first int
-	// otherForm says that the next refund must take the other form, wrapped or
-	// unwrapped, than the accounts suggest.
+	// failed counts the executions that would have failed for another reason than the price.
+	failed int
+	// after is the name of the router that gave the last quote. The next quote begins with the
+	// router that follows it.
+	after string
+	// otherForm says that the next refund must be for wrapped lamports although the accounts
+	// suggest unwrapped ones, or the other way round.
 	otherForm bool
 	// refusedAsEarly is when the program last refused a refund because the timeout was
 	// not reached.
 	refusedAsEarly time.Time
-	// stateSeen is the newest slot at which the chain showed the state; 0 for none.
+	// stateSeen is the newest slot at which the chain showed the swap state; 0 for none.
 	stateSeen uint64
-	// lastRejection is the kind of the last rejected answer that was logged.
+	// lastRejection is the kind of the router's last rejected answer; empty for none.
 	lastRejection string
 	// used is when the notes were last used.
 	used time.Time

@@ -29,8 +29,8 @@ func (s *Planner) findEnd(ctx context.Context, r *snapshot) error {
 	return nil
 }
 
-// ended is the order for a swap that has already ended, possibly by one of the relay's
-// attempts that was marked dead.
+// ended returns the order for a swap that has already ended. One of the relay's own attempts
+// may have ended it although it was marked dead.
 func (s *Planner) ended(r *snapshot) Order {
 	s.memory.forget(r.submission.ID)
 	phase, purpose := submission.PhaseExecuted, txmgr.PurposeExecute

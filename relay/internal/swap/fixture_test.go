@@ -105,7 +105,7 @@ func (f *fakeRouter) Quote(_ context.Context, r QuoteRequest) (*Quote, error) {
 		}
 	}
 	q := &Quote{
-		InAmount: r.Amount, OutAmount: f.out, Threshold: f.out - f.out*uint64(r.SlippageBps)/wholeBps,
+		Router: "a", InAmount: r.Amount, OutAmount: f.out, Threshold: f.out - f.out*uint64(r.SlippageBps)/wholeBps,
 		ContextSlot: f.w.chain.slot, Received: f.w.now,
 	}
 	if f.changeQuote != nil {

@@ -11,8 +11,8 @@ import (
 
 // Store writes the parts of a swap that the manager does not write.
 type Store interface {
-	// UpdateSwap writes the phase of a second leg, as the chain shows it, and the slot of
-	// its timeout.
+	// UpdateSwap writes the phase of a second leg, as the chain shows it, and the swap's
+	// timeout slot.
 	UpdateSwap(ctx context.Context, l txmgr.Lease, phase submission.Phase, timeout uint64) error
 }
 
@@ -26,8 +26,8 @@ type Handler struct {
 	store   Store
 }
 
-// Serve makes the submissions' manager run second legs too, in their own lane with the
-// given capacity: a slow router must not delay clients' proofs.
+// Serve adds a lane for second legs to the manager of h. The lane has a capacity of its own,
+// because a slow router must not delay clients' proofs.
 func (p *Planner) Serve(h *submission.Handler, capacity int) error {
 	lane := &txmgr.Lane{
 		Handler: &Handler{planner: p, manager: h.Manager, store: h.Store}, Claim: h.Store.ClaimSwapExecutions, Capacity: capacity, ReleaseWhenSent: true,

@@ -380,11 +380,11 @@ func attackActions() []attackAction {
 	return []attackAction{
 		{"nothing", func(*attackedSwap) {}},
 		{"the recipient creates the account", func(s *attackedSwap) {
-			s.attempt(s.wallet, s.swap.Accounts(s.wallet.PublicKey(), s.wallet.PublicKey())[2])
+			s.attempt(s.wallet, s.swap.CreateAccounts(s.wallet.PublicKey(), s.wallet.PublicKey())[2])
 		}},
 		{"the recipient closes the account", (*attackedSwap).closeAccount},
 		{"a stranger creates the state's accounts", func(s *attackedSwap) {
-			s.attempt(s.stranger, s.swap.Accounts(s.stranger.PublicKey(), s.wallet.PublicKey())[:2]...)
+			s.attempt(s.stranger, s.swap.CreateAccounts(s.stranger.PublicKey(), s.wallet.PublicKey())[:2]...)
 		}},
 		{"a stranger wraps the lamports", func(s *attackedSwap) {
 			s.attempt(s.stranger, append(s.strangerCreatesAccounts()[:2], s.strangerPrepares())...)
@@ -410,7 +410,7 @@ func (s *attackedSwap) attempt(by solana.PrivateKey, instructions ...solana.Inst
 }
 
 func (s *attackedSwap) strangerCreatesAccounts() []solana.Instruction {
-	return s.swap.Accounts(s.stranger.PublicKey(), s.wallet.PublicKey())
+	return s.swap.CreateAccounts(s.stranger.PublicKey(), s.wallet.PublicKey())
 }
 
 func (s *attackedSwap) strangerPrepares() solana.Instruction {

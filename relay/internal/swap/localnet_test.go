@@ -449,7 +449,7 @@ func TestRefundOfWrappedLamports(t *testing.T) {
 	l.land(func(hash solana.Hash) (*solana.Transaction, error) {
 		prepare := must[solana.Instruction](t)(l.swap.Prepare(l.payer.PublicKey()))
 		return shieldpool.Versioned(l.payer.PublicKey(), shieldpool.Compute{Limit: 400_000}, hash, nil,
-			append(l.swap.Accounts(l.payer.PublicKey(), l.wallet), prepare)...)
+			append(l.swap.CreateAccounts(l.payer.PublicKey(), l.wallet), prepare)...)
 	})
 	if _, err := l.step(); !waitsFor(err, swap.ReasonPrice) {
 		t.Fatalf("error is %v, want a wait for the price", err)

@@ -101,10 +101,10 @@ const (
 	stepRefund
 )
 
-// No execution starts within lastTime before the timeout, nor in the last minLastSlots: it
-// would hardly land in time, and the refund would have to wait until it is dead. Besides, a
-// confirmed slot is a few slots behind the chain's newest. maxLastSlots leaves the most of
-// the time to a swap on a fast chain.
+// No execution starts within lastTime before the timeout, nor in the last minLastSlots before
+// it. Such an execution would hardly land in time, and the refund would have to wait until the
+// execution is dead. Besides, a confirmed slot is a few slots behind the chain's newest one.
+// maxLastSlots limits the number of these slots where slots are short.
 const (
 	lastTime                   = 1600 * time.Millisecond
 	minLastSlots, maxLastSlots = 4, 16
@@ -146,8 +146,8 @@ func plan(f *facts) (next step, reason string) {
 	}
 }
 
-// planEnd is plan for a swap whose state is missing. It never leads to a draft: the swap
-// has ended, or the endpoint is on a fork on which its first leg has not landed.
+// planEnd is plan for a swap whose state is missing. It never leads to a draft: either the
+// swap has ended, or the endpoint is on a fork on which the first leg has not landed.
 func planEnd(f *facts) (next step, reason string) {
 	switch {
 	case f.end == endUnread:

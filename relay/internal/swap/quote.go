@@ -48,13 +48,16 @@ func (s *Planner) ask(ctx context.Context, r *snapshot, slippage int) (*Quote, e
 		w := routeWidths()[r.level]
 		q, err := s.router.Quote(ctx, QuoteRequest{
 			InputMint: solana.WrappedSol, OutputMint: r.terms.OutputMint, User: r.swap.State, Amount: r.lamports,
-			SlippageBps: slippage, MaxAccounts: w.accounts, DirectOnly: w.direct, First: s.memory.get(r.submission.ID).first,
+			SlippageBps: slippage, MaxAccounts: w.accounts, DirectOnly: w.direct, After: r.after,
 		})
 		if err == nil {
+			// There is a next try only if this quote does not lead to an execution, whatever the
+			// reason. That try begins with the next router, because a router that is wrong or
+			// lies must not keep the swap from the others.
+			s.remember(r, func(k *swapNotes) { k.after = q.Router })
 			err = checkQuote(q, r.lamports)
 		}
 		if err == nil && q.ContextSlot > 0 && q.ContextSlot+quoteSlots < r.slot {
-			s.askNextRouter(r)
 			return nil, s.deferral(r, ReasonQuoteStale, nil)
 		}
 		if err = s.classify(ctx, r, err); !errors.Is(err, errTooLarge) {
@@ -82,9 +85,6 @@ func (s *Planner) remember(r *snapshot, change func(*swapNotes)) {
 	s.memory.update(r.submission.ID, s.now(), change)
 }
 
-// askNextRouter makes the swap's next quote begin with the next router, if there are several.
-func (s *Planner) askNextRouter(r *snapshot) { s.remember(r, func(k *swapNotes) { k.first++ }) }
-
 // rejectedByGuard is a rejection by the planner, in contrast to one by the router's client.
 type rejectedByGuard struct{ RejectedRoute }
 
@@ -109,31 +109,29 @@ func (s *Planner) classify(ctx context.Context, r *snapshot, err error) error {
 	case errors.As(err, &byClient):
 		return s.rejectRoute(ctx, r, byClient)
 	case errors.As(err, &noRoute) && noRoute.Code == CodeTooLarge:
+		s.remember(r, func(k *swapNotes) { k.after = noRoute.Router })
 		return errTooLarge
 	case errors.As(err, &noRoute):
 		// Perhaps only routes this narrow are missing, so the next pass starts with the
 		// widest.
 		s.remember(r, func(k *swapNotes) { k.level = 0 })
-		s.askNextRouter(r)
 		return s.deferral(r, ReasonNoRoute, err)
 	case errors.Is(err, ErrRouterUnavailable) && ctx.Err() == nil:
-		s.askNextRouter(r)
 		return s.deferral(r, ReasonRouterUnavailable, err)
 	default:
-		// The error is the chain's, or the caller stopped waiting: neither is a reason to
-		// defer the swap.
+		// Either the chain returned the error, or the caller stopped waiting. Neither is a
+		// reason to defer the swap.
 		return fmt.Errorf("prepare the swap: %w", err)
 	}
 }
 
 // rejectRoute defers a swap because the router's answer must not be signed. It logs a
-// rejection only when it differs from the swap's last one, because every try brings the
-// same rejection.
+// rejection only if the swap's last rejection had another kind, because every try may bring
+// the same one.
 func (s *Planner) rejectRoute(ctx context.Context, r *snapshot, h *RejectedRoute) error {
 	if s.memory.get(r.submission.ID).lastRejection != h.What {
 		s.log.WarnContext(ctx, "swap route rejected", "request_id", r.submission.Parent, "router", h.Router, "what", h.What)
 	}
 	s.remember(r, func(k *swapNotes) { k.lastRejection = h.What })
-	s.askNextRouter(r)
 	return s.deferral(r, ReasonRouteRejected, h)
 }

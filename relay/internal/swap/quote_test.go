@@ -290,3 +290,73 @@ func TestOnlyUsefulTablesAreUsed(t *testing.T) {
 		})
 	}
 }
+
+// A router whose quote was not executed, whatever the reason, is asked last in the next try.
+func TestTheNextTryBeginsWithTheNextRouter(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*world)
+		want   string // the router after which the second try begins
+	}{
+		"after a draft, which failed or expired": {func(*world) {}, "a"},
+		"after a price below the minimum":        {func(w *world) { w.router.out = testMinimum - 1 }, "a"},
+		"after a quote from long ago":            {func(w *world) { w.router.changeQuote = func(q *Quote) { q.ContextSlot = 1 } }, "a"},
+		"after a quote for another amount":       {func(w *world) { w.router.changeQuote = func(q *Quote) { q.InAmount++ } }, "a"},
+		"after instructions of another program":  {func(w *world) { w.router.changeIx = func(ix *Instructions) { ix.Program = key(99) } }, "a"},
+		"after a quote without instructions":     {func(w *world) { w.router.ixErr = &RouterUnavailable{Kind: FaultTimeout} }, "a"},
+		"after routes that are too large":        {func(w *world) { w.router.padding = func(QuoteRequest) int { return 100 } }, "a"},
+		"after the answer that they are": {
+			func(w *world) {
+				w.router.quoteErr = func(QuoteRequest) error { return &NoRoute{Code: CodeTooLarge, Router: "b"} }
+			}, "b",
+		},
+		"not when no router gave a quote": {
+			func(w *world) {
+				w.router.quoteErr = func(QuoteRequest) error { return &RouterUnavailable{Kind: FaultTimeout} }
+			}, "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, (*world).createTokenAccounts)
+			o := w.options()
+			o.Routers = 2
+			var err error
+			if w.planner, err = New(o); err != nil {
+				t.Fatal(err)
+			}
+			test.change(w)
+			_, _ = w.next() // some of these fail, as they should
+			first := len(w.router.requests)
+			for i, r := range w.router.requests {
+				if r.After != "" {
+					t.Errorf("request %d of the first try begins after router %q, want the preferred router", i, r.After)
+				}
+			}
+			_, _ = w.next()
+			if got := w.router.requests[first]; got.After != test.want || got.MaxAccounts != 0 {
+				t.Errorf("the second try begins after router %q with at most %d accounts, want %q and no limit", got.After, got.MaxAccounts, test.want)
+			}
+		})
+	}
+}
+
+// With several routers, narrower routes are asked for once each router's route has failed.
+func TestEachRouterHasItsTurnBeforeNarrowerRoutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, (*world).createTokenAccounts)
+	o := w.options()
+	o.Routers = 2
+	var err error
+	if w.planner, err = New(o); err != nil {
+		t.Fatal(err)
+	}
+	var levels []int
+	for range 5 {
+		levels = append(levels, w.planner.memory.level(w.submission.ID))
+		_ = w.planner.Rejected(w.submission, &txmgr.Draft{Purpose: txmgr.PurposeExecute}, &txmgr.Failure{Err: &shieldpool.TransactionError{Kind: "InstructionError", Detail: custom, Custom: 1}})
+	}
+	if diff := cmp.Diff([]int{0, 0, 1, 1, 2}, levels); diff != "" {
+		t.Errorf("widths (-want +got)\n%s", diff)
+	}
+}

@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// forkSlots is for how many slots after the first leg a fork may still undo it: as many as
-// a blockhash is valid for, which is several times what finality takes.
+// forkSlots is the number of slots after the first leg in which a fork may still undo the leg.
+// A blockhash is valid for the same number of slots. Finality takes only a fraction of them.
 const forkSlots = 150
 
 // observe reads the swap's accounts, all at one slot, which is neither before
@@ -22,7 +22,8 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, minCont
 	if c.Call == nil || c.Call.Swap == nil || c.Swap == nil {
 		return nil, errors.New("second leg without the first leg's call or the swap's record: it is not the second leg of a swap")
 	}
-	r := &snapshot{submission: c, terms: *c.Call.Swap, at: s.now(), level: s.memory.level(c.ID)}
+	notes := s.memory.get(c.ID)
+	r := &snapshot{submission: c, terms: *c.Call.Swap, at: s.now(), level: notes.level, after: notes.after}
 	var err error
 	if r.swap, err = s.pool.Swap(c.Call.Inputs.Nullifiers[0], r.terms); err != nil {
 		return nil, err
@@ -77,8 +78,8 @@ func (s *Planner) isPossible(state *shieldpool.SwapState, slot uint64) bool {
 	return state.CreatedSlot < state.TimeoutSlot && state.CreatedSlot <= slot && state.TimeoutSlot-state.CreatedSlot <= s.pool.Profile.SwapTimeout
 }
 
-// tokenFact classifies the account at a token account's address. An account that only holds
-// lamports sent by a stranger counts as missing: creating the token account uses them.
+// tokenFact classifies the account at a token account's address. An account that has only
+// lamports from a stranger counts as missing: the token account can still be created there.
 func tokenFact(a *onchain.Account, owner, mint solana.PublicKey) (accountFact, *shieldpool.TokenAccount) {
 	if a == nil || a.Owner.Equals(solana.SystemProgramID) && len(a.Data) == 0 {
 		return accountMissing, nil

@@ -10,29 +10,31 @@ import (
 // QuoteRequest asks for the price of a swap of exactly Amount.
 type QuoteRequest struct {
 	InputMint, OutputMint solana.PublicKey
-	// User owns the token accounts that the swap pays from and into, and signs its
+	// User owns the token accounts that the swap pays from and into, and signs the swap's
 	// instruction.
 	User solana.PublicKey
 	// Amount is what goes in, in the input mint's smallest unit; not 0.
 	Amount uint64
-	// SlippageBps is by how many hundredths of a percent, 0 to 10000, the price may
-	// worsen between the quote and its execution.
+	// SlippageBps is how much worse the price may get between the quote and its execution, in
+	// hundredths of a percent from 0 to 10000.
 	SlippageBps int
-	// MaxAccounts is about how many accounts the swap's instruction may name, to bound
-	// the size of its transaction; 0 leaves it to the router. The instruction can name a
-	// few more.
+	// MaxAccounts limits the accounts that the swap's instruction names, and with them the
+	// size of the transaction; 0 is no limit. The limit is not exact: the instruction can name
+	// a few more.
 	MaxAccounts int
 	// DirectOnly asks for a route through a single market, which makes the smallest
 	// transaction. The API's v2 has no such parameter: there MaxAccounts alone limits the size.
 	DirectOnly bool
-	// First is which of several routers is asked first: 0 for the preferred one, 1 for the
-	// next, and so on, beginning again after the last one.
-	First int
+	// After is the name of a router. The router that follows it in the order of preference is
+	// asked first; the preferred router follows the last one. If After is empty, the preferred
+	// router is asked first.
+	After string
 }
 
-// Quote is a router's price, for a QuoteRequest.
+// Quote is a router's price for the swap of a QuoteRequest.
 type Quote struct {
-	// Router is the name of the router that gave the quote, and can carry it out.
+	// Router is the name of the router that gave the quote. Only this router has the
+	// instructions for it.
 	Router string
 	// InAmount is the request's Amount. OutAmount is the expected output, and Threshold
 	// the output below which the router's program fails; both are in the output mint's
@@ -42,10 +44,10 @@ type Quote struct {
 	ContextSlot uint64
 	// Received is when the answer arrived, by this process's clock.
 	Received time.Time
-	// Raw is the whole answer, which is sent back unchanged to ask for its instructions.
+	// Raw is the whole answer. The request for the quote's instructions contains it unchanged.
 	Raw json.RawMessage
-	// Instructions carry the quote out for the request's User. It is nil for a router that
-	// gives them only in an answer to another call.
+	// Instructions carry the quote out for the request's User. The field is nil if the router
+	// gives the instructions only in the answer to another call.
 	Instructions *Instructions
 }
 

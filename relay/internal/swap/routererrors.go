@@ -48,8 +48,8 @@ func RouterFaults() []string {
 type RouterUnavailable struct {
 	// Kind is one of the constants above.
 	Kind string
-	// Detail is what the operator needs in addition to Kind, such as the HTTP status,
-	// always in the relay's own words. It may be empty.
+	// Detail is what a person needs to know in addition to Kind, such as the HTTP status. It
+	// has only the relay's own words, and may be empty.
 	Detail string
 	// RetryAfter is how long the router or the breaker asks to wait before the next call; 0
 	// when neither does.
@@ -116,6 +116,8 @@ func NoRouteCodes() []string {
 type NoRoute struct {
 	// Code is one of the constants above.
 	Code string
+	// Router is the name of the router that gave the answer; empty when not known.
+	Router string
 }
 
 // NewNoRoute makes a NoRoute from the router's code, or with CodeOther when the code is

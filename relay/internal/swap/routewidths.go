@@ -1,7 +1,7 @@
 package swap
 
-// routeWidth limits a route to about that many accounts (0 for no limit), and if direct
-// is set to a single market.
+// routeWidth limits a route. accounts is about how many accounts the route may name; 0 is no
+// limit. With direct, the route uses a single market.
 type routeWidth struct {
 	accounts int
 	direct   bool
@@ -23,6 +23,8 @@ func (s *Planner) retryNarrower(r *snapshot) error {
 	}
 	r.level++
 	r.quote, r.facts.quote = nil, quoteUnread
-	s.remember(r, func(k *swapNotes) { k.level = r.level })
+	if s.routers == 1 { // another router may have a route of full width that fits
+		s.remember(r, func(k *swapNotes) { k.level = r.level })
+	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Rejected returns the *txmgr.Deferral of a second leg whose draft would fail, and notes
+// Rejected returns the *txmgr.Deferral of a second leg whose draft would fail, and remembers
 // what to try instead.
 func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Failure) error {
 	failure := f.Err
@@ -20,10 +20,14 @@ func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Fa
 		return s.deferFor(r, ReasonStateMissing, cause, minWait)
 	}
 	if d.Purpose == txmgr.PurposeExecute {
-		s.askNextRouter(r)
 		if failure.Custom != shieldpool.CodeSlippage || failure.Detail != custom {
 			// The price is not the cause, so the same route would fail again.
-			s.remember(r, func(k *swapNotes) { k.level = (k.level + 1) % len(routeWidths()) })
+			s.remember(r, func(k *swapNotes) {
+				// Each router has its turn before narrower routes are asked for.
+				if k.failed++; k.failed%s.routers == 0 {
+					k.level = (k.level + 1) % len(routeWidths())
+				}
+			})
 		}
 		return s.deferFor(r, ReasonExecutionFailed, cause, shortWait)
 	}

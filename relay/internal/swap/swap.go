@@ -5,8 +5,8 @@
 // where another stopped.
 //
 // The package signs and sends nothing: the transaction manager does, under the same rules
-// as for every other attempt. This package enforces the user's minimum, and rejects
-// instructions that no swap router may have signed.
+// as for every other attempt. This package enforces the user's minimum, and rejects the
+// router's instructions if they must not be signed.
 package swap
 
 import (
@@ -31,11 +31,12 @@ type Chain interface {
 	// Accounts reads accounts in the order of keys, all at the slot that it returns, which
 	// is minContextSlot or later; nil for an account that does not exist.
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
-	// FindSwapEnd finds the transaction that ended the swap, in the slots from first to
-	// last. It is at least confirmed; nil when no endpoint's history has it.
+	// FindSwapEnd finds the transaction that ended the swap, in the slots from first to last.
+	// The transaction is at least confirmed. The result is nil if no endpoint's history has
+	// such a transaction.
 	FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error)
-	// Corroborated reports whether more than one endpoint, where several are configured,
-	// confirms that the chain has reached a slot.
+	// Corroborated reports whether two endpoints, or the only one configured, confirm that
+	// the chain has reached a slot.
 	Corroborated(slot uint64) bool
 }
 
@@ -66,7 +67,9 @@ type Observer interface {
 type Options struct {
 	Chain  Chain
 	Router Router
-	Pool   *shieldpool.Pool
+	// Routers is how many routers Router asks in turn; 0 means 1.
+	Routers int
+	Pool    *shieldpool.Pool
 	// RouterProgram is the only program that a router's instruction may call.
 	RouterProgram solana.PublicKey
 	// Table is the relay's own lookup table; nil for none.
@@ -89,6 +92,7 @@ type Options struct {
 type Planner struct {
 	chain        Chain
 	router       Router
+	routers      int
 	pool         *shieldpool.Pool
 	program      solana.PublicKey
 	table        *shieldpool.LookupTable
@@ -119,7 +123,7 @@ func New(o Options) (*Planner, error) {
 		o.Formats = func() []shieldpool.Format { return []shieldpool.Format{shieldpool.V0} }
 	}
 	return &Planner{
-		chain: o.Chain, router: o.Router, pool: o.Pool, program: o.RouterProgram, table: o.Table, formats: o.Formats, payers: o.Payers,
+		chain: o.Chain, router: o.Router, routers: max(1, o.Routers), pool: o.Pool, program: o.RouterProgram, table: o.Table, formats: o.Formats, payers: o.Payers,
 		slippage: o.SlippageBps, observer: o.Observer, log: o.Log, now: o.Now, slotDuration: o.SlotDuration, memory: newMemory(),
 	}, nil
 }
@@ -134,8 +138,8 @@ type snapshot struct {
 	firstLegSlot uint64
 	// at is when the chain was read, by the relay's clock.
 	at time.Time
-	// lamports is what the state holds; wrapped says that they are in its wrapped SOL
-	// account.
+	// lamports is the amount that the state holds. wrapped says that the lamports are in the
+	// state's wrapped SOL account.
 	lamports uint64
 	wrapped  bool
 	// wallet owns the recipient's token account, and receives a refund.
@@ -145,15 +149,17 @@ type snapshot struct {
 	// received.
 	level int
 	quote *Quote
+	// after is QuoteRequest.After of this pass.
+	after string
 }
 
 // Order is the next action for a second leg. Without an error, either Draft or Ended is
 // set.
 type Order struct {
-	// Phase and Timeout are what the chain shows. While only a single endpoint reports
-	// the snapshot's slot, Timeout is the recorded one: a false timeout far ahead must
-	// not be recorded. Later reads require the slot of the first leg, which is derived
-	// from the recorded timeout, and no node could answer them.
+	// Phase and Timeout are what the chain shows. While only a single endpoint reports the
+	// snapshot's slot, Timeout is the recorded one, because a false timeout must not be
+	// recorded. The relay derives the slot of the first leg from the recorded timeout, and
+	// later reads require that slot. If it were far ahead, no node could answer them.
 	Phase   submission.Phase
 	Timeout uint64
 	// Draft is a transaction to sign and send.
@@ -162,11 +168,10 @@ type Order struct {
 	Ended *txmgr.Landing
 }
 
-// Next decides what to do with a second leg, from what the chain shows at
-// minContextSlot or later, once no earlier attempt of the leg can land. Its error is a
-// *txmgr.Deferral for one of Reasons when there is nothing to do yet, else the chain's
-// error. While the chain shows the swap state, Phase and Timeout are set even with an
-// error.
+// Next decides what to do with a second leg, once no earlier attempt of the leg can land. It
+// goes by what the chain shows at minContextSlot or later. If there is nothing to do yet, the
+// error is a *txmgr.Deferral for one of Reasons; any other error is the chain's. While the
+// chain shows the swap state, Phase and Timeout are set even with an error.
 func (s *Planner) Next(ctx context.Context, c *submission.Submission, minContextSlot uint64) (Order, error) {
 	r, err := s.observe(ctx, c, minContextSlot)
 	if err != nil {
@@ -197,9 +202,6 @@ func (s *Planner) Next(ctx context.Context, c *submission.Submission, minContext
 			order.Draft = s.refund(r)
 			return order, nil
 		default:
-			if reason == ReasonPrice {
-				s.askNextRouter(r)
-			}
 			return order, s.deferral(r, reason, nil)
 		}
 		if err != nil {

@@ -36,16 +36,18 @@ func (s *Planner) refund(r *snapshot) *txmgr.Draft {
 type execution struct {
 	*snapshot
 	ix *Instructions
-	// format is V1 once the network takes it, even where it is not the usual one: a route then
-	// needs no lookup tables, which would have to be read, and fits whenever its addresses do.
+	// format is V1 if Formats includes V1, even if V1 is not the first choice there. In V1 a
+	// route needs no lookup tables, so that none have to be read, and its size hardly matters:
+	// only the number of its addresses does.
 	format shieldpool.Format
 	// tables are the lookup tables of v0.
 	tables []shieldpool.LookupTable
 	guard  *routeGuard
 }
 
-// accounts are the token accounts that the execution creates: those that stay open, at most
-// the recipient's, and those that it closes.
+// accounts returns the token accounts that the execution creates. kept stays open: it is the
+// recipient's account, if that is missing. closed are the others, which the execution closes
+// again.
 func (e *execution) accounts() (kept, closed shieldpool.NewAccounts) {
 	if e.recipient == accountMissing {
 		kept.TokenAccounts = 1
@@ -54,9 +56,8 @@ func (e *execution) accounts() (kept, closed shieldpool.NewAccounts) {
 	return kept, closed
 }
 
-// execute drafts the execution at the quoted price. It returns neither a draft nor an
-// error when the route does not fit a transaction and the next narrower route is to be
-// requested.
+// execute drafts the execution at the quoted price. If the route does not fit a transaction
+// and there is a narrower width to try, it returns neither a draft nor an error.
 func (s *Planner) execute(ctx context.Context, r *snapshot) (*txmgr.Draft, error) {
 	e, err := s.prepare(ctx, r)
 	if errors.Is(err, errTooLarge) {
@@ -145,7 +146,7 @@ func (e *execution) assemble(payer solana.PublicKey, compute shieldpool.Compute,
 		return nil, err
 	}
 	var all []solana.Instruction
-	creations := e.swap.Accounts(payer, e.wallet)
+	creations := e.swap.CreateAccounts(payer, e.wallet)
 	for i, a := range []accountFact{e.wsol, e.output, e.recipient} {
 		if a == accountMissing {
 			all = append(all, creations[i])
@@ -157,7 +158,7 @@ func (e *execution) assemble(payer solana.PublicKey, compute shieldpool.Compute,
 	for _, ix := range all {
 		accounts, addresses[ix.ProgramID()] = append(accounts, ix.Accounts()...), true
 	}
-	if compute.Format != shieldpool.V1 { // these come with the compute budget
+	if compute.Format != shieldpool.V1 { // the older formats have instructions for the compute budget
 		addresses[solana.ComputeBudget] = true
 	}
 	for _, a := range accounts {

@@ -9,10 +9,10 @@ import (
 )
 
 // fundPlan plans the moves that bring each new payer to the target, while each old payer keeps
-// at least o.Keep. When there is not enough for all, the poorest are raised first, to equal
-// balances. If a new payer would then hold less than minBalance, which it needs to be usable,
-// nothing is moved and short says what is missing. If there are neither moves nor short, there
-// is nothing to do.
+// at least o.Keep. When there is not enough for all, it raises the poorest new payers first, to
+// equal balances. A new payer needs minBalance to be usable. If one would still hold less, nothing
+// is moved, and short says what is missing. Without moves and without short there is nothing to
+// do.
 func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, short *Short) {
 	minBalance := min(max(o.Keep, shieldpool.RentExempt), o.Target)
 	sources := slices.Clone(from)
@@ -33,7 +33,7 @@ func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, sho
 	for i := range needs {
 		needs[i].lamports = subtract(level, needs[i].lamports)
 		if level < o.Target && needs[i].lamports < shieldpool.RentExempt {
-			needs[i].lamports = 0 // old payers' balances change while they work: tiny moves would never end
+			needs[i].lamports = 0 // the old payers still work, so their balances change: there would be tiny moves for ever
 		}
 	}
 	for _, s := range sources {
@@ -57,10 +57,9 @@ func shortage(to, sources []balance, available, minBalance uint64) *Short {
 	return &Short{Need: need, Have: available, To: sources[0].key, What: "above what the old payers keep, to make every new payer usable"}
 }
 
-// fillNeeds plans the transfers of one source to the accounts in need, and lowers the
-// needs by them. It plans no transfer that would leave an account below the rent-exempt
-// minimum: such a transfer could land before the rest comes from another source, and
-// would fail.
+// fillNeeds plans the transfers of one source to the accounts in need, and subtracts them from
+// the needs. It plans no transfer that would leave an account below the rent-exempt minimum. Such
+// a transfer would fail if it landed before the transfers from other sources.
 func fillNeeds(s balance, needs, to []balance) move {
 	m := move{from: s.key}
 	for i := range needs {
@@ -75,8 +74,8 @@ func fillNeeds(s balance, needs, to []balance) move {
 	return m
 }
 
-// waterLevel is the highest balance, up to target, to which the available lamports raise
-// every account that holds less.
+// waterLevel is the highest balance to which the available lamports can raise every account that
+// holds less; at most target.
 func waterLevel(to []balance, available, target uint64) uint64 {
 	sorted := slices.Clone(to)
 	slices.SortFunc(sorted, func(a, b balance) int { return cmp.Compare(a.lamports, b.lamports) })

@@ -20,13 +20,13 @@ func (r *run) launchAll(ctx context.Context, moves []move) error {
 	return nil
 }
 
-// launch simulates, signs, commits and sends a move's transaction. A transaction that would
-// fail is not signed. When a call gets no answer, launch waits, and the next plan reads the
-// balances anew.
+// launch simulates, signs, commits and sends a move's transaction. A transaction that fails in the
+// simulation is not signed. When the chain does not answer, launch waits and returns, and the next
+// plan reads the balances anew.
 func (r *run) launch(ctx context.Context, m *move) error {
 	sim, err := txmgr.Simulate(ctx, r.Chain, m.build, m.from, compute(m.price), r.minContextSlot)
 	if err != nil {
-		return r.retry(ctx, "simulate a transaction", err)
+		return r.pauseIfUnavailable(ctx, "simulate a transaction", err)
 	}
 	if sim.Err != nil {
 		return r.pause(ctx, fmt.Sprintf("a transaction of %s that succeeds in simulation (the last one fails with %v); balances are read again", m.from, sim.Err))
@@ -34,7 +34,7 @@ func (r *run) launch(ctx context.Context, m *move) error {
 	payer := slices.IndexFunc(r.from, func(k txmgr.Payer) bool { return k.PublicKey() == m.from })
 	signed, err := txmgr.Sign(ctx, r.Chain, m.build, r.from[payer], compute(m.price))
 	if err != nil {
-		return r.retry(ctx, "sign a transaction", err)
+		return r.pauseIfUnavailable(ctx, "sign a transaction", err)
 	}
 	a := &Attempt{Attempt: *signed, Step: r.step, Transfers: m.transfers}
 	switch err := r.session.Record(ctx, *a); {
@@ -48,8 +48,8 @@ func (r *run) launch(ctx context.Context, m *move) error {
 	return nil
 }
 
-// send sends committed bytes. Whatever the answer, the transaction may land until it is
-// dead. When every endpoint refuses the first send, this run does not repeat it.
+// send sends committed bytes. Whatever the answer is, the transaction may land until it is dead.
+// When every endpoint refuses the first send, this run does not send the transaction again.
 func (r *run) send(ctx context.Context, a *Attempt, first bool) {
 	r.lastSent[a.Signature] = r.Now()
 	err := r.Chain.Send(context.WithoutCancel(ctx), a.Raw, first, a.BlockhashSlot)

@@ -2,8 +2,8 @@ package sweep
 
 import "github.com/gagliardetto/solana-go"
 
-// maxTransfers is the most transfers in one transaction: 1232 bytes would fit some
-// more.
+// maxTransfers is the largest number of transfers in one transaction. Some more would fit into
+// the 1232 bytes of a transaction.
 const maxTransfers = 16
 
 // balance is what an account holds, in lamports.
@@ -12,8 +12,8 @@ type balance struct {
 	lamports uint64
 }
 
-// move is a planned transaction: the transfers of one payer, at a price in
-// micro-lamports a compute unit.
+// move is a planned transaction: the transfers of one payer, and the price in micro-lamports per
+// compute unit.
 type move struct {
 	from      solana.PublicKey
 	transfers []Transfer

@@ -44,8 +44,8 @@ func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waitingFor st
 	}
 	search, err := r.Chain.Search(ctx, signatures)
 	if err != nil {
-		// Without an answer no attempt is known to be on the chain: attempts that are
-		// due are sent again.
+		// Without an answer no attempt is known to be on the chain, so attempts whose rebroadcast
+		// is due are sent again.
 		search = onchain.SearchResult{Statuses: make([]*onchain.Status, len(open))}
 		waitingFor = fmt.Sprintf("the chain to report %d transactions (%v)", len(open), err)
 	}
@@ -61,8 +61,8 @@ func (r *run) searchAttempts(ctx context.Context, open []Attempt) (waitingFor st
 	return waitingFor, nil
 }
 
-// resolve acts on what a search found of one attempt, and returns what the run waits for;
-// "" when the attempt is resolved.
+// resolve acts on what a search found about one attempt. It returns what the run waits for; ""
+// when the attempt is resolved.
 func (r *run) resolve(ctx context.Context, a *Attempt, search *onchain.SearchResult, st *onchain.Status) (waitingFor string, err error) {
 	switch fate := search.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, time.Time{}); {
 	case fate == onchain.Landed && st.Confirmation.AtLeast(onchain.Finalized):

@@ -13,8 +13,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// maxFailures is the number of transactions that failed on the chain after which a run
-// gives up: each costs a fee, and an operator has to find the cause.
+// maxFailures is how many failures on the chain make a run give up. Each failure costs a fee, and a
+// person has to find the cause.
 const maxFailures = 5
 
 // reportInterval is how often a waiting run logs what it waits for.
@@ -31,8 +31,8 @@ type FundOrder struct {
 
 // Fund brings each new payer to the target. When the lamports that the old payers have above
 // Keep are not enough, it raises the poorest new payers to equal balances. It returns once all
-// is finalized. Its errors are *Short when a new payer would stay unusable, *Unfinished when
-// ctx ends, and errors of the store and the keys.
+// transactions are finalized. Its errors are *Short when a new payer would stay unusable,
+// *Unfinished when ctx ends, and errors of the store and the keys.
 func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 	r := &run{Sweeper: s, step: StepFund, from: o.From, to: o.To}
 	r.plan = func(from, to []balance, price uint64) ([]move, uint64, *Short) {
@@ -43,8 +43,8 @@ func (s *Sweeper) Fund(ctx context.Context, o FundOrder) (Result, error) {
 }
 
 // All waits until no attempt of the payers can land any more, moves all their lamports
-// to one address, and completes their accounting. It returns once all is finalized. Its
-// errors are *Unfinished when ctx ends, and errors of the store, the keys and the
+// to one address, and completes their accounting. It returns once all transactions are
+// finalized. Its errors are *Unfinished when ctx ends, and errors of the store, the keys and the
 // accounting.
 func (s *Sweeper) All(ctx context.Context, from []txmgr.Payer, to solana.PublicKey) (Result, error) {
 	r := &run{Sweeper: s, step: StepAll, from: from, to: []solana.PublicKey{to}}
@@ -79,11 +79,11 @@ type run struct {
 	plan      func(from, to []balance, price uint64) (moves []move, leftover uint64, short *Short)
 
 	session Session
-	// minContextSlot is the newest slot in which a sweep of the accounts landed: a read
-	// at an earlier slot does not show that sweep, and the next plan would repeat it.
+	// minContextSlot is the newest slot in which a sweep of the accounts landed. A balance that
+	// was read at an earlier slot does not show that sweep, and the next plan would repeat it.
 	minContextSlot uint64
-	// refused are attempts that every endpoint refused: they are not sent again, and
-	// expire.
+	// refused are attempts that every endpoint refused. They are not sent again, and the run
+	// waits until they expire.
 	refused map[solana.Signature]bool
 	// lastSent is when this run last sent an attempt.
 	lastSent map[solana.Signature]time.Time
@@ -172,7 +172,7 @@ func (r *run) moveAll(ctx context.Context) error {
 			return err
 		}
 		if len(moves) == 0 {
-			// A plan without moves ends the run only when it rests on finalized balances.
+			// A plan without moves ends the run only if it was made from finalized balances.
 			commitment = onchain.Finalized
 			var final []move
 			if final, leftover, short, err = r.planMoves(ctx, commitment, price); err != nil {
@@ -225,7 +225,7 @@ func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c onchain.C
 	for i := 0; i < len(keys); {
 		accounts, _, err := r.Chain.Accounts(ctx, keys[i:i+1], c, r.minContextSlot)
 		if err != nil {
-			if err := r.retry(ctx, "read a balance", err); err != nil {
+			if err := r.pauseIfUnavailable(ctx, "read a balance", err); err != nil {
 				return nil, err
 			}
 			continue
@@ -239,16 +239,17 @@ func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c onchain.C
 	return out, nil
 }
 
-// retry waits when err only means that the chain did not answer, else it returns err.
-func (r *run) retry(ctx context.Context, what string, err error) error {
+// pauseIfUnavailable waits if err only means that the chain did not answer, and returns nil, so
+// that the caller tries again. It returns any other error.
+func (r *run) pauseIfUnavailable(ctx context.Context, what string, err error) error {
 	if !errors.Is(err, onchain.ErrUnavailable) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return r.pause(ctx, fmt.Sprintf("the chain, to %s (%v)", what, err))
 }
 
-// price is the current price of a compute unit, in micro-lamports. It is the lowest
-// allowed price when the chain does not answer: a missing price is no reason to stop.
+// price is the current price of a compute unit, in micro-lamports. When the chain does not answer,
+// it is the lowest allowed price, so that the run goes on.
 func (r *run) price(ctx context.Context) uint64 {
 	fees, err := r.Chain.PriorityFees(ctx, slices.Concat(r.payers(), r.to))
 	if err != nil {

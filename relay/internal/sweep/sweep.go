@@ -1,6 +1,6 @@
-// Package sweep moves fee payers' own lamports to other keys of the operator when keys
-// are rotated: it funds the new keys, waits until no transaction of the old keys can
-// land any more, and moves their remaining lamports.
+// Package sweep moves the lamports of old fee payer keys when keys are rotated. It funds the new
+// keys, waits until no transaction of the old keys can land any more, and then moves the remaining
+// lamports of the old keys to one address.
 //
 // Its transactions follow the same rules as all others of the relay: an attempt is
 // committed before the first send, the same bytes are sent until the attempt is dead, and
@@ -79,16 +79,16 @@ func (u Unresolved) Total() int64 { return u.Open + u.Unfinalized }
 // onchain.ErrUnavailable means that there is no usable answer.
 type Chain interface {
 	txmgr.Chain
-	// Accounts reads up to 100 accounts in the order of keys, all at the slot that it
-	// returns, which is minContextSlot or later; nil for an account that does not exist.
+	// Accounts reads up to 100 accounts in the order of keys; nil for an account that does not
+	// exist. It also returns the slot at which it read them all, minContextSlot or later.
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
 }
 
 // ErrLocked says that another sweep has locked one of the accounts.
 var ErrLocked = errors.New("another relay sweep is at work on one of these keys")
 
-// ErrSameTransaction says that the transaction is already recorded: an identical
-// transaction was signed earlier with the same blockhash, and is dead.
+// ErrSameTransaction says that the transaction is already recorded. An identical transaction with
+// the same blockhash was signed earlier, and is dead.
 var ErrSameTransaction = errors.New("the transaction is recorded already")
 
 // Store keeps sweeps.
@@ -106,7 +106,7 @@ type Session interface {
 	// OpenAttempts returns the payers' sweeps without a final outcome, and the newest slot in
 	// which a sweep from or to any of the accounts landed, 0 for none.
 	OpenAttempts(ctx context.Context, payers, accounts []solana.PublicKey) (attempts []Attempt, newestSlot uint64, err error)
-	// Record commits an attempt. A payer has at most one without a final outcome. Record
+	// Record commits an attempt. A payer has at most one attempt without a final outcome. Record
 	// returns ErrSameTransaction when the transaction is already recorded.
 	Record(ctx context.Context, a Attempt) error
 	// Resolve records an attempt's end; slot is the slot in which it landed, 0 when it
@@ -117,9 +117,8 @@ type Session interface {
 
 // AccountingReader reads payers' finalized history into the relays' accounting.
 type AccountingReader interface {
-	// Complete reads the new part of the payers' finalized histories. It reports
-	// whether the accounting is then complete: whether it explains every lamport of the
-	// current balances.
+	// Complete reads the new part of the payers' finalized histories. It reports whether the
+	// accounting then explains every lamport of the current balances.
 	Complete(ctx context.Context, payers []solana.PublicKey) (bool, error)
 }
 
@@ -133,7 +132,7 @@ type Options struct {
 	Chain      Chain
 	Store      Store
 	Accounting AccountingReader
-	// Price bounds the priority fee.
+	// Price determines the priority fee.
 	Price txmgr.PriceRule
 	Log   *slog.Logger
 	Now   func() time.Time
@@ -164,15 +163,14 @@ func New(o Options) (*Sweeper, error) {
 
 // Result is what one run did.
 type Result struct {
-	// Transactions is how many transactions landed without an error, including
-	// transactions of earlier runs whose landing this run observed, and Lamports is
-	// what they moved. Failed is how many landed with an error, and Expired how many
-	// can never land. Fees is the cost of the transactions that landed, with or without
-	// an error.
+	// Transactions is how many transactions landed without an error, and Lamports is what these
+	// moved. Failed is how many landed with an error, and Expired how many can never land. Fees
+	// is the cost of all that landed, with or without an error. The figures include transactions
+	// of earlier runs whose outcome this run observed.
 	Transactions, Failed, Expired int
 	Lamports, Fees                uint64
-	// Left is how many lamports the payers have and cannot move: each has less than the
-	// fee and the rent-exempt minimum together.
+	// Left is how many lamports remain on payers that cannot move them, because each of these has
+	// less than the fee and the rent-exempt minimum together.
 	Left uint64
 }
 
@@ -189,7 +187,7 @@ func (r Result) String() string {
 }
 
 // Unfinished says that a step ended before it was done, because its time was over or it was
-// stopped. Nothing is lost: the next run continues.
+// stopped. The next run continues the step.
 type Unfinished struct {
 	// WaitingFor is what the step waited for.
 	WaitingFor string
@@ -209,7 +207,7 @@ func (e *Unfinished) Error() string {
 // Unwrap gives the context's error.
 func (e *Unfinished) Unwrap() error { return e.Err }
 
-// Short says that a step lacks lamports. The step has then moved none.
+// Short says that a step lacks lamports, and has made no new moves.
 type Short struct {
 	// Need is the required amount in lamports, Have the available amount, and To the
 	// key to which more has to be sent.

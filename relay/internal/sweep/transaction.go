@@ -13,7 +13,7 @@ const (
 	// computeLimit is the same for all sweeps. A transaction has at most maxTransfers + 2
 	// instructions of 150 units each; the limit is about twice that.
 	computeLimit = 6000
-	// systemTransfer is the system program's instruction that moves lamports.
+	// systemTransfer is the number of the system program's instruction Transfer.
 	systemTransfer = 2
 )
 

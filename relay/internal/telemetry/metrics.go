@@ -27,6 +27,7 @@ type Metrics struct {
 	submissions *prometheus.CounterVec
 	finalized   *prometheus.CounterVec
 	stages      *prometheus.HistogramVec
+	landing     *prometheus.HistogramVec
 	attempts    *prometheus.CounterVec
 	leases      *prometheus.CounterVec
 	leaseLapses *prometheus.CounterVec
@@ -76,6 +77,7 @@ func NewMetrics(b Build) *Metrics {
 		finalized:   counter(r, contract.MetricSubmissionsFinalized),
 		stages:      histogram(r, contract.MetricStages, durations),
 		attempts:    counter(r, contract.MetricAttempts),
+		landing:     histogram(r, contract.MetricLandingSlots, []float64{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 150}),
 		leases:      counter(r, contract.MetricLeases),
 		leaseLapses: counter(r, contract.MetricLeaseLapses),
 		polls:       counter(r, contract.MetricPolls),
@@ -227,6 +229,9 @@ func (m *Metrics) Lease(event string, n int) {
 	}
 	m.leases.WithLabelValues(event).Add(float64(n))
 }
+
+// LandedAfter implements txmgr.Observer.
+func (m *Metrics) LandedAfter(slots uint64) { m.landing.WithLabelValues().Observe(float64(slots)) }
 
 // Poll implements submission.Observer.
 func (m *Metrics) Poll(signatures int, notified bool) {

@@ -35,6 +35,7 @@ func metricsWithAllSamples(t *testing.T) *Metrics {
 	m.Outcome(shieldpool.KindTransfer, "completed")
 	m.Outcome(shieldpool.KindTransfer, "finalized")
 	m.Attempt("signed")
+	m.LandedAfter(3)
 	m.Lease("claimed", 1)
 	m.Poll(1, true)
 	m.RPCCalled("a", "getSlot", "ok", time.Millisecond)

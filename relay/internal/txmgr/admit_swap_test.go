@@ -247,7 +247,7 @@ func TestInvalidSwapsAreRefused(t *testing.T) {
 		},
 		"a minimum of zero": {
 			func(c *swapCase) { c.terms.MinOutput = 0 }, refusal.InvalidSwap,
-			"min_output_amount is no amount: expected a whole number from 1 to 18446744073709551615 in the output mint's smallest unit, as a JSON number or a string, in decimal digits alone; received a string that is zero",
+			"min_output_amount is not an amount: expected a whole number from 1 to 18446744073709551615 in the output mint's smallest unit, as a JSON number or a string, in decimal digits alone; received a string that is zero",
 		},
 		"an output mint that is not base58": {
 			func(c *swapCase) { c.sendText("O0Il", "") }, refusal.InvalidSwap,
@@ -329,7 +329,7 @@ func TestInvalidSwapsAreRefused(t *testing.T) {
 		},
 		"notes that do not fit into a swap's transaction": {
 			func(c *swapCase) { c.req.Notes = [][]byte{make([]byte, 185-8+1)} }, refusal.NotesTooLarge,
-			"encrypted_notes take 186 bytes in the transaction (6 and 2 a note included), expected at most 185",
+			"encrypted_notes take 186 bytes in the transaction (including an envelope of 6 bytes plus 2 for each note), expected at most 185",
 		},
 		"three notes": {
 			func(c *swapCase) { c.req.Notes = [][]byte{{1}, {2}, {3}} }, refusal.TooManyNotes, "encrypted_notes has 3 entries",
@@ -358,7 +358,7 @@ func TestInvalidSwapsAreRefused(t *testing.T) {
 		},
 		"an output mint that is a wallet": {
 			func(c *swapCase) { c.state.put(c.terms.OutputMint, &onchain.Account{Owner: solana.SystemProgramID}) }, refusal.InvalidSwap,
-			"output_mint is no mint: its account belongs to another program than SPL Token; expected the address of a mint",
+			"output_mint is not a mint: its account does not belong to the SPL Token program; expected the address of a mint",
 		},
 		"an output mint that is a token account": {
 			func(c *swapCase) { c.state.put(c.terms.OutputMint, holderAccount(stranger, stranger, 1)) }, refusal.InvalidSwap,

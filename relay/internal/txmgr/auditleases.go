@@ -2,9 +2,9 @@ package txmgr
 
 import "context"
 
-// auditLeases compares the leases that this process tracks with those in the database. If
-// two audits in a row find a lease only in the database, the answer to its write was lost.
-// Without the audit no process would ever work on that row.
+// auditLeases compares the leases that this process tracks with those in the database. If two
+// audits in a row find a lease only in the database, the answer to the write that claimed it was
+// lost, and the lease is released. Otherwise no process would ever work on that row.
 func (m *Manager) auditLeases(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()

@@ -14,7 +14,7 @@ func (m *Manager) deferJob(ctx context.Context, w *entry, cause error) {
 	if errors.Is(cause, ErrLeaseLost) {
 		m.Observer.Lease("lost", 1)
 		m.Log.DebugContext(ctx, "lease lost to another process", "request_id", w.j.ID)
-		m.release(ctx, w, 0, "") // the lease may still be this process's: perhaps only its heartbeat was late
+		m.release(ctx, w, 0, "") // this process may still own the lease: perhaps only its heartbeat was late
 		return
 	}
 	reason, level, delay := "", slog.LevelInfo, m.backoff(w.j.Tries)

@@ -33,9 +33,10 @@ func (s *capacity) inUse() int {
 }
 
 // ReserveCapacity reserves capacity for a job that is about to be accepted, so that this
-// process owns the job from its commit on. It returns false when no capacity is left, or
-// when other jobs wait for it: the new job then queues with them, and the most urgent goes
-// first. Start or CancelReservation ends the reservation.
+// process owns the job from its commit on. It returns false when no capacity is left, when the
+// queue is paused, or when other jobs may wait for capacity. The new job then waits in the queue,
+// where the most urgent job goes first. After a reservation the caller calls Start, which uses
+// the capacity, or CancelReservation.
 func (m *Manager) ReserveCapacity() bool {
 	return m.stopping.Err() == nil && m.paused.reason() == "" && !m.mayClaimMore.Load() && m.main().inUse.acquire(1) == 1
 }

@@ -12,8 +12,8 @@ const (
 	landedLimit = 256
 )
 
-// claimLoop claims due rows of a lane whenever it is notified, and at each sweep; at the
-// main lane's sweeps it also claims landed rows.
+// claimLoop claims due rows of a lane whenever it is notified, and at each sweep. The main
+// lane's loop also claims landed rows at each sweep.
 func (m *Manager) claimLoop(ctx context.Context, l *Lane) {
 	tick := time.NewTicker(m.Timing.Sweep)
 	defer tick.Stop()
@@ -30,8 +30,9 @@ func (m *Manager) claimLoop(ctx context.Context, l *Lane) {
 			for m.claimBatch(ctx, l) && ctx.Err() == nil {
 			}
 		} else if swept {
-			// Only probe during the pause. Some rows do not depend on its reason, such as those
-			// whose transactions a dead process sent: they must not wait with the rest.
+			// During a pause only sweeps claim, and only with Probe. Some rows do not depend on
+			// the reason for the pause, such as a row whose transaction a dead process has
+			// already sent. Such rows must not wait with the rest.
 			m.claimBatch(ctx, l)
 		}
 		if swept && l == m.main() {

@@ -15,33 +15,33 @@ const (
 	maxLoadedData = 64 << 20
 )
 
-// limitRule makes a limit from the most that simulations consumed.
+// limitRule computes a limit from the largest consumption that simulations showed.
 type limitRule struct {
 	// max is the network's limit.
 	max uint64
-	// margin covers what one simulation does not show. rounding is the multiple to which
-	// limits are rounded up, so that processes which saw different transactions still request
-	// the same limit.
+	// margin covers what one simulation does not show. Limits are rounded up to a multiple of
+	// rounding, so that processes request the same limit although they saw different
+	// transactions.
 	margin, rounding uint64
 	// step is added when a limit turned out too low.
 	step uint64
 }
 
-// unitsRule is the rule of compute units. The consumption of one kind varies by 12 000 units,
-// depending on the bumps of its PDAs.
+// unitsRule is the rule of compute units. The bumps of the PDAs make the consumption of one kind
+// vary by 12 000 units, so the margin is larger than that.
 func unitsRule() limitRule {
 	return limitRule{max: maxComputeUnits, margin: 30_000, rounding: 10_000, step: 100_000}
 }
 
-// loadedDataRule is the rule of loaded account data. Accounts that do not exist yet count
-// nothing in a simulation. The margin covers all of a transaction's addresses, if each became
-// an account with data of 192 bytes, more than a token account has. The network charges pages
-// of 32 KiB.
+// loadedDataRule is the rule of loaded account data. A simulation counts nothing for accounts
+// that do not exist yet, but they may exist once the transaction runs. The margin therefore
+// allows an account with 192 bytes of data, more than a token account has, at each of the
+// transaction's addresses. The rounding is the network's unit of charging, 32 KiB.
 func loadedDataRule() limitRule {
 	return limitRule{max: maxLoadedData, margin: shieldpool.MaxAddresses * (64 + 192), rounding: 32 << 10, step: 4 << 20}
 }
 
-// limit returns the limit for a transaction whose simulation consumed that much.
+// limit returns the limit for a consumption of used.
 func (r limitRule) limit(used uint64) uint32 {
 	rounded := (min(used, r.max) + r.margin + r.rounding - 1) / r.rounding * r.rounding
 	return uint32(min(rounded, r.max)) //nolint:gosec // max fits
@@ -93,7 +93,7 @@ func newComputeLimits() *computeLimits {
 }
 
 // observeLoadedData records how much account data a simulated transaction loaded, and returns
-// the kind's limit: the maximum when the endpoint did not report how much.
+// the kind's limit. If loaded is 0, the endpoint did not report it, and the limit is the maximum.
 func (l *computeLimits) observeLoadedData(k shieldpool.Kind, loaded uint64) uint32 {
 	if loaded == 0 {
 		return maxLoadedData

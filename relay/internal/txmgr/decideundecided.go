@@ -27,13 +27,13 @@ type UndecidedStore interface {
 // Search is a function like Chain.Search.
 type Search func(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error)
 
-// decideLease is how long the jobs of a pass are kept without a heartbeat.
+// decideLease is how long the claimed jobs are kept without a heartbeat.
 const decideLease = time.Minute
 
 // DecideUndecided searches once for the attempts of all jobs held by HoldExpiry, and marks
-// attempts as dead by the manager's own rule. Jobs whose attempts are decided become due at
-// once, and the relays do the rest. It returns how many jobs are decided, and how many still
-// wait, including jobs that a relay claimed meanwhile.
+// expired attempts as dead. It applies the same rule as the manager. Jobs whose attempts are
+// decided become due immediately, and the relays continue them. DecideUndecided returns how many
+// jobs are decided, and how many still wait, including jobs that a relay claimed meanwhile.
 func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (decided, waiting int, err error) {
 	worker := Worker{ID: uuid.New()}
 	if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
@@ -91,8 +91,8 @@ func decideAll(ctx context.Context, store UndecidedStore, search Search, worker 
 	return released, nil
 }
 
-// decideOne marks a job's dead attempts as dead. decided reports that the job no longer waits
-// for an attempt to end.
+// decideOne marks a job's expired attempts as dead. decided reports that an attempt has landed, or
+// that none can land any more.
 func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job) (decided bool, err error) {
 	if len(c.Live) == 0 {
 		return true, nil
@@ -112,7 +112,7 @@ func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job)
 		case onchain.MayLand:
 			decided = false
 		case onchain.FailedOnChain, onchain.Forgotten:
-			// The manager resolves these: it knows their costs and what they wait for.
+			// The manager resolves these attempts once it has claimed the job.
 		}
 	}
 	return decided, store.MarkAttemptsDead(ctx, c.Lease, dead)

@@ -42,14 +42,14 @@ func (d *Deferral) Error() string { return "waiting: " + d.Reason + ": " + d.Cau
 // Unwrap returns the cause.
 func (d *Deferral) Unwrap() error { return d.Cause }
 
-// triesBeforeHold is the number of consecutive calls to the chain that must fail before they
-// count as an outage. A single failed call only causes a retry.
+// triesBeforeHold is how many calls to the chain must fail in a row before they count as an
+// outage. A single failed call only causes a retry.
 const triesBeforeHold = 3
 
 // Refused returns a deferral when a pool, chain, cap or payer is not ready, and err itself
-// otherwise. An empty payer or an uninitialised pool pauses the queue. A spend cap does not,
-// because it may apply to transfers alone; nor does a failed call, because the next may
-// succeed.
+// otherwise. An empty payer or an uninitialised pool pauses the queue. A spend cap does not
+// pause it, because the cap may apply to transfers alone. A failed call does not pause it
+// either, because the next call may succeed.
 func Refused(j *Job, err error) error {
 	r, ok := refusal.As(err)
 	switch {
@@ -63,7 +63,8 @@ func Refused(j *Job, err error) error {
 	}
 }
 
-// Unreachable returns the deferral for a failed call to the chain.
+// Unreachable returns a deferral for a failed call to the chain, once the job has had
+// triesBeforeHold failed tries. For fewer tries and for other errors it returns err itself.
 func Unreachable(j *Job, err error) error {
 	if !errors.Is(err, onchain.ErrUnavailable) || j.Tries < triesBeforeHold {
 		return err

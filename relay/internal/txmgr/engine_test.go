@@ -35,6 +35,9 @@ func TestAWithdrawalLandsAndIsFinalized(t *testing.T) {
 	if r.count("signed") != 1 {
 		t.Errorf("%d transactions were signed, want one", r.count("signed"))
 	}
+	if n := r.count("landed within a life: true"); n != 1 {
+		t.Errorf("%d landings are counted within the life of a blockhash, want one", n)
+	}
 	again, err := r.Submit(t.Context(), req)
 	if err != nil || again.ID != s.ID || again.State != submission.Completed {
 		t.Errorf("the repeated request returned %+v, error %v; want the first submission", again, err)

@@ -12,8 +12,8 @@ import (
 // Only confirmation shows which transaction landed.
 var errUnconfirmed = errors.New("an attempt is on the chain, not yet confirmed")
 
-// FindLanding searches all history for attempts, including dead ones; nil when none of them
-// landed.
+// FindLanding searches all history for the attempts, which may be dead ones. It returns nil when
+// none of them landed.
 func (m *Manager) FindLanding(ctx context.Context, j *Job, attempts []Attempt) (*Landing, error) {
 	for batch := range slices.Chunk(attempts, statusBatch) {
 		result, err := m.Chain.Search(ctx, signaturesOf(batch))

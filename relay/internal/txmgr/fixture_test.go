@@ -2,6 +2,7 @@ package txmgr_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -237,6 +238,9 @@ func (c *counts) Outcome(_ shieldpool.Kind, o string) { c.add(o) }
 func (c *counts) Attempt(e string)                    { c.add(e) }
 func (c *counts) Lease(e string, _ int)               { c.add("lease " + e) }
 func (c *counts) Poll(int, bool)                      {}
+func (c *counts) LandedAfter(slots uint64) {
+	c.add(fmt.Sprintf("landed within a life: %t", slots <= 150))
+}
 
 // relay is one relay process of the world.
 type relay struct {

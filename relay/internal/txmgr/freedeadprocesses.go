@@ -27,7 +27,7 @@ func (m *Manager) freeDeadProcesses(ctx context.Context) {
 	}
 }
 
-// leaseHealth records how long this process's leases have been valid.
+// leaseHealth records since when this process's leases have been valid.
 type leaseHealth struct {
 	mu            sync.Mutex
 	since         time.Time

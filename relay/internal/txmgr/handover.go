@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// handOver releases all leases at once. The attempts remain: the next owner of a row
-// resolves them first.
+// handOver releases all leases in one statement. The attempts remain, and the next owner of a
+// row resolves them first.
 func (m *Manager) handOver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
@@ -26,9 +26,9 @@ func (m *Manager) handOver(ctx context.Context) {
 	}
 }
 
-// release releases the lease.
+// release releases the entry's lease.
 func (m *Manager) release(ctx context.Context, w *entry, delay time.Duration, reason string) {
-	// A cancelled step still has to release its lease, while there is time.
+	// A cancelled step still has to release its lease, before the process ends.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.Timing.Lease/2)
 	defer cancel()
 	if err := m.Store.Release(ctx, w.j.Lease, delay, reason); err != nil && !errors.Is(err, ErrLeaseLost) {

@@ -6,8 +6,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// MarkDead marks the live attempts as dead. The caller knows that they cannot land: they still
-// count as live only because no history reaches back to them.
+// MarkDead marks the live attempts as dead. The caller must know that they cannot land, and that
+// they count as live only because no endpoint's history goes back to them.
 func (m *Manager) MarkDead(ctx context.Context, j *Job) error {
 	dead := make([]DeadAttempt, len(j.Live))
 	for i := range j.Live {

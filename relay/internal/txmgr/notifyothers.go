@@ -8,7 +8,7 @@ import (
 // notifyInterval is the minimum time between two notifications.
 const notifyInterval = 50 * time.Millisecond
 
-// notifyOthers notifies other processes of work beyond this one's capacity.
+// notifyOthers notifies other processes whenever NotifyOthers was called, until ctx ends.
 func (m *Manager) notifyOthers(ctx context.Context) {
 	for {
 		select {
@@ -27,6 +27,6 @@ func (m *Manager) notifyOthers(ctx context.Context) {
 	}
 }
 
-// NotifyOthers notifies other processes that jobs are due for which this process may lack the
-// capacity.
+// NotifyOthers notifies other processes that jobs are due, because this process may lack the
+// capacity for them.
 func (m *Manager) NotifyOthers() { signal(m.othersNeeded) }

@@ -38,15 +38,15 @@ func (h *queuePause) reason() string {
 	return h.current
 }
 
-// readError returns an error when the pool cannot be read from the chain. It allows as much
-// time as other calls have, because a slow chain is not an unavailable one.
+// readError returns an error when the pool cannot be read from the chain. Its timeout is as long
+// as that of other calls, because a slow chain does not count as unavailable.
 func (m *Manager) readError(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
 	return m.Readable(ctx)
 }
 
-// pauseFor pauses the queue when all jobs wait for the same reason as the deferred one.
+// pauseFor pauses the queue if the reason of the deferral applies to all jobs of the main lane.
 func (m *Manager) pauseFor(ctx context.Context, d *Deferral) {
 	if d.pausesQueue {
 		m.pauseQueue(ctx, d.Reason, d.Cause)
@@ -63,7 +63,7 @@ func (m *Manager) pauseQueue(ctx context.Context, reason string, cause error) {
 	}
 }
 
-// pauseReason returns the reason of a pause when the pool cannot be read.
+// pauseReason returns the reason of a pause after reading the pool failed with err.
 func pauseReason(err error) string {
 	if r, ok := refusal.As(err); ok && r.Code == refusal.PoolNotInitialised {
 		return string(r.Code)
@@ -71,8 +71,8 @@ func pauseReason(err error) string {
 	return HoldChain
 }
 
-// pauseLoop checks at each sweep whether the queue has to be paused or may resume. It is a
-// loop of its own: a hanging chain must not delay due or landed jobs.
+// pauseLoop checks at each sweep whether the queue has to be paused or may resume. It does not
+// run in a claim loop, because a hanging chain must not delay due or landed jobs.
 func (m *Manager) pauseLoop(ctx context.Context) {
 	misses := 0
 	m.every(ctx, m.Timing.Sweep, func(ctx context.Context) {
@@ -138,5 +138,5 @@ func (m *Manager) resumeQueue(ctx context.Context) {
 	}
 }
 
-// PausedBy returns why this process claims nothing; "" while it works.
+// PausedBy returns why this process claims nothing new; "" while it is not paused.
 func (m *Manager) PausedBy() string { return m.paused.reason() }

@@ -12,13 +12,13 @@ import (
 // statusBatch is the largest number of signatures in one call (Solana).
 const statusBatch = 256
 
-// finalityEvery is the number of polls between status requests for jobs that are
-// confirmed and wait only to be finalized.
+// finalityEvery is how many polls of jobs in flight there are to one poll of landed jobs, which
+// only wait to be finalized.
 const finalityEvery = 4
 
-// run polls every Timing.Poll until ctx ends. A notification brings the next poll forward. The
-// poll after it is a little later than usual, so that another notification can come first:
-// polls then follow the notifications, instead of coming in addition to them.
+// run polls every Timing.Poll until ctx ends. A notification brings the next poll forward. After
+// such a poll the interval is a little longer than usual, so that the next notification can come
+// first. Polls then follow the notifications, instead of coming in addition to them.
 func (t *tracker) run(ctx context.Context) {
 	defer func() { _ = t.sends.Wait() }() // the sends log their own errors
 	interval := t.m.Timing.Poll
@@ -82,8 +82,8 @@ func (t *tracker) pollInFlight(ctx context.Context, inFlight []*entry) (asked in
 	return asked
 }
 
-// statuses asks for the statuses of the signatures. It returns nil when no endpoint answers:
-// that is neither failure nor success, and the next poll asks again.
+// statuses asks for the statuses of the signatures. It returns nil when no endpoint answers. This
+// is neither failure nor success, and the next poll asks again.
 func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*onchain.Status {
 	statuses, _, err := t.m.Chain.Statuses(ctx, sigs)
 	if err != nil {
@@ -98,7 +98,8 @@ func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*onch
 func (t *tracker) pollBatch(ctx context.Context, batch []*entry, sigs []solana.Signature) {
 	statuses := t.statuses(ctx, sigs)
 	if statuses == nil {
-		// Without an answer no attempt is known to be on the chain: due ones are sent again.
+		// Without an answer no attempt is known to be on the chain. Rebroadcasts that are due are
+		// sent.
 		statuses = make([]*onchain.Status, len(sigs))
 	}
 	for _, w := range batch {

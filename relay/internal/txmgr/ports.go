@@ -20,15 +20,15 @@ type Handler interface {
 
 // Outcomes writes the outcomes of landed jobs, for every lane.
 type Outcomes interface {
-	// Complete writes and reports that jobs landed. The leases stay until the landings are
-	// final. It returns the leases that were lost, under which nothing was written. After
-	// an error it is called again.
+	// Complete writes to the database that jobs landed. The leases stay until the landings are
+	// final. It returns the leases that were lost; for their jobs it writes nothing. After an
+	// error it is called again.
 	Complete(ctx context.Context, landed []Landed) (lost []Lease, err error)
-	// Finalize writes that landings are final. Otherwise it works like Complete. It gets the
-	// rows as TrimRow returned them.
+	// Finalize writes to the database that landings are final. Its lost leases and errors are
+	// like those of Complete. It gets the rows that TrimRow returned.
 	Finalize(ctx context.Context, landed []Landed) (lost []Lease, err error)
-	// TrimRow returns the part of a row that Finalize needs, to save memory: thousands wait
-	// for finality.
+	// TrimRow returns the part of a row that Finalize needs. This saves memory, because
+	// thousands of rows may wait for finality.
 	TrimRow(r Row) Row
 }
 
@@ -40,21 +40,18 @@ type Lane struct {
 	Claim func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
 	// Probe replaces Claim while the queue is paused. It claims jobs that were claimed before
 	// and are not held: their transactions may be on the chain, and need no payer. Of the other
-	// jobs it claims one, the one that has been due longest. Nil for a lane that is never
-	// paused.
-	// and are not held: their transactions may be on the chain, and need no payer. Of the
-	// other jobs it claims the one with the oldest last try. Nil for a lane that is never
-	// paused.
+	// jobs it claims only the one that has been due longest. Probe is nil for a lane that is
+	// never paused.
 	Probe func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
 	// Capacity is the largest number of jobs that this process has in flight: claimed and not
 	// yet landed.
 	Capacity int
-	// ReleaseWhenSent makes a job release its capacity once it is sent. Otherwise other jobs
-	// might wait for this capacity until the attempt has expired.
+	// ReleaseWhenSent makes a job release its capacity once its attempt is sent. Other jobs then
+	// need not wait until the attempt lands or expires.
 	ReleaseWhenSent bool
 
 	inUse capacity
-	// due brings the next claim forward.
+	// due wakes the claim loop before its next sweep.
 	due chan struct{}
 }
 
@@ -68,11 +65,11 @@ func (l *Lane) ClaimSoon() { signal(l.due) }
 // onchain.ErrUnavailable leaves the result of the call unknown.
 type Chain interface {
 	LatestBlockhash(ctx context.Context) (onchain.Blockhash, error)
-	// Send sends a signed transaction to the endpoints. It returns nil when one accepted it,
-	// and a *onchain.SendError when all that were asked refused. A first send goes through
-	// preflight, and has priority over rebroadcasts in an endpoint's budget. The end of ctx
-	// does not cancel a send that has started; the send times out within seconds.
-	Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error
+	// Send sends a signed transaction to the endpoints. It returns nil when an endpoint accepted
+	// it, and a *onchain.SendError when all endpoints that were asked refused. A send with
+	// preflight has priority over other sends in an endpoint's budget. The end of ctx does not
+	// cancel a send that has started; the send times out within seconds.
+	Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error
 	// Simulate runs a transaction on a node that has reached minContextSlot.
 	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error)
 	// Statuses returns the recent statuses of at most 256 signatures, in their order; nil for
@@ -92,8 +89,8 @@ type FeePayers interface {
 	// Release. Set endsWork for a transaction that finishes work already begun: it may also use
 	// the minimum balance that the payers keep for such transactions.
 	Pick(ctx context.Context, lamports uint64, endsWork bool) (Payer, error)
-	// Release ends a reservation: the transaction landed or expired. Cancel ends one for
-	// which nothing was signed.
+	// Release ends the reservation of a transaction that landed or expired. Cancel ends a
+	// reservation for which nothing was signed.
 	Release(payer solana.PublicKey, lamports uint64)
 	Cancel(payer solana.PublicKey, lamports uint64)
 	// MarkRefused records that the chain refused the payer because it lacks lamports.
@@ -114,9 +111,10 @@ type Payer interface {
 
 // Spending caps what the relay pays. Its refusal is spend_cap_reached.
 type Spending interface {
-	// Ready checks the caps for work that may be accepted. Allow checks them for an attempt,
-	// and counts its cost. The caller then calls done: recorded says whether the store may have
-	// recorded the attempt. If not, its cost no longer counts.
+	// Ready checks the caps for work that is about to be accepted. Allow checks them for an
+	// attempt, and counts the attempt's cost. In the end the caller calls done: with true if the
+	// store may have recorded the attempt, otherwise with false. After done(false) the cost no
+	// longer counts.
 	Ready(ctx context.Context, transfer bool, lamports uint64) error
 	Allow(ctx context.Context, transfer bool, lamports uint64) (done func(recorded bool), err error)
 }
@@ -130,6 +128,9 @@ type Observer interface {
 	// Attempt counts: signed, refused, rebroadcast, expired, failed_on_chain,
 	// adopted, reopened, held, panic.
 	Attempt(event string)
+	// LandedAfter records that an attempt landed so many slots after the slot at which its
+	// blockhash was read.
+	LandedAfter(slots uint64)
 	// Lease counts leases: claimed, lost, reaped, orphaned, handed_over; and lapsed, which
 	// counts how often this process's own leases lapsed.
 	Lease(event string, n int)
@@ -137,9 +138,9 @@ type Observer interface {
 	Poll(signatures int, notified bool)
 }
 
-// Store is the durable half of the manager. Errors of a lost connection are the refusal
-// database_unavailable. A write under a lease that is no longer held returns ErrLeaseLost
-// and changes nothing.
+// Store is the durable half of the manager. When the connection to the database is lost, its
+// methods return the refusal database_unavailable. A write under a lease that the worker has
+// lost returns ErrLeaseLost and changes nothing.
 //
 // A process keeps its leases while its heartbeat goes on. A heartbeat renews one row per
 // process, no matter how many jobs the process owns. When a process stops, another one frees
@@ -151,11 +152,11 @@ type Store interface {
 	// FreeDeadProcesses frees the leases of workers whose heartbeat stopped, and deletes
 	// the workers.
 	FreeDeadProcesses(ctx context.Context) (freed int, err error)
-	// ReleaseAll releases all leases of the worker, so that the jobs are due at once, and
+	// ReleaseAll releases all leases of the worker, so that the jobs are due immediately, and
 	// deletes the worker.
 	ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error)
-	// Leases lists the worker's leases. A lease that the worker does not know came from a
-	// write whose answer was lost, and is released.
+	// Leases lists the worker's leases. If the list has a lease that the worker does not know,
+	// the answer to the write that claimed it was lost, and the worker releases it.
 	Leases(ctx context.Context, worker uuid.UUID) ([]Lease, error)
 	// NotifyDue notifies all workers that something is due.
 	NotifyDue(ctx context.Context) error
@@ -163,7 +164,7 @@ type Store interface {
 	// ClaimLanded claims up to limit landed jobs that are to be tracked until finalized.
 	ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
 	// Release releases the lease; the job is due again after delay. hold is the reason why
-	// the job is held. With "" it is not held, and the try counts.
+	// the job is held. With "" the job is not held, and its Tries increases by 1.
 	Release(ctx context.Context, l Lease, delay time.Duration, hold string) error
 	// MarkHeld records why jobs are held, and keeps their leases. The record lasts until the
 	// job's next attempt, outcome or release. Lost leases are skipped.
@@ -173,12 +174,12 @@ type Store interface {
 	// as spent. It ends a hold and sets tries to 0. An execution brings its swap to
 	// the phase quoted.
 	RecordAttempt(ctx context.Context, l Lease, a Attempt) error
-	// MarkAttemptRejected records that preflight refused an attempt permanently: no new owner
-	// sends it again.
+	// MarkAttemptRejected records that preflight refused an attempt permanently, so that no new
+	// owner sends it again.
 	MarkAttemptRejected(ctx context.Context, l Lease, signature solana.Signature) error
 	// MarkAttemptsDead marks attempts that can no longer succeed. It subtracts their cost from
 	// the spending, except the fee of attempts that failed on the chain.
 	MarkAttemptsDead(ctx context.Context, l Lease, attempts []DeadAttempt) error
-	// Reopen returns a landed job to processing: its fork died.
+	// Reopen returns a landed job to processing after its fork died.
 	Reopen(ctx context.Context, l Lease) error
 }

@@ -9,9 +9,8 @@ import (
 )
 
 // Launch makes a new attempt: it prepares, simulates at minContextSlot or later, signs, records
-// and sends a transaction. The caller has made sure that no earlier attempt of the job can
-// still land. When Launch returns a Failure, the transaction would fail, and nothing was
-// signed.
+// and sends a transaction. The caller must have made sure that no earlier attempt of the job can
+// still land. When Launch returns a Failure, the simulation failed, and nothing was signed.
 func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot uint64) (*Failure, error) {
 	t, err := m.prepare(ctx, j, d)
 	if err != nil {
@@ -51,7 +50,7 @@ func (m *Manager) signAndRecord(ctx context.Context, t *transaction, minContextS
 	return a, nil, nil
 }
 
-// transaction is a draft on its way to an attempt.
+// transaction is a draft with a payer and its costs, before it becomes an attempt.
 type transaction struct {
 	j     *Job
 	draft *Draft
@@ -77,7 +76,7 @@ func shapeOf(k shieldpool.Kind, p Purpose) shieldpool.Kind {
 	return shieldpool.Kind(p)
 }
 
-// prepare finds a payer that can pay the transaction, within the caps.
+// prepare checks the caps, and reserves the cost of the transaction with a payer.
 func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, error) {
 	price := m.price.current(ctx, m.Chain, m.Writable)
 	t := &transaction{j: j, draft: d, endAllowance: func(bool) {}}
@@ -109,7 +108,7 @@ func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, 
 	return t, nil
 }
 
-// reservation is an amount that a payer keeps for an attempt.
+// reservation is an amount that is reserved with a payer for an attempt.
 type reservation struct {
 	signature solana.Signature
 	payer     solana.PublicKey

@@ -30,9 +30,9 @@ func newPriceCache(rule PriceRule, now func() time.Time) *priceCache {
 	return &priceCache{rule: rule, now: now, price: rule.Of(nil)}
 }
 
-// current returns the price in micro-lamports. When the chain does not answer, the last
-// price stays, at first the floor: a missing price is no reason to stop. One step asks for
-// a new price, and the others use the last one meanwhile.
+// current returns the price in micro-lamports. When the chain does not answer, it returns the
+// last price, so that work goes on. Before the first answer the price is the rule's Floor. One
+// step reads the new fees, and the other steps use the last price meanwhile.
 func (p *priceCache) current(ctx context.Context, chain Chain, writable []solana.PublicKey) uint64 {
 	last, old := p.last()
 	if !old {
@@ -50,7 +50,7 @@ func (p *priceCache) current(ctx context.Context, chain Chain, writable []solana
 	return p.price
 }
 
-// last returns the known price. old reports that the caller has to ask for a new one.
+// last returns the last price. old reports that the caller has to read the fees again.
 func (p *priceCache) last() (price uint64, old bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,16 +60,16 @@ func (p *priceCache) last() (price uint64, old bool) {
 	return p.price, old
 }
 
-// PriceRule bounds the priority fee, in micro-lamports a compute unit: the
-// percentile of recent fees, not below Floor and not above Cap.
+// PriceRule determines the priority fee from recent fees: it is their percentile, but at least
+// Floor and at most Cap. All are in micro-lamports per compute unit.
 type PriceRule struct {
 	Floor, Cap uint64
 	// Percentile is from 0 to 100.
 	Percentile int
 }
 
-// Of returns the percentile of the fees, within floor and cap, all in micro-lamports a
-// compute unit. Without fees it returns the floor.
+// Of returns the percentile of the fees, but at least Floor and at most Cap. Without fees it
+// returns Floor.
 func (r PriceRule) Of(fees []uint64) uint64 {
 	price := r.Floor
 	if len(fees) > 0 {

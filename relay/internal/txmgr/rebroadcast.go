@@ -30,8 +30,8 @@ func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 	}
 }
 
-// rebroadcastAfter is the pause before the n-th rebroadcast, from 0: 500 ms for the first
-// 2 s, then 2 s.
+// rebroadcastAfter is the pause before the n-th rebroadcast, counted from 0: 500 ms before each
+// of the first four, then 2 s.
 func rebroadcastAfter(n int) time.Duration {
 	if n < 4 {
 		return 500 * time.Millisecond
@@ -39,10 +39,10 @@ func rebroadcastAfter(n int) time.Duration {
 	return 2 * time.Second
 }
 
-// sendWorkers bounds the concurrent rebroadcasts. A rebroadcast without a worker waits
-// for the next poll, so that hanging sends stop no poll.
+// sendWorkers is the largest number of concurrent rebroadcasts. If no worker is free, a
+// rebroadcast is postponed to the next poll, so that hanging sends do not block the polling.
 const sendWorkers = 64
 
-// processedTimeout is the time for which a transaction that is only reported as processed
-// is not sent again.
+// processedTimeout is how long the next rebroadcast of a transaction is postponed while the
+// transaction is reported as processed, but not yet as confirmed.
 const processedTimeout = 3 * time.Second

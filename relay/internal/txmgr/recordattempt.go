@@ -2,8 +2,8 @@ package txmgr
 
 import "context"
 
-// record commits an attempt before its first send. After an error the attempt may still be
-// committed, when only the answer was lost: a new owner then sends it.
+// record commits an attempt before its first send. If only the database's answer was lost, the
+// attempt is committed although record returns an error, and a new owner sends it.
 func (m *Manager) record(ctx context.Context, t *transaction, a *Attempt) error {
 	if err := m.Store.RecordAttempt(ctx, t.j.Lease, *a); err != nil {
 		return err

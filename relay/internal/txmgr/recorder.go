@@ -15,9 +15,9 @@ const (
 	recordRetry = 250 * time.Millisecond
 )
 
-// recorder writes outcomes, many in one statement: all landings of one slot make one write.
-// A failed write is repeated until it succeeds or the lease is lost. Until then nothing
-// else happens to those jobs.
+// recorder writes outcomes. It writes many in one statement, because all landings of a slot are
+// observed together. A failed write is repeated until it succeeds or the lease is lost. Until
+// then nothing else happens to those jobs.
 type recorder struct {
 	m    *Manager
 	wake chan struct{}
@@ -26,8 +26,8 @@ type recorder struct {
 	landed    []*landing
 	finalized []*landedEntry
 
-	// failing reports that the last write failed. Only the first of several failures in a row
-	// is logged as a warning: a write is tried four times a second.
+	// failing reports that the last write failed. Writes are repeated four times a second, so
+	// only the first of several failures in a row is logged as a warning.
 	failing bool
 }
 
@@ -58,7 +58,7 @@ func (r *recorder) queueFinalized(ws []*landedEntry) {
 	signal(r.wake)
 }
 
-// run writes until ctx ends, and then once more.
+// run writes the queued outcomes until ctx ends. Then it writes once more what is still queued.
 func (r *recorder) run(ctx context.Context) {
 	retry := time.NewTicker(recordRetry)
 	defer retry.Stop()
@@ -82,8 +82,8 @@ func (r *recorder) flush(ctx context.Context) {
 	lands, finals := r.landed, r.finalized
 	r.landed, r.finalized = nil, nil
 	r.mu.Unlock()
-	// The main lane's handler may wait for more details of its outcomes. The other lanes
-	// are written first, so that they do not wait for it.
+	// The main lane's landings are written last: its handler may wait for more details of them,
+	// and the landings of the other lanes must not wait too.
 	for _, l := range slices.Backward(r.m.lanes) {
 		ofLane := slices.DeleteFunc(slices.Clone(lands), func(x *landing) bool { return x.w.j.lane != l })
 		r.writeLandings(ctx, ofLane)
@@ -132,6 +132,7 @@ func (r *recorder) writeCompleted(ctx context.Context, batch []*landing) bool {
 		for _, a := range j.Live {
 			if a.Signature == l.l.Signature {
 				m.Payers.MarkWorking(a.FeePayer)
+				m.Observer.LandedAfter(l.l.Slot - min(l.l.Slot, a.BlockhashSlot))
 			}
 		}
 		m.tracker.addLanded(l.w, l.l)
@@ -139,8 +140,8 @@ func (r *recorder) writeCompleted(ctx context.Context, batch []*landing) bool {
 	return true
 }
 
-// writeFinalized writes that landings are final. It returns false when that has to be
-// written again.
+// writeFinalized writes that landings are final. It returns false when the write has to be
+// repeated.
 func (r *recorder) writeFinalized(ctx context.Context, batch []*landedEntry) bool {
 	m := r.m
 	landed := make([]Landed, len(batch))

@@ -23,6 +23,7 @@ func (noObserver) Stage(string, time.Duration) {}
 func (noObserver) Attempt(string)              {}
 func (noObserver) Lease(string, int)           {}
 func (noObserver) Poll(int, bool)              {}
+func (noObserver) LandedAfter(uint64)          {}
 
 // fakePayer is one fee payer. It keeps the reserved amount, and the keys that were marked as working.
 type fakePayer struct {

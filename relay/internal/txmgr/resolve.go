@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Resolve searches all history for the live attempts, unless the tracker just did, and
-// marks the dead ones as dead.
+// Resolve searches all history for the job's live attempts, and marks attempts that can no
+// longer succeed as dead. If the tracker has just searched for them, Resolve uses its result.
 func (m *Manager) Resolve(ctx context.Context, j *Job) (*Resolution, error) {
 	result := j.searchResult
 	j.searchResult = nil
@@ -31,7 +31,8 @@ func (m *Manager) Resolve(ctx context.Context, j *Job) (*Resolution, error) {
 	return m.applyFates(ctx, j, result)
 }
 
-// applyFates applies the fates of the live attempts, as one search shows them.
+// applyFates determines the fate of each live attempt from one search, and marks attempts that
+// failed on the chain or expired as dead.
 func (m *Manager) applyFates(ctx context.Context, j *Job, result *onchain.SearchResult) (*Resolution, error) {
 	r := &Resolution{MinContextSlot: result.FinalizedSlot}
 	var dead []DeadAttempt
@@ -60,7 +61,8 @@ func fateOf(a *Attempt, st *onchain.Status, l *onchain.SearchResult) onchain.Fat
 	return l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, a.CreatedAt)
 }
 
-// reportFailure reports to the payers and the learned limits what a failure shows about them.
+// reportFailure reports a payer that lacks lamports to the payers, and a compute limit that was
+// too low to the learned limits.
 func (m *Manager) reportFailure(j *Job, a *Attempt, class shieldpool.Class, cause *shieldpool.TransactionError) {
 	switch class {
 	case shieldpool.ClassFeePayerEmpty:

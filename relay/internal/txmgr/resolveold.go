@@ -9,16 +9,17 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// oldAfter is the age at which attempts are searched at the latest: the life of a blockhash
-// with slots of the nominal duration. A bound is needed because nothing measures the slots
-// while the chain stands still; a search that comes too early does no harm.
+// oldAfter is the age at which attempts are searched at the latest, even if the measured slots
+// are longer: the life of a blockhash with slots of the nominal duration. The bound is needed
+// because no slots are measured while the chain stands still. A search that comes too early does
+// no harm.
 const oldAfter = onchain.BlockhashBlocks * onchain.NominalSlot
 
 // resolveInterval is the interval at which old attempts are searched again.
 const resolveInterval = 2 * time.Second
 
-// resolveOld resolves attempts that are old enough to be dead, many in one search. One
-// search runs at a time, concurrently with the polling.
+// resolveOld resolves attempts that are old enough to be dead, many in one search. Only one
+// search runs at a time. It runs concurrently with the polling.
 func (t *tracker) resolveOld(ctx context.Context, inFlight []*entry) {
 	if !t.resolving.TryLock() {
 		return
@@ -71,8 +72,8 @@ func (t *tracker) isOld(w *entry) bool {
 	now, newest := t.m.Now(), w.j.Live[len(w.j.Live)-1].CreatedAt
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// Search the history too after only one endpoint has reported an outcome: when a second one
-	// answers again, the recent statuses may no longer have the transaction.
+	// An outcome that only one endpoint has reported for a while is also searched in the history:
+	// once a second endpoint answers again, the recent statuses may no longer contain it.
 	doubted := !w.unverifiedSince.IsZero() && now.Sub(w.unverifiedSince) >= unverifiedAfter
 	return (doubted || now.Sub(newest) > min(onchain.BlockhashLife(t.m.SlotDuration()), oldAfter)) && !now.Before(w.resolveAt)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// missesUntilSearch is the number of polls in a row that must miss a confirmed signature
-// before all history is searched for it: a lagging endpoint misses some.
+// missesUntilSearch is how many polls in a row must not find a confirmed signature before all
+// history is searched for it. Fewer prove little, because an endpoint may lag behind.
 const missesUntilSearch = 5
 
 func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*landedEntry, statuses []*onchain.Status) {
@@ -43,9 +43,9 @@ func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*landedEntry,
 	}
 }
 
-// searchMissed searches all history for landings that are missing from the recent statuses,
-// which go back only some 150 slots. A missing landing proves nothing when the history does
-// not go back to its slot, or has not reached it yet.
+// searchMissed searches all history for landings that the recent statuses do not contain. Recent
+// statuses go back only some 150 slots. If the history does not contain a landing either, this
+// proves a rollback only if the history includes the slot of the landing.
 func (t *tracker) searchMissed(ctx context.Context, missed []*landedEntry) {
 	sigs := make([]solana.Signature, len(missed))
 	for i, w := range missed {
@@ -77,8 +77,8 @@ func (t *tracker) searchMissed(ctx context.Context, missed []*landedEntry) {
 }
 
 // isConclusive reports whether a search shows that a transaction which landed in the slot is
-// final, or is rolled back. A single endpoint shows neither: its status is not verified, and
-// it gives no height.
+// final, or that it was rolled back. The answer of a single endpoint is never conclusive: its
+// status is unverified, and FinalizedHeight is then 0.
 func isConclusive(result onchain.SearchResult, st *onchain.Status, slot uint64) bool {
 	if st == nil {
 		return result.FirstAvailable <= slot && result.Slot >= slot && result.FinalizedHeight > 0
@@ -86,8 +86,8 @@ func isConclusive(result onchain.SearchResult, st *onchain.Status, slot uint64) 
 	return !st.Unverified && st.Confirmation.AtLeast(onchain.Finalized)
 }
 
-// reopen returns a job to processing after its fork died. The next process to claim the job
-// resolves its attempts first, as always.
+// reopen returns a job to processing after its fork died. As always, the process that claims
+// the job next resolves the job's attempts first.
 func (t *tracker) reopen(ctx context.Context, w *landedEntry) {
 	err := t.m.Store.Reopen(ctx, w.Lease)
 	if err == nil {

@@ -7,11 +7,11 @@ import (
 )
 
 // Run works until ctx ends: it sends heartbeats, claims due jobs, frees leases of dead
-// processes, polls the chain and writes outcomes. These run concurrently, so that a hanging
-// chain costs no lease and a hanging database stops no poll. When ctx ends, nothing new is
-// claimed, running steps end, and all leases are released at once.
+// processes, polls the chain and writes outcomes. These run concurrently, so that leases are
+// renewed while the chain hangs, and polls go on while the database hangs. When ctx ends, Run
+// claims nothing new, waits for running steps, and then releases all leases in one statement.
 func (m *Manager) Run(ctx context.Context) {
-	// The leases are kept, and outcomes written, until the last step has ended.
+	// Until the last step has ended, heartbeats still renew the leases, and outcomes are written.
 	support, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var loops, supporting sync.WaitGroup

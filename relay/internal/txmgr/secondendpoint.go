@@ -7,21 +7,21 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// HoldSecondEndpoint is the reason of a job whose outcome only one endpoint reports. The
-// outcome waits for a second endpoint; new work does not.
+// HoldSecondEndpoint is the hold reason of a job whose outcome only one endpoint reports. The
+// job waits until a second endpoint reports the outcome too. New jobs do not wait meanwhile.
 const HoldSecondEndpoint = "second_endpoint"
 
 const (
-	// unverifiedAfter is how long only one endpoint may report an outcome before the job
-	// counts as held: other endpoints are often a slot or two behind.
+	// unverifiedAfter is how long only one endpoint may report an outcome before the job counts
+	// as held. The delay is needed because other endpoints are often a slot or two behind.
 	unverifiedAfter = 2 * time.Second
 	// maxUnverified is the number of jobs that may wait in addition to the capacity. They
 	// stay in memory, some kilobytes each.
 	maxUnverified = 10_000
 )
 
-// markUnverified records that only one endpoint reports an outcome. When that lasts, the
-// job releases its capacity, but is still tracked and sent.
+// markUnverified records that only one endpoint reports an outcome. If this lasts longer than
+// unverifiedAfter, the job releases its capacity, but is still tracked and rebroadcast.
 func (t *tracker) markUnverified(j *Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -43,8 +43,8 @@ func (t *tracker) markUnverified(j *Job) {
 	}
 }
 
-// mustMarkUnverified reports whether the job waits for a second endpoint, and the database
-// does not know that yet.
+// mustMarkUnverified reports whether the job counts as held for a second endpoint, but the
+// database does not record it yet.
 func (t *tracker) mustMarkUnverified(w *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -82,7 +82,7 @@ func (t *tracker) recordUnverified(ctx context.Context, inFlight []*entry) {
 	})
 }
 
-// errUnverified reports that only one endpoint reports that a transaction fails.
+// errUnverified is the error for a failure that only one endpoint reports.
 func errUnverified(method string) error {
 	return &onchain.Unavailable{Method: method, Kind: onchain.KindUnverified, Detail: "one endpoint reports that the transaction fails, and no second one confirms it"}
 }

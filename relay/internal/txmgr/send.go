@@ -9,17 +9,17 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// send sends the job's newest attempt for the first time, with preflight if it is a client's
-// call. Whatever the answer, the attempt is committed and may land until it is dead: a
-// timeout proves nothing, and a refusal proves only that these endpoints did not forward it.
+// send sends the job's newest attempt for the first time, with preflight if its purpose is
+// transact. The attempt is committed, and may land whatever the answer is: a timeout proves
+// nothing, and a refusal proves only that these endpoints did not forward the attempt.
 func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 	if !j.accepted.IsZero() {
 		m.Observer.Stage("first_send", m.Now().Sub(j.accepted))
 		j.accepted = time.Time{}
 	}
 	// A second leg is sent without preflight: it was simulated a moment ago, and a failure on
-	// the chain is resolved within seconds. An attempt that preflight refused can be replaced
-	// only once it has expired, and by then the swap may be past its timeout.
+	// the chain is resolved within seconds. After a refusal by preflight, the attempt could be
+	// replaced only once it has expired, and by then the swap may be past its timeout.
 	err := m.broadcast(ctx, signed, signed.Purpose == PurposeTransact)
 	var refused *onchain.SendError
 	if !errors.As(err, &refused) {
@@ -38,7 +38,7 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 	if !IsPermanent(class) {
 		return
 	}
-	// Another send could only cost a fee, so the attempt is left to expire.
+	// If the attempt were sent again, it could only fail for a fee, so it is left to expire.
 	j.Live[len(j.Live)-1].Rejected = true
 	if err := m.Store.MarkAttemptRejected(ctx, j.Lease, signed.Signature); err != nil {
 		m.Log.DebugContext(ctx, "recording a preflight rejection failed", "request_id", j.ID, "error", err)
@@ -47,8 +47,8 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 
 // broadcast sends committed bytes. Neither a shutdown nor the end of a step cancels a send
 // that has started.
-func (m *Manager) broadcast(ctx context.Context, a *Attempt, first bool) error {
-	err := m.Chain.Send(context.WithoutCancel(ctx), a.Raw, first, a.BlockhashSlot)
+func (m *Manager) broadcast(ctx context.Context, a *Attempt, preflight bool) error {
+	err := m.Chain.Send(context.WithoutCancel(ctx), a.Raw, preflight, a.BlockhashSlot)
 	m.outage.observe(m.Now(), err)
 	return err
 }

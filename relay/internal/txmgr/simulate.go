@@ -10,11 +10,11 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Build builds the unsigned transaction of a payer, in the format of compute.
+// Build builds the unsigned transaction that the payer pays, in the format compute.Format.
 type Build func(payer solana.PublicKey, compute shieldpool.Compute, blockhash solana.Hash) (*solana.Transaction, error)
 
-// Simulate runs the unsigned transaction on a node that has reached minContextSlot, with
-// any blockhash.
+// Simulate runs the unsigned transaction on a node that has reached minContextSlot. The node
+// fills in a blockhash.
 func Simulate(ctx context.Context, chain interface {
 	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error)
 }, build Build, payer solana.PublicKey, compute shieldpool.Compute, minContextSlot uint64,
@@ -47,7 +47,7 @@ func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot u
 		return failure, nil
 	}
 	t.compute.Limit = m.compute.units.observe(t.shape(), used.UnitsConsumed)
-	if t.draft.Purpose == PurposeExecute { // routes differ: an expensive one must not raise the limit of all
+	if t.draft.Purpose == PurposeExecute { // routes differ, so each execution gets a limit from its own simulation
 		t.compute.Limit = unitsRule().limit(used.UnitsConsumed + used.UnitsConsumed/10)
 	}
 	t.compute.LoadedData = m.compute.observeLoadedData(t.shape(), used.LoadedData)
@@ -56,7 +56,7 @@ func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot u
 
 // SimulateDraft simulates a draft with one payer after the other, until it succeeds, or fails
 // for another reason than the payer's lack of lamports. It returns nil when the transaction
-// would succeed. Nothing is recorded about the payers, because none was picked by its balance.
+// would succeed. It does not mark payers as refused, because it does not choose them by balance.
 func (m *Manager) SimulateDraft(ctx context.Context, d *Draft, minContextSlot uint64) (failure *Failure, err error) {
 	for _, payer := range m.Payers.Keys() {
 		if _, failure, err = m.simulateWith(ctx, d, payer, minContextSlot); err != nil {

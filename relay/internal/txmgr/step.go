@@ -10,8 +10,8 @@ import (
 // next process to claim the row repeats the step.
 const stepTimeout = 30 * time.Second
 
-// stepContext is the context of a step. After a shutdown began, the step has half a lease
-// to finish.
+// stepContext is the context of a step. Once a shutdown has begun, the step has half the
+// duration of a lease to finish.
 func (m *Manager) stepContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	step, cancel := context.WithTimeout(context.WithoutCancel(ctx), stepTimeout)
 	stop := context.AfterFunc(m.stopping, func() { time.AfterFunc(m.Timing.Lease/2, cancel) })
@@ -33,9 +33,9 @@ func (m *Manager) start(ctx context.Context, l *Lane, j *Job) {
 	})
 }
 
-// step advances a job under this process's lease. It drops the job at the end unless the job
-// landed or is to be tracked. A step that panics must not end the process and with it every
-// other job.
+// step advances a job under this process's lease. At the end it drops the job, unless the job
+// landed or is to be tracked. It recovers from a panic, because the process works on other jobs
+// too.
 func (m *Manager) step(ctx context.Context, w *entry) {
 	defer m.tracker.stepEnded(w)
 	defer func() {

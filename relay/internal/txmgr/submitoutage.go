@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// sendOutage records since when no endpoint has accepted a transaction. A submit-only
-// endpoint may be gone, or its quota used up, while other endpoints can still be read:
-// signed attempts are then rebroadcast in vain, and more processes would not help.
+// sendOutage records since when no endpoint has accepted a transaction. A submit-only endpoint
+// may be gone, or its quota used up, while other endpoints can still be read. Signed attempts
+// are then rebroadcast in vain, and more processes would not help, so the queue is paused.
 type sendOutage struct {
 	// minDuration is how long sends have to fail to count as an outage.
 	minDuration time.Duration
@@ -40,8 +40,8 @@ func (d *sendOutage) observe(now time.Time, err error) {
 	}
 }
 
-// reset records that a transaction landed: whatever its send returned, an endpoint accepted
-// it.
+// reset records that a transaction landed. An endpoint has then accepted it, whatever its send
+// returned.
 func (d *sendOutage) reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,14 +10,15 @@ type Timing struct {
 	Poll time.Duration
 	// Sweep is the interval at which due rows are claimed without a notification.
 	Sweep time.Duration
-	// Backoff is the first pause after a temporary failure, doubled up to BackoffCap.
+	// Backoff is the pause after the first temporary failure. Each further failure doubles the
+	// pause, up to BackoffCap.
 	Backoff, BackoffCap time.Duration
 	// Hold is the delay after which a held job is tried again, unless its Deferral names
 	// another.
 	Hold time.Duration
 }
 
-// DefaultTiming suits slots of 200 ms: two of them begin between two polls.
+// DefaultTiming suits slots of 200 ms: Poll is the duration of two slots.
 func DefaultTiming() Timing {
 	return Timing{
 		Lease: 5 * time.Second, Poll: 400 * time.Millisecond, Sweep: time.Second,

@@ -21,8 +21,8 @@ type tracker struct {
 	entries map[uuid.UUID]*entry
 	landed  map[uuid.UUID]*landedEntry
 
-	// sends runs rebroadcasts, and resolving is locked while old attempts are resolved.
-	// Both run concurrently with the polling.
+	// sends runs rebroadcasts. resolving is locked while old attempts are resolved. Rebroadcasts
+	// and resolving run concurrently with the polling.
 	sends     errgroup.Group
 	resolving sync.Mutex
 	// markingUnverified is locked while jobs with unverified outcomes are marked in the database.
@@ -32,21 +32,22 @@ type tracker struct {
 	withoutCapacity   int
 }
 
-// entry is one job in flight, under one lease. Its phase says which goroutine owns its
-// fields; mu guards phase.
+// entry is one job in flight, under one lease. Its phase says which goroutine owns its fields.
+// The tracker's mu guards the phase.
 type entry struct {
 	j     *Job
 	phase phase
 	// sends counts the rebroadcasts; next is when the next one is due.
 	sends int
 	next  time.Time
-	// resolveAt is the time before which the attempts are not searched again.
+	// resolveAt is the earliest time at which the attempts are searched again.
 	resolveAt time.Time
 	// capacityReleased reports that the capacity was released while the entry is tracked.
 	capacityReleased bool
-	// unverifiedSince is the time since which only one endpoint has reported an outcome; zero
-	// while that is not so. unverifiedMarked reports that the database knows this, and
-	// withoutCapacity that the entry released its capacity because of this.
+	// unverifiedSince is when an outcome was first reported by only one endpoint; zero while
+	// there is no such outcome. unverifiedMarked reports that the database records the job as
+	// held for this reason. withoutCapacity reports that the entry released its capacity for
+	// this reason.
 	unverifiedSince                   time.Time
 	unverifiedMarked, withoutCapacity bool
 }
@@ -63,13 +64,13 @@ const (
 	recording
 )
 
-// landedEntry is the small part of a landed job that is kept until the landing is final,
-// because there may be thousands.
+// landedEntry is the part of a landed job that is kept until the landing is final. It is small,
+// because there may be thousands of landed jobs.
 type landedEntry struct {
 	Landed
-	// missed counts the polls in a row that did not find the signature. busy reports that the
-	// signature is being searched, or that its finality or its return to processing is being
-	// written. mu guards both.
+	// missed counts the polls in a row that did not find the signature. busy is set while all
+	// history is searched for the signature, and while a write finalizes or reopens the job.
+	// The tracker's mu guards missed and busy.
 	missed int
 	busy   bool
 }
@@ -168,15 +169,16 @@ func (t *tracker) releaseReservations(w *entry) {
 	t.m.releaseReservations(w.j, func(solana.Signature) bool { return true })
 }
 
-// drop removes a job in flight. If this process has a later lease of the same job by now,
-// that entry stays.
+// drop removes the entry of a job in flight. If this process now has the job under a later
+// lease, the entry of the later lease stays.
 func (t *tracker) drop(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.remove(w)
 }
 
-// remove releases the capacity and the payers' reservations. The caller holds mu.
+// remove removes an entry, and releases its capacity and its reservations with the payers. The
+// caller has locked mu.
 func (t *tracker) remove(w *entry) {
 	if t.entries[w.j.ID] != w {
 		return
@@ -253,8 +255,8 @@ func (t *tracker) leases() map[Lease]bool {
 	return out
 }
 
-// dropLease drops the entries under a lease that this process has lost. A running step
-// notices by itself.
+// dropLease drops the entry under a lease that this process has lost. While a step of the job
+// runs, the entry stays: the step's next write fails with ErrLeaseLost.
 func (t *tracker) dropLease(l Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -298,8 +300,8 @@ func (t *tracker) isTracked(w *entry) bool {
 	return t.entries[w.j.ID] == w && w.phase == tracking
 }
 
-// startStep reserves an entry for a step. It returns false when the entry is no longer
-// tracked or is in another phase.
+// startStep moves an entry from tracking to working, for a step. It returns false when the entry
+// is not in the phase tracking, or was removed.
 func (t *tracker) startStep(w *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

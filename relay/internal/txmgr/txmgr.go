@@ -1,11 +1,11 @@
-// Package txmgr carries transactions to their one outcome on the chain: it prepares,
-// simulates, signs, records, sends, tracks and resolves them, each action in its own file.
-// It works under leases, so that any process can finish the work of any other. Its handlers
-// decide what the transactions do.
+// Package txmgr brings each job to exactly one outcome on the chain: it prepares, simulates,
+// signs, records, sends, tracks and resolves the job's transactions. Each of these actions has
+// its own file. The package works under leases, so that any process can finish the work of any
+// other. Its handlers decide what the transactions do.
 //
 // Its rules: an attempt is committed before its first send; the same bytes are sent until
-// they have landed or can never land; no transaction is signed anew, and no job fails,
-// while an earlier attempt may land.
+// they have landed or can never land; while an attempt may still land, the job does not fail,
+// and no other transaction is signed for it.
 package txmgr
 
 import (
@@ -38,8 +38,8 @@ type Options struct {
 	Readable func(ctx context.Context) error
 	// Landed is called with a landing as soon as it is observed, before it is recorded.
 	Landed func(*Job, Landing)
-	// SlotDuration returns how long a slot takes. It determines how long a blockhash lives: an
-	// older attempt may be dead, and is searched in all history.
+	// SlotDuration returns how long a slot takes. It determines how long a blockhash lives. An
+	// attempt that is older than that may be dead, and is searched in all history.
 	SlotDuration func() time.Duration
 	// Rent returns the network's rate of rent; 0 while it is unknown.
 	Rent func() shieldpool.Rent
@@ -77,8 +77,8 @@ type Manager struct {
 	orphaned map[Lease]bool
 	// othersNeeded triggers a notification of other processes.
 	othersNeeded chan struct{}
-	// stopping ends when nothing new may be claimed. Running steps then have half a lease
-	// to finish.
+	// stopping ends when nothing new may be claimed. Running steps then have half the duration
+	// of a lease to finish.
 	stopping context.Context
 	stop     context.CancelFunc
 	steps    sync.WaitGroup
@@ -100,7 +100,7 @@ func (t Timing) check() error {
 	return nil
 }
 
-// New checks the options. Add the lanes before Run.
+// New makes a Manager, and checks its options. The caller must add the lanes before Run.
 func New(o Options) (*Manager, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -114,8 +114,8 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Add adds a lane. The first is the main one: it can be paused, and accepted jobs use its
-// reserved capacity.
+// Add adds a lane. The first lane is the main one: it can be paused, and ReserveCapacity reserves
+// its capacity.
 func (m *Manager) Add(l *Lane) error {
 	switch {
 	case l.Handler == nil || l.Claim == nil:

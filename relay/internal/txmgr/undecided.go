@@ -6,8 +6,9 @@ import (
 )
 
 // undecidedAfter is how long a process tracks undecided attempts before their job is held. A
-// held job uses no capacity, and does not count among the jobs that push roots out of the root
-// history. With slots of 200 ms a blockhash lives for only half a minute.
+// held job uses no capacity. Admission does not count it among the jobs ahead of a new one. A
+// blockhash lives for about half a minute (150 slots of 200 ms), so after five minutes the
+// attempts should long have landed or expired.
 const undecidedAfter = 5 * time.Minute
 
 // undecidedRetry is the interval at which the attempts of a held job are searched again.
@@ -22,6 +23,6 @@ func (m *Manager) Undecided(j *Job) error {
 	}
 	return &Deferral{
 		Reason: HoldExpiry, Delay: undecidedRetry, Fault: true,
-		Cause: errors.New("an attempt is not on the chain, and the endpoints do not agree that it can no longer land: run `relay attempts` to list such attempts, and with --end to ask endpoints that you name"),
+		Cause: errors.New("an attempt is not on the chain, and the endpoints do not agree that it can no longer land: run `relay attempts` to list such attempts; `relay attempts --end` asks the endpoints that you name, and ends the attempts that have expired"),
 	}
 }

@@ -47,10 +47,10 @@ func ParsePublicKey(text string) ([32]byte, error) {
 	return public, checkPublicKey(public)
 }
 
-// checkPublicKey refuses a point of low order, such as zero: with it the shared
-// secret of every box would be a known constant, and anybody could open them.
-// nacl/box does not check for such points. X25519 fails for them with every scalar,
-// because clamping makes each scalar a multiple of the cofactor.
+// checkPublicKey refuses a point of low order, such as zero: with such a key the shared secret of
+// every box would be a known constant, and anybody could open the boxes. nacl/box does not check
+// for such points. X25519 fails for them with every scalar, because clamping makes each scalar a
+// multiple of the cofactor.
 func checkPublicKey(public [32]byte) error {
 	if _, err := curve25519.X25519(make([]byte, curve25519.ScalarSize), public[:]); err != nil {
 		return errors.New("compliance public key: missing, or a value under which anybody could open viewing keys; make a pair with `relay compliance keygen`")

@@ -33,7 +33,7 @@ func parseWallet(text string) (ed25519.PublicKey, error) {
 	}
 	point, err := new(edwards25519.Point).SetBytes(key[:])
 	if err != nil || !bytes.Equal(point.Bytes(), key[:]) {
-		return nil, refusal.New(refusal.InvalidRequest, "user_pubkey: want a wallet's ed25519 public key, received 32 bytes that encode no point of the curve; a program-derived address cannot sign in")
+		return nil, refusal.New(refusal.InvalidRequest, "user_pubkey: want a wallet's ed25519 public key, received 32 bytes that are not the encoding of a point of the curve; a program-derived address cannot sign in")
 	}
 	if new(edwards25519.Point).MultByCofactor(point).Equal(edwards25519.NewIdentityPoint()) == 1 {
 		return nil, refusal.New(refusal.InvalidRequest, "user_pubkey: want a wallet's ed25519 public key, received a point of small order, which proves no ownership")
@@ -45,7 +45,7 @@ func parseWallet(text string) (ed25519.PublicKey, error) {
 func (s *Service) checkSignature(wallet ed25519.PublicKey, text string) error {
 	signature, ok := decodeSignature(text)
 	if !ok {
-		return refusal.New(refusal.InvalidSignature, "signature: want 64 bytes in standard base64, base58 or hexadecimal, received %d characters that are none of these", len(text))
+		return refusal.New(refusal.InvalidSignature, "signature: want 64 bytes in standard base64, base58 or hexadecimal, received another text of %d characters", len(text))
 	}
 	for _, message := range s.messages {
 		if ed25519.Verify(wallet, []byte(message), signature) {

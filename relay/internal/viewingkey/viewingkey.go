@@ -126,11 +126,10 @@ func New(o Options) (*Service, error) {
 	}, nil
 }
 
-// Register checks the registration, stores it sealed, and returns its
-// identifier in lower-case hexadecimal. Repeating a registration succeeds and
-// changes nothing; another key under the same identifier is refused with
-// identifier_conflict and overwrites nothing. An invalid registration is a
-// *refusal.Refusal; other errors are the store's or the random source's.
+// Register checks the registration, stores it sealed, and returns its identifier in lower-case
+// hexadecimal. Repeating a registration succeeds and changes nothing; another key under the same
+// identifier is refused with identifier_conflict and overwrites nothing. The error for an invalid
+// registration is a *refusal.Refusal; other errors come from the store or the random source.
 func (s *Service) Register(ctx context.Context, reg Registration) (identifier string, err error) {
 	wallet, err := parseWallet(reg.UserPubkey)
 	if err != nil {

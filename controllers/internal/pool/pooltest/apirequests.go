@@ -16,8 +16,8 @@ import (
 type Request struct {
 	// Method is the HTTP method: GET also for lists and watches.
 	Method string
-	// Resource is the plural of the resource, with the subresource if there is one:
-	// relaypools/status. For cluster-scoped requests it is the path.
+	// Resource is the plural name of the resource, with the subresource if there is one, such
+	// as relaypools/status. For cluster-scoped requests it is the URL's path.
 	Resource string
 	// Name is the name of the object; empty for lists, watches and creations.
 	Name string
@@ -35,8 +35,8 @@ func (r Request) String() string {
 // Writes reports whether the request asks for a change, even one that changes nothing.
 func (r Request) Writes() bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
-// Traffic records requests to an API server. Unlike the objects, it shows reads, and writes
-// that changed nothing.
+// Traffic records requests to an API server. So a test can check reads, and writes that
+// change nothing, which the objects do not show.
 type Traffic struct {
 	// OnAnswer is called with each answered request, before the client gets the
 	// answer. It may be nil, and must not change after the first request.
@@ -46,7 +46,7 @@ type Traffic struct {
 	requests []Request
 }
 
-// Wrap records the requests that go through a transport.
+// Wrap returns a transport that sends requests through next, and records them.
 func (c *Traffic) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		answer, err := next.RoundTrip(r)

@@ -106,7 +106,7 @@ func (k *Kubelet) run(ctx context.Context, t testing.TB) {
 		case <-tick.C:
 		}
 		// The pods are from a cache, which may be stale. A write of a stale pod fails with
-		// a conflict.
+		// a conflict, and the next round repeats it.
 		pods, err := k.pods.List(labels.Everything())
 		if err != nil {
 			t.Errorf("kubelet: %v", err)

@@ -38,20 +38,19 @@ type OperatorOptions struct {
 	Backlog pool.BacklogReader
 	// Log receives the operator's log; nil is the test's output.
 	Log *slog.Logger
-	// LeaseNamespace is where the operator uses a Lease for leader election; empty makes it
-	// lead at once.
+	// LeaseNamespace is the namespace of the Lease for leader election. If it is empty, the
+	// operator leads at once.
 	LeaseNamespace string
 	// Workers is how many RelayPools are reconciled at once; 0 is 4.
 	Workers int
-	// Resync is how often every RelayPool is reconciled without a cause; 0 is 10 h.
+	// Resync is the time between passes of every RelayPool that no change starts; 0 is 10 h.
 	Resync time.Duration
 	// Now is the operator's clock; nil is the machine's.
 	Now func() time.Time
-	// Chain calls the endpoints; nil makes the operator use its own client.
+	// Chain is the HTTP client for RPC endpoints; nil makes the operator use its own client.
 	Chain *http.Client
-	// External configures external metrics; with an empty Listen, the operator does not serve
-	// them.
-	// OperatorNamespace is the namespace in which the operator would be installed.
+	// External configures external metrics. With an empty Listen, the operator does not serve
+	// them. OperatorNamespace is the namespace in which the operator has its own objects.
 	// Certificate changes the times of the serving certificate.
 	External          settings.ExternalMetrics
 	OperatorNamespace string

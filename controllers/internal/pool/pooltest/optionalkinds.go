@@ -11,7 +11,8 @@ import (
 )
 
 // InstallOptional adds an optional kind to an API server, by a definition that accepts any
-// content. The server must be the test's own, because the kind changes every status there.
+// content. No other test may use the server, because the new kind changes what the operator
+// makes for every RelayPool there.
 func InstallOptional(t testing.TB, server *apiserver.Server, kind schema.GroupVersionKind, plural string) {
 	t.Helper()
 	if err := server.Install(apiservertest.ForeignCRD(kind, plural)); err != nil {
@@ -19,7 +20,7 @@ func InstallOptional(t testing.TB, server *apiserver.Server, kind schema.GroupVe
 	}
 }
 
-// Object is an empty object of a kind.
+// Object returns an object of a kind, without content.
 func Object(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind)

@@ -151,7 +151,7 @@ func lastBytes(message []byte) string {
 	return string(message[max(0, len(message)-most):])
 }
 
-// mount writes to root the files that the container mounts below contract.Root.
+// mount copies the files that the container mounts below contract.Root into the folder root.
 func (p *Processes) mount(ctx context.Context, pod *corev1.Pod, root string) error {
 	for _, m := range pod.Spec.Containers[0].VolumeMounts {
 		inside, ok := strings.CutPrefix(m.MountPath, contract.Root)

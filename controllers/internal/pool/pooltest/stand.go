@@ -25,7 +25,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 )
 
-// eventuallyTimeout is how long a test waits for an expected event.
+// eventuallyTimeout is how long a test waits for an expected state.
 const eventuallyTimeout = 5 * time.Minute
 
 // Stand is a test environment: a namespace on a real API server, and a local chain.

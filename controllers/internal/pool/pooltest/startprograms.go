@@ -40,7 +40,8 @@ func buildProgram(t testing.TB, source string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = os.Getenv("RELAYPOOL_SOURCES") // cached test results are valid until this changes
+	// After this read, go test reuses a cached result only while the variable is unchanged.
+	_ = os.Getenv("RELAYPOOL_SOURCES")
 	file := filepath.Join(t.TempDir(), filepath.Base(source))
 	command := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", file, source)
 	command.Dir = root

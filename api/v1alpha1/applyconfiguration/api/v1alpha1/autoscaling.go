@@ -11,18 +11,19 @@ import (
 //
 // Autoscaling sizes the fleet by its backlog.
 type AutoscalingApplyConfiguration struct {
-	// Provider makes the fleet grow: HPA, with an adapter that serves the external
-	// metric relaypool_backlog_submissions, or KEDA. Default: HPA.
+	// Provider is what sizes the fleet: HPA or KEDA. HPA needs a server of the external
+	// metric relaypool_backlog_submissions. Default: HPA. The operator or an adapter can
+	// serve this metric.
 	Provider *apiv1alpha1.Provider `json:"provider,omitempty"`
 	// MinReplicas is the least number of pods. Default: 1.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 	// MaxReplicas is the greatest number of pods. Example: 6
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
-	// SubmissionsPerReplica is the backlog, in submissions, that justifies one pod.
+	// SubmissionsPerReplica is the target backlog per pod, in submissions.
 	// Default: 64.
 	SubmissionsPerReplica *int32 `json:"submissionsPerReplica,omitempty"`
-	// OldestAgeSeconds is the age of the oldest waiting submission, in seconds, at
-	// which the fleet grows however short the queue. Default: age does not count.
+	// OldestAgeSeconds is the target age of the oldest waiting submission, in seconds.
+	// Above it, the fleet grows even if the backlog is small. Default: age does not count.
 	// Example: 20
 	OldestAgeSeconds *int32 `json:"oldestAgeSeconds,omitempty"`
 }

@@ -7,7 +7,7 @@ package v1alpha1
 //
 // Database is the fleet's Postgres. The operator never connects to it.
 type DatabaseApplyConfiguration struct {
-	// URLSecretRef is the Secret of the URL,
+	// URLSecretRef is the Secret with the database's URL,
 	// postgres://user:password@host:port/name.
 	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
 	// MaxConnections is the most connections that one pod opens. Default: 40.

@@ -9,26 +9,27 @@ import (
 // EndpointApplyConfiguration represents a declarative configuration of the Endpoint type for use
 // with apply.
 //
-// The rules of URLs are on the types, because the API server's message for a rule on a
-// field would repeat the value, which may be a credential.
+// The validation rules for URLs are on the types, not on the fields. The API server's
+// message for a field's rule repeats the field's value, which may contain a credential.
 // Endpoint is one RPC server.
 type EndpointApplyConfiguration struct {
 	// Name identifies the endpoint in logs, metrics and conditions, which never show
-	// its URL: lower-case letters, digits and dashes. Example: paid
+	// its URL. It has lower-case letters, digits and dashes. Example: paid
 	Name *string `json:"name,omitempty"`
-	// URL is the server's URL, if it holds no credentials. Default: none; either url
+	// URL is the server's URL, if it contains no credentials. Default: none; either url
 	// or urlSecretRef is set. Example: https://api.mainnet-beta.solana.com
 	URL *string `json:"url,omitempty"`
-	// URLSecretRef is the Secret of a URL that holds credentials. Default: none;
+	// URLSecretRef is the Secret with a URL that contains credentials. Default: none;
 	// either url or urlSecretRef is set.
 	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
-	// WebSocket says whether relays subscribe to notifications, at the same address
-	// by ws or wss: Enabled or Disabled. Default: Enabled.
+	// WebSocket says whether relays subscribe to the endpoint's notifications: Enabled or
+	// Disabled. Default: Enabled. Relays use the server's URL with ws:// in place of
+	// http://, or with wss:// in place of https://.
 	WebSocket *string `json:"webSocket,omitempty"`
-	// Roles are what the endpoint is asked for: Read, Submit, Archive (blocks and
-	// histories of long ago). Default: all three. Example: [Read, Submit]
+	// Roles are what relays ask the endpoint for: Read, Submit and Archive (old blocks and
+	// histories). Default: all three. Example: [Read, Submit]
 	Roles []apiv1alpha1.Role `json:"roles,omitempty"`
-	// RequestsPerSecond is the limit of the server's plan, in requests a second and pod.
+	// RequestsPerSecond is the most requests a second that one pod sends to the endpoint.
 	// Default: no limit. Example: 50
 	RequestsPerSecond *int32 `json:"requestsPerSecond,omitempty"`
 }

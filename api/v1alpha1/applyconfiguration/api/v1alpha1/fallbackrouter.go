@@ -5,16 +5,17 @@ package v1alpha1
 // FallbackRouterApplyConfiguration represents a declarative configuration of the FallbackRouter type for use
 // with apply.
 //
-// FallbackRouter is a swap router that is asked when those before it gave no route.
+// FallbackRouter is a swap router that relays ask when the routers before it have given no
+// route.
 type FallbackRouterApplyConfiguration struct {
-	// Name identifies the router in logs and metrics, which never show its URL:
-	// lower-case letters, digits and dashes, but not preferred, which is spec.swap.router.
+	// Name identifies the router in logs and metrics, which never show its URL. It has
+	// lower-case letters, digits and dashes; preferred is reserved for spec.swap.router.
 	// Example: second
 	Name *string `json:"name,omitempty"`
-	// URL is the router's base URL, when it holds no credentials. Default: none;
+	// URL is the router's base URL, if it contains no credentials. Default: none;
 	// either url or urlSecretRef is set. Example: https://swap.example/v2
 	URL *string `json:"url,omitempty"`
-	// URLSecretRef is the Secret of a base URL that holds credentials. Default: none;
+	// URLSecretRef is the Secret with a base URL that contains credentials. Default: none;
 	// either url or urlSecretRef is set.
 	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
 	// APIKeySecretRef is the Secret of the router's API key. Default: none is sent.

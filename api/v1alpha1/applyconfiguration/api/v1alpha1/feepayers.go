@@ -8,11 +8,12 @@ package v1alpha1
 // FeePayers are the keys that pay network fees and rent: existing Secrets, or
 // keys that the operator makes.
 type FeePayersApplyConfiguration struct {
-	// SecretRefs are existing keys: each a JSON array of 64 numbers or base58, as
-	// the command relay keygen writes it. Default: none; either secretRefs or generate is set.
+	// SecretRefs are the Secrets of existing keys: JSON arrays of 64 numbers, as
+	// `relay keygen` writes them, or base58. Default: none; either secretRefs or generate
+	// is set.
 	SecretRefs []SecretKeyReferenceApplyConfiguration `json:"secretRefs,omitempty"`
-	// Generate makes the operator create keys, in Secrets that nobody owns and that
-	// nobody deletes. Default: none; either secretRefs or generate is set.
+	// Generate makes the operator create keys. Their Secrets have no owner, and the
+	// operator never deletes them. Default: none; either secretRefs or generate is set.
 	Generate *GeneratedKeysApplyConfiguration `json:"generate,omitempty"`
 	// MinimumBalanceLamports is what a payer must hold, in lamports, to be used.
 	// Default: 50000000, which is 0.05 SOL.
@@ -20,10 +21,10 @@ type FeePayersApplyConfiguration struct {
 	// TargetBalanceLamports is the balance to which a payer is to be funded, in lamports.
 	// Default: 1000000000, which is 1 SOL.
 	TargetBalanceLamports *int64 `json:"targetBalanceLamports,omitempty"`
-	// SpendCaps bound what the whole fleet spends. Default: a cap on transfers only.
+	// SpendCaps limit what the whole fleet spends. Default: a cap on transfers only.
 	SpendCaps *SpendCapsApplyConfiguration `json:"spendCaps,omitempty"`
-	// Rotation replaces generated keys by new ones. Once set it cannot be removed,
-	// and its revision only goes up: for keys of your own make another RelayPool.
+	// Rotation replaces generated keys by new ones. Once set, it cannot be removed, and
+	// its revision only goes up. To use keys of your own instead, make another RelayPool.
 	// Default: none, and the keys of revision 0.
 	Rotation *RotationApplyConfiguration `json:"rotation,omitempty"`
 }

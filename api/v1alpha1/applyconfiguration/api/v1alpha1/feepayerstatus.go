@@ -9,7 +9,7 @@ import (
 // FeePayerStatusApplyConfiguration represents a declarative configuration of the FeePayerStatus type for use
 // with apply.
 //
-// FeePayerStatus is one key.
+// FeePayerStatus is the status of one fee payer key.
 type FeePayerStatusApplyConfiguration struct {
 	// Address is the public key, in base58; send SOL here to fund the key.
 	Address *string `json:"address,omitempty"`

@@ -5,10 +5,10 @@ package v1alpha1
 // GeneratedKeysApplyConfiguration represents a declarative configuration of the GeneratedKeys type for use
 // with apply.
 //
-// GeneratedKeys are made by the operator.
+// GeneratedKeys are keys that the operator makes.
 type GeneratedKeysApplyConfiguration struct {
-	// Count is how many keys pay. A fleet spreads its transactions over them; two
-	// are enough to go on while one is short. Example: 4
+	// Count is the number of keys. The fleet spreads its transactions over them. With two
+	// or more, it continues while one lacks SOL. Example: 4
 	Count *int32 `json:"count,omitempty"`
 }
 

@@ -9,14 +9,14 @@ import (
 // NetworkPolicyApplyConfiguration represents a declarative configuration of the NetworkPolicy type for use
 // with apply.
 //
-// NetworkPolicy confines the pods' traffic. Ingress: the API is for everybody or for
-// APIFrom, and the operations port is for the operator and OperationsFrom. Egress: DNS
-// and the named destinations.
+// NetworkPolicy confines the pods' traffic. Everybody, or only APIFrom, may reach the
+// API. Only the operator and OperationsFrom may reach the operations port. The pods may
+// reach only DNS and the named destinations.
 type NetworkPolicyApplyConfiguration struct {
 	// APIFrom lists who may reach the API. Default: everybody.
 	APIFrom []v1.NetworkPolicyPeer `json:"apiFrom,omitempty"`
-	// OperationsFrom lists who may reach metrics, probes and /backlog besides the
-	// operator: Prometheus and KEDA. Default: nobody.
+	// OperationsFrom lists who, besides the operator, may reach metrics, probes and
+	// /backlog, for example Prometheus and KEDA. Default: only the operator.
 	OperationsFrom []v1.NetworkPolicyPeer `json:"operationsFrom,omitempty"`
 	// Database is where Postgres is.
 	Database []DestinationApplyConfiguration `json:"database,omitempty"`

@@ -9,13 +9,13 @@ import (
 // PoolApplyConfiguration represents a declarative configuration of the Pool type for use
 // with apply.
 //
-// Pool says which shielded pool the fleet serves. The program is never
-// initialised by the operator.
+// Pool says which shielded pool the fleet serves. The operator never initialises
+// the pool.
 type PoolApplyConfiguration struct {
-	// Profile is what is known of the pool program: its tags, seeds, account
-	// orders, fees and errors. It cannot change once the pool is initialised.
+	// Profile is the description of the pool program: its tags, seeds, account
+	// orders, fees and errors. The profile cannot change once the pool is initialised.
 	Profile *ProfileApplyConfiguration `json:"profile,omitempty"`
-	// ProgramID is the program's address in base58. Default: the profile's. It
+	// ProgramID is the program's address in base58. Default: the profile's. The address
 	// cannot change once the pool is initialised.
 	// Example: c1oak6tetxYnNfvXKFkpn1d98FxtK7B68vBQLYQpWKp
 	ProgramID *string `json:"programID,omitempty"`
@@ -24,23 +24,23 @@ type PoolApplyConfiguration struct {
 	RootHistorySize *int32 `json:"rootHistorySize,omitempty"`
 	// Mints are the assets that the pool takes. Default: the profile's.
 	Mints []MintApplyConfiguration `json:"mints,omitempty"`
-	// VerifyingKeyConfigMapRef is snarkjs' verification_key.json of the pool's
-	// circuit.
+	// VerifyingKeyConfigMapRef is the ConfigMap with snarkjs' verification_key.json
+	// for the pool's circuit.
 	VerifyingKeyConfigMapRef *ConfigMapKeyReferenceApplyConfiguration `json:"verifyingKeyConfigMapRef,omitempty"`
-	// ProofAEncoding is how clients encode the proof's A: Plain,
-	// Negated, or Auto, which takes either until a finalized transaction has shown
-	// which one the program takes. Default: Auto.
+	// ProofAEncoding is how clients encode point A of a proof: Plain, Negated or
+	// Auto. Auto accepts both encodings until a finalized transaction shows which one
+	// the program accepts. Default: Auto.
 	ProofAEncoding *apiv1alpha1.ProofAEncoding `json:"proofAEncoding,omitempty"`
 	// OffCurveRecipients says whether recipients without a private key, such as
 	// multisig vaults, are paid: Refuse or Allow. Default: Refuse.
 	OffCurveRecipients *string `json:"offCurveRecipients,omitempty"`
-	// Gate says what happens while the pool is not initialised: Hold starts no pod
-	// until it is, Warn starts the pods at once. Once open, the gate never closes.
-	// Default: Hold.
+	// Gate says what happens while the shielded pool is not initialised: Hold starts no
+	// pod, Warn starts the pods at once. Default: Hold. Once the operator has found the
+	// shielded pool initialised, the gate stays open.
 	Gate *apiv1alpha1.Gate `json:"gate,omitempty"`
-	// CheckIntervalSeconds is how often the pool is checked on the chain, in
-	// seconds, give or take a tenth. While a fee payer is short it is 15 at most.
-	// Default: 60.
+	// CheckIntervalSeconds is the time between checks of the pool on the chain, in
+	// seconds, plus or minus a tenth. Default: 60. While a fee payer has less than its
+	// minimum balance, the time is 15 seconds at most.
 	CheckIntervalSeconds *int32 `json:"checkIntervalSeconds,omitempty"`
 }
 

@@ -5,15 +5,14 @@ package v1alpha1
 // ProfileApplyConfiguration represents a declarative configuration of the Profile type for use
 // with apply.
 //
-// Profile names a program profile: one of the relay's own, or one in a
-// ConfigMap.
+// Profile names a program profile: either a built-in one, or one in a ConfigMap.
 type ProfileApplyConfiguration struct {
-	// Name is a built-in profile: shield-pool-v1, or development, which is for
-	// the local chain alone. Default: none; either name or configMapRef is set.
+	// Name is a built-in profile: shield-pool-v1, or development, which is only for
+	// the local chain. Default: none; either name or configMapRef is set.
 	// Example: shield-pool-v1
 	Name *string `json:"name,omitempty"`
-	// ConfigMapRef is a profile as YAML, as the command relay probe
-	// --profile-file reads it.
+	// ConfigMapRef is the ConfigMap with a profile in YAML, in the format of
+	// `relay probe --profile-file`.
 	// Default: none; either name or configMapRef is set.
 	ConfigMapRef *ConfigMapKeyReferenceApplyConfiguration `json:"configMapRef,omitempty"`
 }

@@ -10,14 +10,15 @@ type RelayPoolSpecApplyConfiguration struct {
 	// Image is the relay's container image. Default: the image that the operator
 	// was installed with. Example: registry.example/relaypool/relay:0.1.0
 	Image *string `json:"image,omitempty"`
-	// Replicas is the number of relay pods, without autoscaling. kubectl scale
-	// writes it. Default: 2 when the operator first makes the fleet, and later as
-	// many as there are. Example: 3
+	// Replicas is the number of relay pods, if autoscaling is not set. kubectl scale
+	// writes this field. Default: 2 for a new fleet; the operator does not change the
+	// number later. Example: 3
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Concurrency is how many submissions one pod has in flight. Default: 256.
 	Concurrency *int32 `json:"concurrency,omitempty"`
 	// Paused stops the operator from changing anything that belongs to this
-	// RelayPool; it still reports the status, and pods keep working. Default: false.
+	// RelayPool. The operator still reports the status, and the pods keep working.
+	// Default: false.
 	Paused *bool `json:"paused,omitempty"`
 	// Pool says which shielded pool the fleet serves.
 	Pool *PoolApplyConfiguration `json:"pool,omitempty"`
@@ -25,12 +26,12 @@ type RelayPoolSpecApplyConfiguration struct {
 	Solana *SolanaApplyConfiguration `json:"solana,omitempty"`
 	// Database is the fleet's Postgres.
 	Database *DatabaseApplyConfiguration `json:"database,omitempty"`
-	// FeePayers are the keys that pay.
+	// FeePayers are the keys that pay network fees and rent.
 	FeePayers *FeePayersApplyConfiguration `json:"feePayers,omitempty"`
 	// Swap turns swaps on, and says which router finds their routes. Default: no
 	// swaps are taken.
 	Swap *SwapApplyConfiguration `json:"swap,omitempty"`
-	// ViewingKeys says how viewing keys are registered and to whom they are sealed.
+	// ViewingKeys says how viewing keys are registered, and to which key they are sealed.
 	ViewingKeys *ViewingKeysApplyConfiguration `json:"viewingKeys,omitempty"`
 	// API says how clients are served.
 	API *APIApplyConfiguration `json:"api,omitempty"`
@@ -40,7 +41,7 @@ type RelayPoolSpecApplyConfiguration struct {
 	Monitoring *MonitoringApplyConfiguration `json:"monitoring,omitempty"`
 	// NetworkPolicy confines the pods' traffic. Default: no policy is made.
 	NetworkPolicy *NetworkPolicyApplyConfiguration `json:"networkPolicy,omitempty"`
-	// Template adds to the pods.
+	// Template adds settings to the pods, such as labels, resources and tolerations.
 	Template *TemplateApplyConfiguration `json:"template,omitempty"`
 }
 

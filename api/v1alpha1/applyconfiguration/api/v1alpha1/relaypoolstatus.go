@@ -10,34 +10,35 @@ import (
 // RelayPoolStatusApplyConfiguration represents a declarative configuration of the RelayPoolStatus type for use
 // with apply.
 //
-// RelayPoolStatus is what the operator found at ObservedAt. Figures change
-// faster than they are written here: metrics have them live.
+// RelayPoolStatus is what the operator found. Figures change faster than the operator
+// writes them here; the metrics have the current ones.
 type RelayPoolStatusApplyConfiguration struct {
 	// Conditions are set on every pass. Conditions that do not apply are absent.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// ObservedGeneration is the generation of the newest spec that a pass has processed.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// ObservedAt is when figures were last written.
+	// ObservedAt is when the figures were last written: nextIndex, backlog, balances and
+	// runways. Other fields may be newer.
 	ObservedAt *metav1.Time `json:"observedAt,omitempty"`
-	// InitialisedAt is when the pool was first seen initialised; the gate is open
-	// from then on.
+	// InitialisedAt is when the operator first found the pool initialised. After that,
+	// spec.pool.gate no longer keeps pods from starting.
 	InitialisedAt *metav1.Time `json:"initialisedAt,omitempty"`
-	// DesiredReplicas is how many pods are wanted: what spec.replicas or the
-	// autoscaler says, and 0 while the gate holds the fleet.
+	// DesiredReplicas is how many pods are wanted: the number that spec.replicas or the
+	// autoscaler sets, or 0 while spec.pool.gate keeps pods from starting.
 	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
-	// Replicas is how many pods there are, without those that are ending.
+	// Replicas is how many pods there are, without terminating pods.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// ReadyReplicas is how many pods serve clients.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// TerminatingReplicas is how many pods hand their work over and end.
+	// TerminatingReplicas is how many pods are terminating. They hand over their work first.
 	TerminatingReplicas *int32 `json:"terminatingReplicas,omitempty"`
-	// Selector finds the pods, for the scale subresource.
+	// Selector is the label selector of the pods, for the scale subresource.
 	Selector *string `json:"selector,omitempty"`
 	// NextIndex is how many leaves the pool's tree has, rounded.
 	NextIndex *int64 `json:"nextIndex,omitempty"`
 	// Backlog is how many submissions wait for a worker, rounded.
 	Backlog *int64 `json:"backlog,omitempty"`
-	// FeePayers are the fleet's keys, by their public halves.
+	// FeePayers are the fleet's fee payers, each with its public key.
 	FeePayers []FeePayerStatusApplyConfiguration `json:"feePayers,omitempty"`
 	// Rotation is the rotation under way, or the last one.
 	Rotation *RotationStatusApplyConfiguration `json:"rotation,omitempty"`

@@ -5,10 +5,10 @@ package v1alpha1
 // RotationApplyConfiguration represents a declarative configuration of the Rotation type for use
 // with apply.
 //
-// Rotation replaces the generated keys. New keys are made and funded from the
-// old ones, and the fleet uses them. Once no transaction of the old keys can land
-// any more, their remaining funds are swept to the new keys, and the old keys are
-// retired.
+// Rotation replaces the generated keys. The operator makes new keys, funds them from
+// the old keys, and lets the fleet use them. Once no transaction of the old keys can
+// land any more, it sweeps their remaining funds to the new keys and retires the old
+// keys.
 type RotationApplyConfiguration struct {
 	// Revision of the keys. Raising it by one starts a rotation; it never goes
 	// down. Keys of a RelayPool without rotation have revision 0. Example: 1

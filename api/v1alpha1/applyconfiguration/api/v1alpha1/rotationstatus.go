@@ -10,7 +10,7 @@ import (
 // RotationStatusApplyConfiguration represents a declarative configuration of the RotationStatus type for use
 // with apply.
 //
-// RotationStatus is one rotation.
+// RotationStatus is the status of one key rotation.
 type RotationStatusApplyConfiguration struct {
 	// Revision that the rotation leads to.
 	Revision *int32 `json:"revision,omitempty"`

@@ -7,12 +7,12 @@ package v1alpha1
 //
 // Router is the swap router.
 type RouterApplyConfiguration struct {
-	// URL is the router's base URL, when it holds no credentials. Default: none;
-	// either url or urlSecretRef is set. A path that ends with /v2 means v2 of Jupiter's
-	// swap API, which takes one call for a swap; any other v1, which takes two.
+	// URL is the router's base URL, if it contains no credentials. Default: none; either url
+	// or urlSecretRef is set. If the path ends with /v2, relays use v2 of Jupiter's swap API,
+	// with one call for a quote and its instructions. Otherwise they use v1, with two calls.
 	// Example: https://api.jup.ag/swap/v2
 	URL *string `json:"url,omitempty"`
-	// URLSecretRef is the Secret of a base URL that holds credentials. Default: none;
+	// URLSecretRef is the Secret with a base URL that contains credentials. Default: none;
 	// either url or urlSecretRef is set.
 	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
 	// APIKeySecretRef is the Secret of the router's API key. Default: none is sent.
@@ -20,7 +20,7 @@ type RouterApplyConfiguration struct {
 	// ProgramID is the router's program on the chain, in base58.
 	// Default: Jupiter's. Example: JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4
 	ProgramID *string `json:"programID,omitempty"`
-	// TimeoutMilliseconds bounds a call of the router, in milliseconds.
+	// TimeoutMilliseconds is the longest time for one call to a router, in milliseconds.
 	// Default: 5000.
 	TimeoutMilliseconds *int32 `json:"timeoutMilliseconds,omitempty"`
 	// RequestsPerSecond is the most requests a second that the fleet sends to the router.

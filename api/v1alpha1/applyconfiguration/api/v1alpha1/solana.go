@@ -11,28 +11,28 @@ import (
 //
 // Solana says how the chain is reached.
 type SolanaApplyConfiguration struct {
-	// Cluster is the genesis hash that the chain must have, in base58, or
-	// mainnet-beta, devnet or testnet for the hash of a public cluster. A fleet
-	// never sends to another chain. Example: mainnet-beta
+	// Cluster is the chain's genesis hash in base58, or the name of a public cluster:
+	// mainnet-beta, devnet or testnet. The fleet never sends to a chain with another
+	// genesis hash. Example: mainnet-beta
 	Cluster *string `json:"cluster,omitempty"`
 	// Endpoints are Solana JSON-RPC servers. At least one has the
 	// role Read, and at least one the role Submit.
 	Endpoints []EndpointApplyConfiguration `json:"endpoints,omitempty"`
 	// Commitment is the level at which the operator reads the pool: Confirmed or
-	// Finalized. Relays follow each transaction from confirmed to finalized in any
-	// case. Default: Confirmed.
+	// Finalized. Relays always track transactions until they are finalized.
+	// Default: Confirmed.
 	Commitment *apiv1alpha1.Commitment `json:"commitment,omitempty"`
 	// PriorityFee is what is paid beyond the signature's fee, so that transactions
 	// land when blocks are full.
 	PriorityFee *PriorityFeeApplyConfiguration `json:"priorityFee,omitempty"`
 	// LookupTable is the address, in base58, of an address lookup table with the
-	// pool's accounts; transactions that use it leave more room for notes.
+	// pool's accounts. Transactions that use the table have more room for notes.
 	// Default: none, and legacy transactions.
 	// Example: 4wmSnQ6Sm1CzVGzsUmX6CKRwnzuG4NEsyRYJpYQwRk4W
 	LookupTable *string `json:"lookupTable,omitempty"`
-	// TransactionFormat is Legacy, which is version 0 with a lookup table; Auto, which
-	// takes version 1 for longer notes and for swaps; or Version1 for all. Version 1
-	// waits until the network has activated it. Default: Legacy.
+	// TransactionFormat is Legacy (or version 0 with a lookup table), Auto (version 1 for
+	// longer notes and for swaps) or Version1 (for all). Relays use version 1 only once the
+	// network has activated it. Default: Legacy.
 	TransactionFormat *apiv1alpha1.TransactionFormat `json:"transactionFormat,omitempty"`
 }
 

@@ -5,7 +5,7 @@ package v1alpha1
 // SpendCapsApplyConfiguration represents a declarative configuration of the SpendCaps type for use
 // with apply.
 //
-// SpendCaps bound spending, in lamports; when one is reached, new work is refused.
+// SpendCaps limit spending, in lamports. Once a cap is reached, relays refuse new work.
 type SpendCapsApplyConfiguration struct {
 	// HourLamports is the most that is spent in any 60 minutes, in lamports.
 	// Default: 0, which is no cap. Example: 2000000000
@@ -13,9 +13,10 @@ type SpendCapsApplyConfiguration struct {
 	// DayLamports is the most that is spent in any 24 hours, in lamports.
 	// Default: 0, which is no cap. Example: 20000000000
 	DayLamports *int64 `json:"dayLamports,omitempty"`
-	// TransfersDayLamports is the most that is spent on transfers, which pay the pool no
-	// fee, in any 24 hours, in lamports; 0 is no cap. Default: the relay's default,
-	// 1000000000, which pays for about 760 transfers at 5080 lamports of rent a byte. Example: 5000000000
+	// TransfersDayLamports is the most that is spent on transfers in any 24 hours, in
+	// lamports; 0 is no cap. Transfers pay the pool no fee. Default: the relay's default,
+	// 1000000000, which pays for about 760 transfers at 5080 lamports of rent a byte.
+	// Example: 5000000000
 	TransfersDayLamports *int64 `json:"transfersDayLamports,omitempty"`
 }
 

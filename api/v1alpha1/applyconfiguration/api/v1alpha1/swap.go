@@ -9,12 +9,12 @@ package v1alpha1
 type SwapApplyConfiguration struct {
 	// Router finds the routes: a server of Jupiter's swap API, version 2 or 1.
 	Router *RouterApplyConfiguration `json:"router,omitempty"`
-	// FallbackRouters are asked one after another, in this order, when the router before
-	// gave no route that can be executed. They speak the same API, for the same program.
+	// FallbackRouters are further routers, with the same API and program. Relays ask them in
+	// this order, each when the router before it gave no route that can be executed.
 	// Default: none.
 	FallbackRouters []FallbackRouterApplyConfiguration `json:"fallbackRouters,omitempty"`
 	// SlippageBps is how much worse the price may get, in hundredths of a percent,
-	// between a quote and its execution. The user's minimum holds in any case.
+	// between a quote and its execution. The user always gets their minimum or more.
 	// Default: 50, which is 0.5 %.
 	SlippageBps *int32 `json:"slippageBps,omitempty"`
 	// Concurrency is how many swaps one pod executes at once.

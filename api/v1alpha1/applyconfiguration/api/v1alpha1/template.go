@@ -10,8 +10,8 @@ import (
 // TemplateApplyConfiguration represents a declarative configuration of the Template type for use
 // with apply.
 //
-// Template adds to the relay's pods. Security settings, probes, ports and the
-// grace period are the operator's.
+// Template adds settings to the relay's pods. It cannot set security settings,
+// probes, ports and the grace period: the operator sets those.
 type TemplateApplyConfiguration struct {
 	// Labels are added to the pods. Labels that the operator sets have priority.
 	// Default: none. Example: {team: payments}
@@ -22,12 +22,12 @@ type TemplateApplyConfiguration struct {
 	// Resources of the relay's container. Default: requests of 250m and 256Mi, a
 	// memory limit of 1Gi, and no limit of processor time.
 	Resources *v1.ResourceRequirements `json:"resources,omitempty"`
-	// NodeSelector restricts the nodes. Default: any node.
+	// NodeSelector limits the pods to matching nodes. Default: any node.
 	// Example: {kubernetes.io/arch: amd64}
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	// Tolerations of taints. Default: none.
 	Tolerations []v1.Toleration `json:"tolerations,omitempty"`
-	// Affinity of the pods. They are spread over zones and nodes in any case.
+	// Affinity of the pods. With or without it, the pods are spread over zones and nodes.
 	// Default: none.
 	Affinity *v1.Affinity `json:"affinity,omitempty"`
 	// PriorityClassName of the pods. Default: the cluster's.
@@ -36,7 +36,7 @@ type TemplateApplyConfiguration struct {
 	// ImagePullSecrets to fetch the image with. Default: none.
 	// Example: [{name: registry}]
 	ImagePullSecrets []SecretReferenceApplyConfiguration `json:"imagePullSecrets,omitempty"`
-	// LogLevel is the least level that the relay logs: Debug, Info, Warn or Error.
+	// LogLevel is the lowest level that the relay logs: Debug, Info, Warn or Error.
 	// Default: Info.
 	LogLevel *apiv1alpha1.LogLevel `json:"logLevel,omitempty"`
 }
