@@ -61,13 +61,17 @@ type Metrics struct {
 // Build identifies the running build.
 type Build struct{ Version, Revision string }
 
+// durationBuckets range from the verification of a proof, about a millisecond, to a
+// submission that waits in the queue.
+func durationBuckets() []float64 {
+	return []float64{.0002, .0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
+}
+
 // NewMetrics registers all metrics except those of RegisterGaugeFunc and RegisterVecFunc.
 func NewMetrics(b Build) *Metrics {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	// The buckets range from the verification of a proof, about a millisecond, to a
-	// submission that waits in the queue.
-	durations := []float64{.0002, .0005, .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}
+	durations := durationBuckets()
 	m := &Metrics{
 		Registry:     r,
 		httpRequests: counter(r, contract.MetricHTTPRequests),
