@@ -11,7 +11,8 @@ const (
 	RoleRead Role = "Read"
 	// RoleSubmit: the endpoint receives transactions.
 	RoleSubmit Role = "Submit"
-	// RoleArchive: the endpoint is asked first for blocks and histories that may be old.
+	// RoleArchive: for blocks and histories that may be old, this endpoint is asked before the
+	// others.
 	RoleArchive Role = "Archive"
 )
 

@@ -15,7 +15,7 @@ const (
 	ConditionPoolInitialised = "PoolInitialised"
 	// ConditionFeePayersFunded: every payer in use has its minimum balance.
 	ConditionFeePayersFunded = "FeePayersFunded"
-	// ConditionSpendingCapped: a cap limits what clients can make the fleet spend. This
+	// ConditionSpendingCapped: there is a cap on what clients can make the fleet spend. This
 	// condition does not affect Ready.
 	ConditionSpendingCapped = "SpendingCapped"
 	// ConditionAvailable: pods serve clients.
@@ -25,10 +25,11 @@ const (
 	ConditionAutoscalingActive = "AutoscalingActive"
 	// ConditionReady sums up the other conditions.
 	ConditionReady = "Ready"
-	// ConditionReconciling: the fleet does not yet run as declared. Tools that use kstatus read it.
+	// ConditionReconciling: the fleet does not yet run as declared. Tools that use kstatus read
+	// this condition.
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled: the fleet will not run as declared until a person acts. Tools that
-	// use kstatus read it.
+	// use kstatus read this condition.
 	ConditionStalled = "Stalled"
 )
 
@@ -56,7 +57,7 @@ const (
 // Reasons of SecretsResolved.
 const (
 	ReasonResolved = "Resolved"
-	// ReasonSecretNotFound, ReasonSecretKeyMissing: the message names Secret and key.
+	// ReasonSecretNotFound, ReasonSecretKeyMissing: the message names the Secret and the key.
 	ReasonSecretNotFound   = "SecretNotFound"
 	ReasonSecretKeyMissing = "SecretKeyMissing"
 	// ReasonSecretMalformed: the value does not have the expected form, which the message
@@ -99,7 +100,7 @@ const (
 	ReasonTreeFull = "TreeFull"
 	// ReasonMintUnknown: a declared mint is not a mint of the SPL Token program.
 	ReasonMintUnknown = "MintUnknown"
-	// ReasonVerifyingKeyUnfit: the verifying key is not that of the pool's circuit, or must
+	// ReasonVerifyingKeyUnfit: the verifying key does not belong to the pool's circuit, or must
 	// not be used on this chain.
 	ReasonVerifyingKeyUnfit = "VerifyingKeyUnfit"
 	// ReasonChainUnavailable: no endpoint answers.
@@ -125,15 +126,15 @@ const (
 // Reasons of SpendingCapped.
 const (
 	ReasonCapped = "Capped"
-	// ReasonNoSpendCap: no cap limits what the payers spend on transfers. Only their balances
-	// do.
+	// ReasonNoSpendCap: there is no cap on what the payers spend on transfers. Only their
+	// balances limit it.
 	ReasonNoSpendCap = "NoSpendCap"
 )
 
 // Reasons of Available.
 const (
 	ReasonAvailable = "Available"
-	// ReasonHeld: the gate holds the fleet until the pool is initialised.
+	// ReasonHeld: spec.pool.gate is Hold, so no pod is started until the pool is initialised.
 	ReasonHeld = "Held"
 	// ReasonScaledToZero: spec.replicas is 0.
 	ReasonScaledToZero = "ScaledToZero"
@@ -154,7 +155,8 @@ const (
 	// ReasonMetricUnavailable: the autoscaler cannot read the backlog. The message contains
 	// the autoscaler's own message.
 	ReasonMetricUnavailable = "MetricUnavailable"
-	// ReasonLimited: more pods would not help, because the waiting work is held.
+	// ReasonLimited: more pods would not help, because every waiting submission is held. The
+	// message names the reasons.
 	ReasonLimited = "Limited"
 	// ReasonPending: the autoscaler has not reported yet. The status is Unknown.
 	ReasonPending = "Pending"

@@ -3,7 +3,8 @@ package v1alpha1
 // Reasons of events on a RelayPool. Each is emitted when something changed,
 // never on every pass.
 const (
-	// EventPoolInitialised: the pool was found initialised, and the gate opened.
+	// EventPoolInitialised: the operator found the pool initialised for the first time. From now
+	// on, spec.pool.gate no longer keeps pods from starting.
 	EventPoolInitialised = "PoolInitialised"
 	// EventKeyGenerated: a fee payer's key was made. The event's message has its address.
 	EventKeyGenerated = "KeyGenerated"
@@ -23,8 +24,8 @@ const (
 	EventPruned = "Pruned"
 	// EventFundedKeyLeft: the RelayPool is being deleted, and one of its keys still has funds.
 	EventFundedKeyLeft = "FundedKeyLeft"
-	// EventScalingHandedOver: the autoscaler sets the number of replicas from now on instead
-	// of the operator, or the operator instead of the autoscaler.
+	// EventScalingHandedOver: from now on the autoscaler, not the operator, sets the number of
+	// replicas; or the operator does so again.
 	EventScalingHandedOver = "ScalingHandedOver"
 	// EventKeyChanged: the key in a Secret has another address than before.
 	EventKeyChanged = "KeyChanged"

@@ -20,7 +20,8 @@ type Monitoring struct {
 	// +kubebuilder:validation:Maximum=300
 	IntervalSeconds int32 `json:"intervalSeconds,omitempty"`
 	// Labels are set on both objects, so that a Prometheus finds them. Default: the
-	// labels of every owned object. Example: {release: prometheus}
+	// labels of every owned object. The given labels are added to these.
+	// Example: {release: prometheus}
 	// +optional
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue() && self[k].size() <= 63)",message="monitoring.labels has a key that no label can have, or a value of more than 63 characters: expected keys such as team or example.com/team"

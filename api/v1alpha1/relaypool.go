@@ -162,8 +162,8 @@ const (
 // probes, ports and the grace period: the operator sets those.
 type Template struct {
 	// The operator checks the form of labels' values, and reports faults in the condition
-	// Accepted. The API server does not check it, because a rule of the CRD for it would
-	// exceed the server's cost limit for rules.
+	// Accepted. The API server does not check the form, because a CRD rule for that would exceed
+	// the server's cost limit for rules.
 
 	// Labels are added to the pods. Labels that the operator sets have priority.
 	// Default: none. Example: {team: payments}

@@ -111,7 +111,7 @@ const (
 	PayerActive FeePayerState = "Active"
 	// PayerIncoming: the key was made for a rotation, and the fleet does not use it yet.
 	PayerIncoming FeePayerState = "Incoming"
-	// PayerDraining: the fleet no longer uses the key, and its funds are not swept yet.
+	// PayerDraining: the fleet no longer uses the key, and the key's funds are not swept yet.
 	PayerDraining FeePayerState = "Draining"
 	// PayerRetired: the key's funds are swept. Its Secret stays.
 	PayerRetired FeePayerState = "Retired"
@@ -125,7 +125,7 @@ const (
 	RotationFund RotationStep = "Fund"
 	// RotationCutOver replaces pods until every pod uses only the new keys.
 	RotationCutOver RotationStep = "CutOver"
-	// RotationDrain waits until nothing that the old keys paid for can still land.
+	// RotationDrain waits until no transaction that the old keys paid for can land any more.
 	RotationDrain RotationStep = "Drain"
 	// RotationSweep runs a Job that moves the remaining funds to the new keys.
 	RotationSweep RotationStep = "Sweep"

@@ -42,8 +42,8 @@ func (m *Malformed) Of(flags []*kong.Flag) []error {
 	return problems
 }
 
-// decode decodes values of type T. It records a value that does not parse, and replaces it by the
-// default, so that no later check of its range reports it again.
+// decode makes kong decode values of type T with parse. It records a value that does not parse,
+// and replaces it by the default, so that no later check of its range reports it again.
 func decode[T any](m *Malformed, want string, parse func(string) (T, error)) kong.Option {
 	return kong.TypeMapper(reflect.TypeFor[T](), kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
 		token, err := ctx.Scan.PopValue(want)
@@ -52,7 +52,7 @@ func decode[T any](m *Malformed, want string, parse func(string) (T, error)) kon
 		}
 		value, err := parse(token.String())
 		if err != nil {
-			m.note(ctx.Value, want, token.String())
+			m.record(ctx.Value, want, token.String())
 			if value, err = parse(ctx.Value.Default); err != nil {
 				return fmt.Errorf("default is not %s", want)
 			}
@@ -62,7 +62,7 @@ func decode[T any](m *Malformed, want string, parse func(string) (T, error)) kon
 	}))
 }
 
-func (m *Malformed) note(v *kong.Value, want, received string) {
+func (m *Malformed) record(v *kong.Value, want, received string) {
 	m.errors[v] = Problem(v.Name, "expected %s, received %d characters that are not", want, len(received))
 }
 
@@ -78,7 +78,7 @@ func (b boolean) Decode(ctx *kong.DecodeContext, target reflect.Value) error {
 	text := ctx.Scan.Pop().String()
 	value, err := strconv.ParseBool(text)
 	if err != nil {
-		b.note(ctx.Value, "true or false", text)
+		b.record(ctx.Value, "true or false", text)
 	}
 	target.SetBool(value)
 	return nil

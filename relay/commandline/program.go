@@ -44,15 +44,15 @@ func (p *Program) Run(commands any, args []string, bind func(malformed []error) 
 		err = command.Run(bind(malformed))
 	}
 	var problems Problems
-	var own Coded
+	var coded Coded
 	switch {
 	case err == nil:
 		return 0
-	// This case stands before Coded: kong's errors have exit codes of their own, which are not used.
+	// This case stands before Coded, because kong's errors have exit codes that are not used.
 	case errors.As(err, &problems), errors.Is(err, ErrUsage):
 		code = ExitUsage
-	case errors.As(err, &own):
-		code = own.ExitCode()
+	case errors.As(err, &coded):
+		code = coded.ExitCode()
 	default:
 		code = ExitFailed
 	}
@@ -83,8 +83,8 @@ func (p *Program) Parse(commands any, args []string) (command *kong.Context, mal
 	}
 }
 
-// usage returns kong's error. It replaces the error for an argument that no command accepts:
-// kong's text repeats the argument, which may be a secret that belongs in a flag's file.
+// usage marks kong's error with ErrUsage. It replaces the error for an argument that no command
+// accepts: kong's text repeats the argument, which may be a secret that belongs in a flag's file.
 func (p *Program) usage(err error) error {
 	if strings.HasPrefix(err.Error(), "unexpected argument") {
 		err = errors.New("expected a command and its flags, received an argument that is neither")
@@ -97,8 +97,8 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || ctx.Selected() != nil {
 		return err
 	}
-	for _, leaf := range ctx.Model.Leaves(true) {
-		sub, err := kong.Trace(ctx.Kong, strings.Fields(leaf.FullPath())[1:])
+	for _, command := range ctx.Model.Leaves(true) {
+		sub, err := kong.Trace(ctx.Kong, strings.Fields(command.FullPath())[1:])
 		if err != nil {
 			return err
 		}

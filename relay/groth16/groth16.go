@@ -6,10 +6,10 @@
 // big-endian; G1 is x‖y, G2 is x.c1‖x.c0‖y.c1‖y.c0 (the imaginary part first), as Solana's
 // alt_bn128 syscalls expect them (EIP-197).
 //
-// Every check is at least as strict as the syscalls', so that accepted bytes mean the same
-// on the chain. This package refuses two encodings that the syscalls accept: a point of all
-// zeros, which stands for infinity, and a y whose top two bits are set, which arkworks' format
-// uses as flags.
+// Every check is at least as strict as the syscalls', so that accepted bytes mean the same on the
+// chain. This package refuses two encodings that the syscalls accept: a point of all zeros, which
+// stands for infinity, and a y whose top two bits are set (arkworks' format uses these bits as
+// flags).
 package groth16
 
 import (

@@ -169,8 +169,8 @@ func readG1(p *bn254.G1Affine, from []string) error {
 	return checkG1(p)
 }
 
-// readG2 reads snarkjs' projective [[x.c0, x.c1], [y.c0, y.c1], ["1", "0"]]: the
-// real part first, in the opposite order to the wire format.
+// readG2 reads snarkjs' projective [[x.c0, x.c1], [y.c0, y.c1], ["1", "0"]]: the real part comes
+// first, but in the wire format the imaginary part does.
 func readG2(p *bn254.G2Affine, from [][]string) error {
 	if len(from) != 3 || len(from[0]) != 2 || len(from[1]) != 2 || len(from[2]) != 2 || from[2][0] != "1" || from[2][1] != "0" {
 		return fmt.Errorf(`want a point [[x0, x1], [y0, y1], ["1", "0"]], received %s`, shape(len(from)))

@@ -18,9 +18,9 @@ import (
 //
 //	e(A, B) = e(α, β)·e(L, γ)·e(C, δ).
 //
-// Negating A inverts the left side alone. Let f be the Miller loop of (A, B) with
-// A as sent, g the Miller loop of (L, γ) and (C, δ) together, and t = e(α, β). The
-// proof is valid when the final exponentiation reduces
+// Negating A inverts only the left side. Let f be the Miller loop of (A, B) with A as sent, g the
+// Miller loop of (L, γ) and (C, δ) together, and t = e(α, β). The proof is valid when the final
+// exponentiation reduces
 //
 //	f·g⁻¹ to t, if A is plain
 //	f·g to t⁻¹, if A is negated.

@@ -26,9 +26,9 @@ const (
 // sparse matrix, which differs from the identity only in its first row and first column.
 type parameters struct {
 	width   int
-	full    []fr.Element // width constants for each full round
+	full    []fr.Element // as many constants as the width for each full round
 	partial []fr.Element // one constant for each partial round
-	mds     []fr.Element // width², by rows
+	mds     []fr.Element // width² elements, row by row
 	pre     []fr.Element // used instead of mds in the last full round before the partial rounds
 	// sparse holds 2·width−1 elements for each partial round: the first row of the sparse matrix,
 	// then its first column without the top element.

@@ -83,8 +83,8 @@ func (t *Tree) NextIndex() uint64 {
 }
 
 // Frontier returns one entry for each level i. If bit i of NextIndex is set, the entry is the root
-// of the last complete left subtree of that level. Otherwise it is outdated and not used, except
-// that entry 31 of a full tree is the tree's root.
+// of the last complete left subtree of that level. If the bit is not set, the entry is outdated and
+// not used. Entry 31 of a full tree is an exception: it is the tree's root.
 func (t *Tree) Frontier() [Height]fr.Element {
 	return t.frontier
 }
@@ -98,11 +98,11 @@ func RootOf(next uint64, frontier *[Height]fr.Element) fr.Element {
 	case capacity:
 		return frontier[Height-1]
 	}
-	// The leaf with the index next does not exist yet. So the subtree of level lowest that starts
-	// at this index is empty, and its root is a constant.
-	lowest := bits.TrailingZeros64(next)
-	node := zeros[lowest]
-	for i := lowest; i < Height; i++ {
+	// The leaf with the index next does not exist yet. So the subtree of level startLevel at this
+	// index is empty, and its root is a constant.
+	startLevel := bits.TrailingZeros64(next)
+	node := zeros[startLevel]
+	for i := startLevel; i < Height; i++ {
 		if next>>i&1 == 1 {
 			node = Hash2(&frontier[i], &node)
 		} else {

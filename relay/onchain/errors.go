@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// ErrUnavailable marks an answer that never came or proves nothing: the result is unknown,
-// and a transaction that was sent may have landed. Unknown is neither failure nor zero.
-// Every *Unavailable matches it.
+// ErrUnavailable marks an answer that never came or proves nothing: the result is unknown, and a
+// transaction that was sent may have landed. Unknown is neither failure nor zero. Every
+// *Unavailable matches ErrUnavailable.
 var ErrUnavailable = errors.New("chain is unavailable")
 
 // ErrSlotSkipped means that the endpoint has no block in the slot. The RPC error codes do not
@@ -32,8 +32,8 @@ const (
 	KindRateLimited = "rate_limited"
 	// KindServerError: HTTP 5xx, or a JSON-RPC error whose code does not show what happened.
 	KindServerError = "server_error"
-	// KindRejected: the URL or its credentials are wrong. The endpoint answered another HTTP
-	// status, such as 401, 403 or 404, or serves another chain.
+	// KindRejected: the URL or its credentials are wrong. The endpoint answered with an HTTP status
+	// that no other kind covers, such as 401, 403 or 404, or it serves another chain.
 	KindRejected = "rejected"
 	// KindBadResponse: the answer is not JSON-RPC, or lacks a required part.
 	KindBadResponse = "bad_response"
@@ -63,7 +63,7 @@ type Unavailable struct {
 	// Method is the RPC method; Kind is one of the constants above.
 	Method, Kind string
 	// Endpoint is the configured name of the endpoint that was asked; empty when several were
-	// asked, or there is only one.
+	// asked, or only one is configured.
 	Endpoint string
 	// Detail explains the kind to the operator, for example with the HTTP status. It never contains
 	// the endpoint's URL. Empty when Kind says everything.
@@ -71,7 +71,7 @@ type Unavailable struct {
 	// Err is the context's error when the caller stopped waiting, else nil.
 	Err error
 	// RetryAfter is the pause that the endpoint asks for, or, when several were asked, the time
-	// until one of them may be asked again; 0 when there is none.
+	// until one of them may be asked again; 0 when neither is known.
 	RetryAfter time.Duration
 	// Slot is the slot that the node has reached, if it is behind; 0 when unknown.
 	Slot uint64
@@ -135,7 +135,7 @@ func Transient(err error) bool {
 // or does not accept the parameters. Asking again does not help.
 type RPCError struct {
 	Method string
-	// Endpoint is the configured name of the endpoint; empty when there is only one.
+	// Endpoint is the configured name of the endpoint; empty when only one is configured.
 	Endpoint string
 	// Code is the JSON-RPC error code. Message is the endpoint's message, or empty.
 	Code    int

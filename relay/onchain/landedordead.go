@@ -29,10 +29,10 @@ const (
 // transaction's blockhash was read at blockhashSlot and expires after lastValidBlockHeight. A
 // failure on the chain counts only when it is finalized, because the same bytes can succeed on
 // another fork. A transaction that the search did not find has expired if the history goes back to
-// blockhashSlot and one of three conditions holds. The finalized height is above
-// lastValidBlockHeight, or all blockhashes up to blockhashSlot have expired, or all blockhashes
-// that existed at signing have expired. Any of the three suffices, because the height and the slot
-// that were recorded at signing may be too high.
+// blockhashSlot and at least one of three conditions holds: the finalized height is above
+// lastValidBlockHeight, all blockhashes up to blockhashSlot have expired, or all blockhashes that
+// existed at signing have expired. One condition suffices, because the height and the slot that
+// were recorded at signing may be too high.
 func (l *SearchResult) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint64, signedAt time.Time) Fate {
 	switch {
 	case st != nil && st.Unverified:

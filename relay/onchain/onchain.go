@@ -75,7 +75,7 @@ func (s *Status) Decisive() bool {
 }
 
 // SearchResult is what endpoints know about some signatures, and which blockhashes had expired
-// before they were asked. A transaction cannot land after its blockhash has expired. So a
+// before the endpoints were asked. A transaction cannot land after its blockhash has expired. So a
 // transaction with an unknown signature has expired if its blockhash has, and the searched history
 // goes back far enough. SearchResult.Fate decides this.
 type SearchResult struct {

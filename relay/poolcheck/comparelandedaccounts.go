@@ -17,8 +17,8 @@ const (
 )
 
 // ReasonProfileMismatch means that an instruction that the program has accepted differs
-// from the one that the profile would make. Only past transactions show it, and the operator
-// does not read them, so the RelayPool's condition never has this reason.
+// from the one that the profile would make. Only past transactions show such a difference. The
+// operator does not read past transactions, so the RelayPool's condition never has this reason.
 const ReasonProfileMismatch Reason = "ProfileMismatch"
 
 // Instruction is one instruction of a transaction, with its accounts in their order.
@@ -50,7 +50,7 @@ func Compare(p *shieldpool.Pool, landed []Landed) []Check {
 			}
 			inputs, err := shieldpool.ParsePublicInputs(ix.Data[1+shieldpool.ProofLength : shieldpool.TransactLength])
 			if err != nil {
-				continue // another instruction that is as long or longer
+				continue // an instruction of another kind, at least as long as a Transact
 			}
 			roles := rolesOf(p, inputs, landed[i].FeePayer)
 			k := kinds[0]

@@ -32,7 +32,7 @@ func CompareProof(p *shieldpool.Pool, key *groth16.Key, landed []Landed) Check {
 			}
 			inputs, err := shieldpool.ParsePublicInputs(ix.Data[1+shieldpool.ProofLength : shieldpool.TransactLength])
 			if err != nil {
-				continue // another instruction that is as long or longer
+				continue // an instruction of another kind, at least as long as a Transact
 			}
 			check.decideProof(p, key, inputs, ix.Data[1:1+shieldpool.ProofLength], landed[i].Signature)
 			return check

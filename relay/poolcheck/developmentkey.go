@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// DevelopmentKeyHash is the hash of the development circuit's verifying key.
-// Its set-up comes from a published seed, so anybody can forge proofs under it.
+// DevelopmentKeyHash is the hash of the development circuit's verifying key. The circuit's set-up
+// comes from a published seed, so anybody can forge proofs that this key accepts.
 const DevelopmentKeyHash = "d58edc9120ff01466120c4e6a494420c33009abcf7b5c2f9d1ba38ad41ecae33"
 
 // IsDevelopmentKey reports whether hash is that of the development circuit's verifying key,

@@ -81,8 +81,8 @@ func (f *Facts) program() Check {
 	return c
 }
 
-// pool checks the accounts of one pool. next is the number of leaves in the pool's tree; nil if
-// it is unknown.
+// pool checks the accounts of one pool. Its second result is the number of leaves in the pool's
+// tree; nil if the number is unknown.
 func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 	checks = []Check{
 		f.ownerCheck(CheckPool, p.Address, p), f.ownerCheck(CheckMerkleTree, p.MerkleTree, p), f.ownerCheck(CheckTreasury, p.Treasury, p),

@@ -9,9 +9,9 @@ import (
 )
 
 // HowToInitialise describes, for a person, how to initialise the pool. The relay and the
-// operator never do it, because the first caller becomes the pool's authority.
+// operator never initialise a pool, because the first caller becomes the pool's authority.
 func HowToInitialise(p *shieldpool.Pool) string {
-	return fmt.Sprintf("initialise the pool with the program's admin tool, as its authority: instruction Initialize of program %s, data %02x, accounts %s; "+
+	return fmt.Sprintf("initialise the pool with the program's admin tool, with the key that is to become the pool's authority: instruction Initialize of program %s, data %02x, accounts %s; "+
 		"if it is initialised already, one of these is wrong: the cluster of the RPC endpoint, the program id, or profile %s",
 		p.Profile.ProgramID, p.Profile.Tags.Initialize, initialiseAccounts(p), p.Profile.Name)
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// MaxAccounts is the most accounts in one call of Reader.Accounts (getMultipleAccounts).
+// MaxAccounts is the largest number of accounts in one call of Reader.Accounts
+// (getMultipleAccounts).
 const MaxAccounts = 100
 
 // Reader reads the chain. Its errors name the fault and the endpoint that did not answer.
@@ -34,14 +35,14 @@ type Reader interface {
 
 // Key is the part of a verifying key that the checks need.
 type Key struct {
-	// Publics is the number of its circuit's public signals.
+	// Publics is the number of public signals of the key's circuit.
 	Publics int
 	// Hash is the hash of the groth16.Key.
 	Hash [32]byte
 }
 
-// ParseKey reads snarkjs' verification_key.json. Its errors name the member at
-// fault. It takes about 20 ms: keep the result.
+// ParseKey reads snarkjs' verification_key.json. Its errors name the JSON member at fault. A
+// call takes about 20 ms, so callers keep the result.
 func ParseKey(snarkjsJSON []byte) (*Key, error) {
 	k, err := groth16.ParseKey(snarkjsJSON)
 	if err != nil {
@@ -55,8 +56,8 @@ func KeyOf(k *groth16.Key) *Key { return &Key{Publics: k.NPublic(), Hash: k.Hash
 
 // Target is the pool as it is declared.
 type Target struct {
-	// Profile contains program id, mints and root history as declared. Nil leaves all
-	// checks unknown.
+	// Profile contains program id, mints and root history as declared. With nil, only the
+	// genesis hash and the verifying key can be checked.
 	Profile *shieldpool.Profile
 	// Genesis is the hash that the chain must have; zero accepts any.
 	Genesis solana.Hash

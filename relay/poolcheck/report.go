@@ -114,7 +114,7 @@ type PoolFacts struct {
 type Report struct {
 	// Checks are in a fixed order.
 	Checks []Check `json:"checks"`
-	// Slot at which the accounts were read; 0 when none were.
+	// Slot is the slot at which the accounts were read; 0 when no account was read.
 	Slot uint64 `json:"slot,omitempty"`
 	// Pools are the profile's pools, beginning with that of its first mint.
 	Pools []PoolFacts `json:"pools,omitempty"`
@@ -124,8 +124,8 @@ type Report struct {
 }
 
 // Summary returns the report as one state and reason. The state is failed if a check failed,
-// else unknown if a check is unknown, else ok. checks are the checks with that state, in their
-// order. The reason is that of the first of them.
+// else unknown if a check is unknown, else ok. Summary also returns the checks with that state, in
+// their order. The reason is that of the first of these checks, or ReasonInitialised.
 func (r *Report) Summary() (state State, reason Reason, checks []Check) {
 	if len(r.Checks) == 0 {
 		return Unknown, ReasonNotChecked, nil

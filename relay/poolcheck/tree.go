@@ -10,8 +10,8 @@ const (
 	// treeCapacity is the number of leaves that a tree can contain.
 	treeCapacity = uint64(1) << merkle.Height
 	// MinFreeLeaves is the number of free leaves below which a tree counts as full: a thousandth
-	// of all. They last for four hours at the chain's maximum of some 150 transactions a second
-	// with two leaves each, and for 24 days at one transaction a second.
+	// of all leaves. That number lasts for four hours at the chain's maximum of some 150
+	// transactions a second with two leaves each, and for 24 days at one transaction a second.
 	MinFreeLeaves = treeCapacity / 1024
 )
 

@@ -115,8 +115,9 @@ func readAnswer(body io.Reader, result decoder) (a rpcAnswer, err error) {
 			a.hasResult = true
 			depth := d.StackDepth()
 			if a.resultErr = result(d); a.resultErr != nil {
-				// After a syntax error the whole answer is invalid. After another error the rest of
-				// the answer is not needed.
+				// After a syntax error the whole answer is invalid. After any other error, the rest
+				// of the answer is not needed, and it is not read if the decoder stopped inside the
+				// result.
 				var syntax *jsontext.SyntacticError
 				if errors.As(a.resultErr, &syntax) || errors.Is(a.resultErr, errTooLong) || errors.Is(a.resultErr, io.ErrUnexpectedEOF) {
 					return a, a.resultErr

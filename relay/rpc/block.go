@@ -24,8 +24,9 @@ func (c *Client) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) 
 // block shows the order of transactions within a slot. Block fails with onchain.ErrSlotSkipped when
 // the slot has no block, and with onchain.ErrBlockPruned when the endpoint no longer has the block.
 //
-// A block has megabytes, and a pool's transactions are a small part of it. So the block is decoded
-// while it arrives. Other transactions are not decoded, only searched for the account's bytes.
+// A block is megabytes long, and a pool's transactions are a small part of it. So the block is
+// decoded while it arrives. Other transactions are not decoded, only searched for the account's
+// bytes.
 func (c *Client) Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error) {
 	const method = "getBlock"
 	var r *blockReader
@@ -117,8 +118,8 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 			return r.bytes(d)
 		case "meta":
 			v, err := d.ReadValue()
-			// Keep the meta: Agave sends it before the transaction's bytes, which show whether it
-			// is needed.
+			// Keep the meta: Agave sends it before the transaction's bytes, and only the bytes show
+			// whether the meta is needed.
 			r.meta = append(r.meta[:0], v...)
 			return err
 		default:
@@ -153,8 +154,8 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 // mayName reports whether the transaction may name the account. The transaction's own keys are in
 // its bytes, and the addresses that it loads from lookup tables are in the meta. If the account
 // appears elsewhere in the meta, such as in a log line, the only cost is a needless decoding. A
-// transaction of version 0 may load addresses, so it may name the account if its meta does not list
-// loaded addresses.
+// transaction of version 0 may load addresses. So if its meta has no list of them, it may name the
+// account.
 func (r *blockReader) mayName(version int) bool {
 	return bytes.Contains(r.raw, r.account) || bytes.Contains(r.meta, r.base58) ||
 		(version == 0 && !bytes.Contains(r.meta, []byte(`"loadedAddresses"`)))

@@ -166,8 +166,8 @@ func (c *Client) call(ctx context.Context, method string, params []any, decode d
 }
 
 // Timeout returns how long a call of the method may take, given the usual timeout. Two methods get
-// four times as long: a full block has megabytes, and the list of an address's transactions comes
-// from an archive.
+// four times as long: a full block is megabytes long, and the list of an address's transactions
+// comes from an archive.
 func Timeout(method string, usual time.Duration) time.Duration {
 	if method == "getBlock" || method == "getSignaturesForAddress" {
 		return 4 * usual

@@ -47,8 +47,8 @@ type rpcFault struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// fault converts a JSON-RPC error. Unless its code is known to refuse the call, the outcome is
-// unknown: a send may have been forwarded.
+// fault converts a JSON-RPC error. If the code does not show that the endpoint refused the call,
+// the outcome is unknown: a send may have been forwarded.
 func (c *Client) fault(method string, f *rpcFault) error {
 	detail := strings.TrimSuffix(fmt.Sprintf("code %d: %s", f.Code, c.message(f.Message)), ": ")
 	unavailable := func(kind string) error {

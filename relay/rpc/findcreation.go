@@ -23,7 +23,7 @@ func (c *Client) FindCreation(ctx context.Context, pool *shieldpool.Pool, nullif
 	if err != nil {
 		return nil, err
 	}
-	// Start with the oldest: the address becomes public when the wanted transaction lands, so
+	// Start with the oldest: the address becomes public when the wanted transaction lands, so most
 	// unrelated transactions come later.
 	for _, info := range slices.Backward(succeeded) {
 		found, err := c.readCreation(ctx, info, pool, address, nullifier)

@@ -69,7 +69,7 @@ func (c *Client) transaction(ctx context.Context, signature solana.Signature, co
 	case tx.Signature != signature:
 		return nil, onchain.Malformed(method, "the answer is another transaction than the requested one")
 	case len(wire.Meta.Pre) != len(tx.keys) || len(wire.Meta.Post) != len(tx.keys):
-		return nil, onchain.Malformed(method, "%d and %d balances, expected one for each of %d accounts", len(wire.Meta.Pre), len(wire.Meta.Post), len(tx.keys))
+		return nil, onchain.Malformed(method, "%d balances before and %d after the transaction, expected one for each of %d accounts", len(wire.Meta.Pre), len(wire.Meta.Post), len(tx.keys))
 	}
 	out := &transaction{resolvedTransaction: tx, slot: *wire.Slot, fee: *wire.Meta.Fee, pre: wire.Meta.Pre, post: wire.Meta.Post}
 	if wire.Time != nil {
@@ -89,7 +89,7 @@ func (c *Client) Payment(ctx context.Context, signature solana.Signature, accoun
 	if i < 0 {
 		return nil, errNotNamed
 	}
-	created, sizes := tx.paidForAccounts(account)
+	created, sizes := tx.accountCosts(account)
 	return &onchain.Payment{
 		Signature: signature, Slot: tx.slot, At: tx.at, FeePayer: tx.FeePayer, Failed: tx.Failed,
 		Fee: tx.fee, SignatureFees: min(tx.fee, shieldpool.SignatureFee*tx.signatures),

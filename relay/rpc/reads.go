@@ -61,8 +61,8 @@ type wireAccount struct {
 	Owner    *solana.PublicKey `json:"owner"`
 	Lamports *uint64           `json:"lamports"`
 	Data     []string          `json:"data"`
-	// Executable is a pointer, so that an answer without it is refused. As false, it would make a
-	// program seem to be missing.
+	// Executable is a pointer, so that an answer without this member is refused. If a missing
+	// member counted as false, a program would seem to be missing.
 	Executable *bool `json:"executable"`
 }
 

@@ -33,12 +33,12 @@ func (c *Client) SpentSince(ctx context.Context, account solana.PublicKey, lampo
 	if len(infos) == 0 || now <= begin {
 		return 0, 0, ErrNoRate
 	}
-	first, err := c.Payment(ctx, infos[len(infos)-1].Signature, account)
+	oldest, err := c.Payment(ctx, infos[len(infos)-1].Signature, account)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read the oldest transaction of the period: %w", err)
 	}
-	if first == nil || first.After <= lamports {
+	if oldest == nil || oldest.After <= lamports {
 		return 0, 0, ErrNoRate
 	}
-	return first.After - lamports, now - begin, nil
+	return oldest.After - lamports, now - begin, nil
 }

@@ -8,8 +8,8 @@ import (
 // unsupportedVersion finds the version in Agave's refusal to return a transaction.
 var unsupportedVersion = regexp.MustCompile(`^Transaction version \((\d{1,3})\)`)
 
-// learnVersion reads from message which version the endpoint refused to return. From then on, the
-// client asks for that version if it is the newest so far.
+// learnVersion finds, in the message of a refusal, the transaction version that the endpoint
+// refused to return. From then on, the client asks for that version if it is the newest so far.
 func (c *Client) learnVersion(message string) {
 	found := unsupportedVersion.FindStringSubmatch(message)
 	if found == nil {

@@ -116,8 +116,8 @@ func metas(order []AccountRole, a Addresses) (solana.AccountMetaSlice, error) {
 	return out, nil
 }
 
-// addresses returns the accounts of a Transact or TransactSwap that follow from the pool
-// and the public inputs. In a transfer and a deposit the payer is the recipient.
+// addresses derives the addresses of the roles in Transact and TransactSwap. In a transfer or a
+// deposit, the payer also has the role of the recipient.
 func (p *Pool) addresses(payer solana.PublicKey, in *PublicInputs, d Destination) (Addresses, error) {
 	a := Addresses{
 		RolePayer: payer, RolePool: p.Address, RoleTreasury: p.Treasury,

@@ -17,8 +17,8 @@ type Seed struct {
 type SeedValue string
 
 // These are the values that a seed may stand for. The public program does not use the mint as a
-// seed, and uses the pool only for swap states. A later generation of it uses the mint, and the
-// pool for nullifiers too.
+// seed, and uses the pool only for swap states. A later generation of the program uses the
+// mint, and uses the pool for nullifiers too.
 const (
 	SeedMint      SeedValue = "mint"
 	SeedPool      SeedValue = "pool"

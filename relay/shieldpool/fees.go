@@ -1,6 +1,6 @@
 package shieldpool
 
-// Fees are what the pool takes from a withdrawal or swap, in lamports.
+// Fees are the pool's fees and its smallest deposit, in lamports.
 type Fees struct {
 	// The fee of a withdrawal or swap is Base plus Numerator/Denominator of the gross amount,
 	// rounded down.

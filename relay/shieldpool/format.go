@@ -30,13 +30,14 @@ const (
 	// Addresses from lookup tables count as well.
 	MaxAddresses = solana.MaxAddressesV1
 
-	// firstByteV1 starts every transaction of V1. A transaction of another format starts with
-	// the number of its signatures, which is below versionBit.
+	// firstByteV1 is the first byte of every V1 transaction. A transaction of another format
+	// starts with the number of its signatures, which is below versionBit. In v0, the first byte
+	// of the message has versionBit.
 	firstByteV1 = 0x81
 	versionBit  = 0x80
 )
 
-// Formats returns the formats that the relay's transactions may have now, the usual one first.
+// Formats returns the formats that the relay's transactions may have now, the preferred one first.
 type Formats func() []Format
 
 // OlderFormat is the format of transactions before V1: v0 with a lookup table, legacy without.

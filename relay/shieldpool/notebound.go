@@ -62,7 +62,7 @@ func (p *Pool) NoteBounds(table *LookupTable) (NoteBounds, error) {
 	return out, nil
 }
 
-// Of returns the bounds of some formats.
+// Of returns the bounds of the given formats.
 func (b NoteBounds) Of(formats []Format) NoteBounds {
 	out := NoteBounds{}
 	for _, f := range formats {

@@ -30,15 +30,15 @@ func profileInstructions(orders *AccountOrders) []profileInstruction {
 	)
 	type roles = []Role
 	// These roles have an address in every instruction of a swap's second leg.
-	swap := roles{payer, pool, state, wsol, output, ata, tokenProgram, system}
+	secondLeg := roles{payer, pool, state, wsol, output, ata, tokenProgram, system}
 	return []profileInstruction{
 		{"transact", &orders.Transact, roles{payer, pool, treasury, tree, nullifier0, nullifier1, recipient, system}, roles{payer, tree, nullifier0, nullifier1, recipient}},
 		{"transactSwap", &orders.TransactSwap, roles{payer, pool, treasury, tree, nullifier0, nullifier1, recipient, state, system}, roles{payer, tree, nullifier0, nullifier1, state}},
 		{"initialize", &orders.Initialize, roles{payer, pool, treasury, tree, system}, roles{payer, tree}},
-		{"prepareSwapSol", &orders.PrepareSwapSol, swap, roles{payer, state, wsol}},
-		{"executeSwap", &orders.ExecuteSwap, slices.Concat(swap, roles{routerProgram}), roles{payer, state, wsol, output, ata, routerProgram}},
-		{"closeSwapState", &orders.CloseSwapState, slices.Concat(swap, roles{recipient}), roles{payer, state, recipient}},
-		{"closeWrapped", &orders.CloseWrapped, slices.Concat(swap, roles{recipient}), roles{wsol}},
+		{"prepareSwapSol", &orders.PrepareSwapSol, secondLeg, roles{payer, state, wsol}},
+		{"executeSwap", &orders.ExecuteSwap, slices.Concat(secondLeg, roles{routerProgram}), roles{payer, state, wsol, output, ata, routerProgram}},
+		{"closeSwapState", &orders.CloseSwapState, slices.Concat(secondLeg, roles{recipient}), roles{payer, state, recipient}},
+		{"closeWrapped", &orders.CloseWrapped, slices.Concat(secondLeg, roles{recipient}), roles{wsol}},
 	}
 }
 

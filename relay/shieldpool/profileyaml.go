@@ -41,8 +41,8 @@ func (p ProfileProblems) Error() string {
 // Unwrap returns the problems.
 func (p ProfileProblems) Unwrap() []error { return p }
 
-// ParseProfile reads a profile from YAML or JSON. Its error is ProfileProblems: all of
-// them at once, each with the path of its key.
+// ParseProfile reads a profile from YAML or JSON. Its error is ProfileProblems, which lists all
+// problems at once, each with the path of its key.
 //
 //	base: shield-pool-v1
 //	name: my-pool
@@ -54,8 +54,9 @@ func (p ProfileProblems) Unwrap() []error { return p }
 //	    - {role: payer, signer: true, writable: true}
 //	    - {role: pool, writable: true}
 //
-// Omitted keys have the base's values. Keys of `tags`, `seeds`, `accounts` and `fees` replace the
-// base's one by one. A list, and the mapping `errors`, replaces the base's value as a whole.
+// Omitted keys have the base's values. In `tags`, `seeds`, `accounts` and `fees`, a key replaces
+// only the same key of the base. A list, and the mapping `errors`, replaces the base's value as a
+// whole.
 func ParseProfile(content []byte) (*Profile, error) {
 	root, err := document(content)
 	if err != nil {
@@ -180,7 +181,8 @@ func (r *profileChecker) seeds(s *Seeds) yamlField {
 					"literal": func(path string, n *yaml.Node) { seed.Literal, _ = r.text(path, n, maxSeedLiteral) },
 					"value":   oneOf(r, &seed.Value, values),
 				})
-				if n.Kind == yaml.MappingNode && len(n.Content) != 2 { // with one key, the value's fault is already reported
+				// If n has one key, mapping has already reported the faults of its value.
+				if n.Kind == yaml.MappingNode && len(n.Content) != 2 {
 					r.fault(path, n, "expected either literal or value, received %s", yamlKind(n))
 				}
 				*to = append(*to, seed)

@@ -6,9 +6,9 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// CheckRecipient refuses, with the code invalid_recipient, a recipient that cannot be paid
-// safely: one off the ed25519 curve, unless the profile allows it, or another account of
-// the transaction.
+// CheckRecipient refuses, with the code invalid_recipient, a recipient that cannot be paid safely.
+// This is an address that is not on the ed25519 curve (unless the profile allows it), the pool
+// program, or another account of the transaction.
 func (p *Pool) CheckRecipient(payer, recipient solana.PublicKey, in *PublicInputs) error {
 	a, err := p.addresses(payer, in, Destination{})
 	if err != nil {

@@ -6,15 +6,14 @@ import (
 	"math"
 )
 
-// RentExempt is the rent-exempt minimum of an account without data if the rent rate is
-// HighestRent.
+// RentExempt is the rent-exempt minimum of an account without data at the rent rate HighestRent.
 const RentExempt = rentOverhead * uint64(HighestRent)
 
 // Rent is the network's rent rate in lamports a byte. The network changes it only at the start of
 // an epoch (SIMD-0194, SIMD-0437). 0 is an unknown rate.
 type Rent uint64
 
-// HighestRent is the rate until September 2026. The network may return to it (SIMD-0438).
+// HighestRent was the rate until September 2026. The network may return to it (SIMD-0438).
 // Reservations for transactions that have not landed yet assume at least this rate; see Upper.
 const HighestRent Rent = 6960
 

@@ -7,8 +7,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Swap holds the accounts of a swap between its two legs. Its methods build the
-// instructions of the second leg.
+// Swap has the accounts that a swap uses after its first leg. Its methods build the instructions
+// of the second leg.
 type Swap struct {
 	Pool *Pool
 	// Nullifier is the swap's first nullifier. The address of State is derived from it.
@@ -58,7 +58,7 @@ func (s *Swap) CreateAccounts(payer, wallet solana.PublicKey) []solana.Instructi
 	}
 }
 
-// createIdempotent is the associated token account program's instruction that succeeds when
+// createIdempotent is the associated token account program's instruction that succeeds even if
 // the account already exists (spl-associated-token-account).
 const createIdempotent = 1
 
@@ -113,8 +113,8 @@ const (
 	Refunded SwapEnding = "refunded"
 )
 
-// EndedBy returns how a successful instruction ended this swap; "" if it did not end
-// it.
+// EndedBy returns how a successful instruction ended this swap; "" if the instruction did not
+// end the swap.
 func (s *Swap) EndedBy(program solana.PublicKey, accounts []solana.PublicKey, data []byte) SwapEnding {
 	p := s.Pool.Profile
 	if !program.Equals(p.ProgramID) || len(data) == 0 {

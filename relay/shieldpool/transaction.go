@@ -49,7 +49,7 @@ type LookupTable struct {
 }
 
 // Constant returns the addresses that every transaction of the pool contains. The relay's lookup
-// table consists of these.
+// table has to contain them.
 func (p *Pool) Constant() solana.PublicKeySlice {
 	return solana.PublicKeySlice{p.Address, p.MerkleTree, p.Treasury, solana.SystemProgramID}
 }

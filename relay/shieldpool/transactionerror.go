@@ -95,7 +95,7 @@ func (e *TransactionError) Error() string {
 }
 
 // MaxLoadedDataExceeded is the error of a transaction that loads more account data than its
-// limit allows. It costs the fee, and no instruction runs.
+// limit allows. Such a transaction pays the fee, but runs no instruction.
 const MaxLoadedDataExceeded = "MaxLoadedAccountsDataSizeExceeded"
 
 // systemResultWithNegativeLamports is the system program's Custom(1), which the
@@ -124,7 +124,7 @@ var outerClasses = map[string]Class{
 	"InvalidAddressLookupTableData":         ClassOperator,
 	"InvalidAddressLookupTableIndex":        ClassOperator,
 	"InvalidProgramForExecution":            ClassOperator,
-	"UnsupportedVersion":                    ClassOperator, // the network does not take the format yet
+	"UnsupportedVersion":                    ClassOperator, // the network does not accept the format yet
 	MaxLoadedDataExceeded:                   ClassRaiseCompute,
 	"InvalidLoadedAccountsDataSizeLimit":    ClassBug,
 	"SignatureFailure":                      ClassBug,
@@ -144,10 +144,10 @@ var instructionClasses = map[string]Class{
 	"InsufficientFunds":           ClassFeePayerEmpty,
 }
 
-// ClassOfTransaction returns how the relay reacts to a transaction error. pool is the index of
-// the pool's instruction in the relay's transactions: a custom error of another instruction is
+// ClassOfTransaction returns how the relay reacts to a transaction error. poolIndex is the index
+// of the pool's instruction in the relay's transactions: a custom error of another instruction is
 // the relay's own fault.
-func (p *Profile) ClassOfTransaction(e *TransactionError, pool int) Class {
+func (p *Profile) ClassOfTransaction(e *TransactionError, poolIndex int) Class {
 	switch e.Kind {
 	case "InsufficientFundsForRent":
 		if e.Account == 0 {
@@ -155,7 +155,7 @@ func (p *Profile) ClassOfTransaction(e *TransactionError, pool int) Class {
 		}
 		return ClassRecipientRent
 	case "InstructionError":
-		return p.classOfInstruction(e, pool)
+		return p.classOfInstruction(e, poolIndex)
 	}
 	if c, ok := outerClasses[e.Kind]; ok {
 		return c
@@ -163,14 +163,14 @@ func (p *Profile) ClassOfTransaction(e *TransactionError, pool int) Class {
 	return ClassBug
 }
 
-func (p *Profile) classOfInstruction(e *TransactionError, pool int) Class {
+func (p *Profile) classOfInstruction(e *TransactionError, poolIndex int) Class {
 	if e.Detail != "Custom" {
 		if c, ok := instructionClasses[e.Detail]; ok {
 			return c
 		}
 		return ClassBug
 	}
-	if e.Instruction != pool {
+	if e.Instruction != poolIndex {
 		return ClassBug
 	}
 	if e.Custom == systemResultWithNegativeLamports {

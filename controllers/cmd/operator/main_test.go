@@ -106,7 +106,7 @@ func TestUsageErrorsExitWith2(t *testing.T) {
 		"plan without a file":               {[]string{"plan"}, "missing flags: --file"},
 		"plan of a file that is not there":  {[]string{"plan", "-f", "/nowhere/pool.yaml"}, "no such file"},
 		"plan of a file without RelayPools": {[]string{"plan", "-f", file(t, "apiVersion: v1\nkind: Secret\n")}, "expected a RelayPool of relaypool.dev/v1alpha1, found none"},
-		"plan with unknown tenant fields":   {[]string{"plan", "-f", minimal, "--tenant-template-fields=" + canary}, "--tenant-template-fields ($RELAYPOOL_TENANT_TEMPLATE_FIELDS): expected all, none or fields"},
+		"plan with unknown tenant fields":   {[]string{"plan", "-f", minimal, "--tenant-template-fields=" + canary}, "--tenant-template-fields ($RELAYPOOL_TENANT_TEMPLATE_FIELDS): field 1 of 1: expected all, none or one of"},
 		"plan with an invalid image":        {[]string{"plan", "-f", minimal, "--relay-image=" + canary + " x"}, "--relay-image ($RELAYPOOL_RELAY_IMAGE): expected at most 512"},
 	}
 	for name, tt := range tests {

@@ -58,7 +58,7 @@ func (c *planCmd) settings() pool.Settings {
 	return manager.PoolSettings(c.RelayImage, c.OperatorNamespace, c.Tenants.Policy())
 }
 
-// read returns the file's RelayPools, validated and with defaults set as the API server does it.
+// read returns the file's RelayPools. It validates them and sets defaults, as the API server does.
 func (c *planCmd) read(env *environment) ([]*v1alpha1.RelayPool, error) {
 	in := env.in
 	if c.File != "-" {
@@ -66,7 +66,7 @@ func (c *planCmd) read(env *environment) ([]*v1alpha1.RelayPool, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: --file: %w", commandline.ErrUsage, err)
 		}
-		defer func() { _ = f.Close() }() // it was only read
+		defer func() { _ = f.Close() }() // an error would not matter, because the file is only read
 		in = f
 	}
 	reader, err := newManifestReader()

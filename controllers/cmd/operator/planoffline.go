@@ -37,7 +37,7 @@ func generatedSecrets(p *v1alpha1.RelayPool) (names []string) {
 	return names
 }
 
-// writeYAML writes an object as one document of a file.
+// writeYAML writes an object as one YAML document.
 func writeYAML(w io.Writer, kind, name string, object any) error {
 	content, err := yaml.Marshal(object)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package apply carries out a plan: it writes the objects of a RelayPool by server-side apply, as
-// the builders made them, and deletes the objects that are no longer wanted.
+// package build made them, and deletes the objects that are no longer wanted.
 //
 // It never changes an object of another owner, and writes nothing if nothing would change. If one
 // object is refused, it continues with the others.
@@ -18,7 +18,7 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// These are the field owners. FieldOwner owns all fields that the builders set;
+// These are the field owners. FieldOwner owns all fields that package build sets;
 // HandOverFieldOwner owns a Deployment's replicas during a handover.
 const (
 	FieldOwner         = "relaypool-operator"
@@ -45,8 +45,8 @@ type Options struct {
 	Capabilities *Capabilities
 	// Now is the clock.
 	Now func() time.Time
-	// RefusalInterval is the time after which a refused object is tried again. If its wanted
-	// content changes, the next pass tries it.
+	// RefusalInterval is the time after which a refused object is tried again. If the object's
+	// wanted content has changed, the next pass tries it at once.
 	RefusalInterval time.Duration
 	// OptionalInterval is the time between comparisons of an object of an optional kind with the
 	// live object. Each comparison is an API call, because optional kinds are not cached.
@@ -118,8 +118,9 @@ type Result struct {
 	Pruned []Ref
 	// Foreign lists objects that belong to another owner; they were not changed.
 	Foreign []Ref
-	// Withheld lists objects that were neither created nor changed: their pods would use
-	// a foreign ServiceAccount or ConfigMap, which Foreign lists.
+	// Withheld lists objects that were neither created nor changed, because their pods would
+	// use a ServiceAccount or ConfigMap of another owner. Foreign lists that ServiceAccount or
+	// ConfigMap.
 	Withheld []Ref
 	// Contested lists objects that another writer changes repeatedly; the next repair is
 	// delayed.
@@ -131,8 +132,8 @@ type Result struct {
 	Refused []Refusal
 	// MissingKinds are wanted optional kinds that the cluster does not have.
 	MissingKinds []schema.GroupVersionKind
-	// HandedOver reports that this pass handed the Deployment's replicas over to the autoscaler.
-	// The handover does not change their number.
+	// HandedOver is set if this pass handed the Deployment's field replicas over to the
+	// autoscaler. The handover does not change the value.
 	HandedOver bool
 	// RetryAfter is the time after which another pass must run, because no watch event will start
 	// it; 0 if no such pass is needed.

@@ -30,11 +30,11 @@ type pass struct {
 	result            Result
 }
 
-// Apply first deletes the owner's objects that are not in objects, and then writes objects in the
-// given order. If one object fails, Apply continues with the others. The returned error joins the
-// failures that a retry may resolve. If such a failure is a conflict (apierrors.IsConflict),
-// another writer changed the object at the same time. Refusals are in the Result, not in the
-// error.
+// Apply first deletes those of the owner's objects that are no longer wanted, and then writes the
+// wanted objects in the given order. If one object fails, Apply continues with the others. The
+// returned error joins the failures that a retry may resolve. If such a failure is a conflict
+// (apierrors.IsConflict), another writer changed the object at the same time. Refusals are in the
+// Result, not in the error.
 func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...Option) (Result, error) {
 	p := &pass{Applier: a, owner: owner, state: a.stateOf(owner)}
 	for _, o := range opts {
@@ -47,7 +47,8 @@ func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects 
 	for _, o := range objects {
 		wanted[Ref{o.Kind, o.Name}] = true
 	}
-	// Prune first: one kind of autoscaler must be deleted before the other is created.
+	// Prune first, because an autoscaler of one kind must be deleted before an autoscaler of the
+	// other kind is created.
 	errs := []error{p.prune(ctx, wanted)}
 	for _, o := range objects {
 		ref := Ref{o.Kind, o.Name}
@@ -62,15 +63,15 @@ func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects 
 	return p.result, errors.Join(errs...)
 }
 
-// usedByPods reports whether pods refer to an object by its name. Without this check, a
-// tenant could name a RelayPool after a service account of the namespace, and so run pods as
-// that account.
+// usedByPods reports whether the fleet's pods use the object. If such an object belongs to another
+// owner, Apply withholds the Deployment. Without this rule, a tenant could name a RelayPool after
+// a service account of the namespace, and so run pods as that account.
 func usedByPods(ref Ref) bool {
 	return ref.Kind == build.KindServiceAccount || ref.Kind == build.KindConfigMap
 }
 
 func (p *pass) applyObject(ctx context.Context, ref Ref, o build.Object) error {
-	if optional(ref.Kind) {
+	if isOptionalKind(ref.Kind) {
 		has, err := p.options.Capabilities.Has(ctx, ref.Kind)
 		if err != nil {
 			return err
@@ -104,7 +105,7 @@ func (p *pass) applyObject(ctx context.Context, ref Ref, o build.Object) error {
 		}
 	}
 	entry.checkedAt = p.options.Now()
-	if ready, err := p.mayWrite(ctx, ref, live); err != nil || !ready {
+	if allowed, err := p.mayWrite(ctx, ref, live); err != nil || !allowed {
 		return err
 	}
 	return p.writeIfDifferent(ctx, target{ref: ref, desired: wanted, digest: sum, entry: entry, live: live})
@@ -126,7 +127,7 @@ func (p *pass) markMissing(ref Ref) {
 // recordMissingKind handles a kind whose CRD is gone: if err says so, it lists the kind as
 // missing and returns nil. It returns any other error unchanged.
 func (p *pass) recordMissingKind(ref Ref, err error) error {
-	if optional(ref.Kind) && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) {
+	if isOptionalKind(ref.Kind) && (meta.IsNoMatchError(err) || apierrors.IsNotFound(err)) {
 		p.options.Capabilities.Invalidate()
 		p.markMissing(ref)
 		p.result.retryWithin(goneInterval)
@@ -135,8 +136,8 @@ func (p *pass) recordMissingKind(ref Ref, err error) error {
 	return err
 }
 
-// content returns the content to apply. It is the builder's content with the RelayPool's
-// namespace, and with the RelayPool as the owner.
+// content returns the content to apply: what package build made, with the RelayPool's namespace
+// and with the RelayPool as the owner.
 func (p *pass) content(ref Ref, o build.Object) (map[string]any, error) {
 	raw, err := json.Marshal(o.Config)
 	if err != nil {
@@ -161,7 +162,8 @@ func (p *pass) content(ref Ref, o build.Object) (map[string]any, error) {
 	return u.Object, nil
 }
 
-// canonical returns wanted as the API server stores it.
+// canonical returns the wanted content in the form in which the API server stores it. For an
+// optional kind, canonical returns wanted unchanged.
 func (p *pass) canonical(ref Ref, wanted map[string]any) (map[string]any, error) {
 	typed := typedObject(ref.Kind)
 	if typed == nil {

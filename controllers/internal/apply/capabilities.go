@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// Discovery asks the API server which resources a group and version have;
-// client-go's discovery client is one.
+// Discovery asks the API server which resources a group and version have. client-go's discovery
+// client implements it.
 type Discovery interface {
 	ServerResourcesForGroupVersionWithContext(ctx context.Context, groupVersion string) (*metav1.APIResourceList, error)
 }
@@ -34,7 +34,7 @@ type Capabilities struct {
 }
 
 // NewCapabilities makes Capabilities that ask again after interval, or after
-// DefaultCapabilityInterval when that is 0.
+// DefaultCapabilityInterval if interval is 0.
 func NewCapabilities(discovery Discovery, now func() time.Time, interval time.Duration) (*Capabilities, error) {
 	if discovery == nil || now == nil {
 		return nil, errors.New("apply: capabilities need a discovery client and a clock")

@@ -13,9 +13,9 @@ import (
 )
 
 // fieldTree is a fieldsV1 of metadata.managedFields: the fields that a manager owns, as the API
-// server recorded them. Its keys are f:<name> for a field, k:<json> for the list element whose
-// key fields and their values are in the JSON, v:<json> for an element of a set, and "." for the
-// node itself. A node without children is a leaf, which is owned as a whole.
+// server recorded them. A key is f:<name> for a field, k:<json> for an element of a list, v:<json>
+// for an element of a set, or "." for the node itself. The JSON after k: has the element's key
+// fields and their values. The manager owns a node without children as a whole.
 type fieldTree map[string]fieldTree
 
 // ownedFields returns the fields that manager owns through server-side apply. It returns false if
@@ -64,10 +64,10 @@ func (t fieldTree) has(p path) bool {
 	return true
 }
 
-// differences returns the fields that would change if wanted were applied: fields with another
-// live value, fields that are wanted but not owned, and fields that are owned but not wanted. If
-// it returns none, applying would change nothing. It may also list a field by mistake, if the API
-// server stores the value in another form. Applying does not change such a field.
+// differences returns the fields that would change if wanted were applied: fields whose live
+// value differs, fields that are wanted but not owned, and fields that are owned but not wanted.
+// If it returns none, applying would change nothing. It may also list a field by mistake, if the
+// API server stores the value in another form. Applying does not change such a field.
 func differences(wanted, live map[string]any, owned fieldTree) []path {
 	// No manager owns these fields, so they are not compared.
 	top := withoutKeys(wanted, "apiVersion", "kind")
@@ -94,9 +94,9 @@ type difference struct{ paths []path }
 
 func (d *difference) add(p path) { d.paths = append(d.paths, p) }
 
-// compareValue compares one field. An atomic field is compared as a whole, so a builder has to
-// set the defaults inside it (such as the apiVersion of a fieldRef). Otherwise a default that the
-// API server adds would look like a field to remove.
+// compareValue compares one field. An atomic field is compared as a whole, so the code in package
+// build has to set the defaults inside it (such as the apiVersion of a fieldRef). If that code left
+// a default out, the default that the API server adds would look like a field to remove.
 func (d *difference) compareValue(at path, wanted, live any, owned fieldTree) {
 	children := len(owned)
 	if _, itself := owned["."]; itself {
@@ -154,19 +154,19 @@ func (d *difference) compareLists(at path, wanted, live []any, owned fieldTree) 
 		if step == "." {
 			continue
 		}
-		w, l := elementIndexes(step, wanted, live)
-		if w < 0 || matched[w] {
+		inWanted, inLive := elementIndexes(step, wanted, live)
+		if inWanted < 0 || matched[inWanted] {
 			d.add(at.child(step))
 			continue
 		}
-		matched[w] = true
-		if l < 0 {
+		matched[inWanted] = true
+		if inLive < 0 {
 			d.add(at.child(step))
 			continue
 		}
-		d.compareValue(at.child(step), wanted[w], live[l], node)
+		d.compareValue(at.child(step), wanted[inWanted], live[inLive], node)
 	}
-	if slices.Contains(matched, false) {
+	if slices.Contains(matched, false) { // an element is wanted but not owned
 		d.add(at)
 	}
 }
@@ -192,8 +192,9 @@ func elementIndexes(step string, wanted, live []any) (inWanted, inLive int) {
 	}
 }
 
-// ownedByOthers reports whether another manager owns one of the fields. If so, that manager wrote
-// the field. Writes through subresources count too, such as those of kubectl scale.
+// ownedByOthers reports whether a manager other than FieldOwner owns one of the fields. If so,
+// that manager wrote the field. Writes through subresources count too, such as those of kubectl
+// scale.
 func ownedByOthers(entries []metav1.ManagedFieldsEntry, paths []path) bool {
 	for i := range entries {
 		e := &entries[i]
@@ -282,21 +283,21 @@ func convertNumbers(value any) any {
 func canonical(wanted map[string]any, typed runtime.Object) (map[string]any, error) {
 	converter := runtime.DefaultUnstructuredConverter
 	if err := converter.FromUnstructured(wanted, typed); err != nil {
-		return nil, fmt.Errorf("read as %T: %w", typed, err)
+		return nil, fmt.Errorf("convert to %T: %w", typed, err)
 	}
 	stored, err := converter.ToUnstructured(typed)
 	if err != nil {
-		return nil, fmt.Errorf("write as %T: %w", typed, err)
+		return nil, fmt.Errorf("convert %T to a map: %w", typed, err)
 	}
 	return restrict(wanted, stored), nil
 }
 
-// empty marks a wanted value that the API server does not store: a false or an
-// empty text that means the same as no field. The manager still owns the field.
+// empty marks a wanted value that the API server does not store, such as false or an empty text,
+// because the value means the same as a missing field. The manager still owns the field.
 type empty struct{}
 
-// restrict returns stored without the fields that wanted does not have, recursively. A field
-// of wanted that stored does not have becomes empty{}.
+// restrict returns those fields of stored that wanted has, recursively. If stored lacks a field of
+// wanted, the result has empty{} for that field.
 func restrict(wanted, stored map[string]any) map[string]any {
 	out := make(map[string]any, len(wanted))
 	for k, w := range wanted {

@@ -14,17 +14,18 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// handOverAttempts is how often a handover is tried while other writers change the Deployment.
+// handOverAttempts is the maximum number of attempts of one handover. An attempt fails if another
+// writer changes the Deployment meanwhile.
 const handOverAttempts = 5
 
 // replicasPath is the path of a Deployment's replicas.
 func replicasPath() path { return path{"f:spec", "f:replicas"} }
 
-// HandOver makes HandOverFieldOwner an owner of a Deployment's replicas, without a change of
-// their number. Then FieldOwner can stop applying the field. Without another owner, the API
-// server would reset the field to its default, 1. Apply calls HandOver when FieldOwner owns the
-// replicas and the wanted Deployment omits them. The RelayPool must own the Deployment. HandOver
-// fails with a conflict if other writers change the Deployment at every attempt.
+// HandOver makes HandOverFieldOwner an owner of a Deployment's field replicas, without changing
+// the field's value. Then FieldOwner can stop applying the field. If the field had no other
+// owner, the API server would reset it to its default, 1. Apply calls HandOver when FieldOwner
+// owns the replicas and the wanted Deployment omits them. The RelayPool must own the Deployment.
+// HandOver fails with a conflict if other writers change the Deployment at every attempt.
 func (a *Applier) HandOver(ctx context.Context, key types.NamespacedName) error {
 	var err error
 	for range handOverAttempts {

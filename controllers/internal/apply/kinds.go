@@ -25,7 +25,7 @@ func OwnedTypes() []client.Object {
 	}
 }
 
-// typedObject returns an empty object of a kind of OwnedTypes, and nil for others.
+// typedObject returns an empty object of the kind, or nil if OwnedTypes does not have the kind.
 func typedObject(kind schema.GroupVersionKind) client.Object {
 	switch kind {
 	case build.KindDeployment:
@@ -49,7 +49,7 @@ func typedObject(kind schema.GroupVersionKind) client.Object {
 	}
 }
 
-// typedList returns an empty list for the kinds of OwnedTypes, and nil for others.
+// typedList returns an empty list of the kind, or nil if OwnedTypes does not have the kind.
 func typedList(kind schema.GroupVersionKind) client.ObjectList {
 	switch kind {
 	case build.KindDeployment:
@@ -73,6 +73,6 @@ func typedList(kind schema.GroupVersionKind) client.ObjectList {
 	}
 }
 
-func optional(kind schema.GroupVersionKind) bool {
+func isOptionalKind(kind schema.GroupVersionKind) bool {
 	return slices.Contains(build.OptionalKinds(), kind)
 }

@@ -104,7 +104,7 @@ func Owns(owner *v1alpha1.RelayPool, object metav1.Object) bool {
 // RelayPool only if the operator applied it. Such an object has lost its owner reference, or an
 // earlier RelayPool was deleted without its objects.
 func (f *liveObject) ownership(owner *v1alpha1.RelayPool) ownership {
-	deleted := f.object.GetDeletionTimestamp() != nil
+	deleting := f.object.GetDeletionTimestamp() != nil
 	controller := metav1.GetControllerOf(f.object)
 	switch {
 	case controller == nil:
@@ -119,7 +119,7 @@ func (f *liveObject) ownership(owner *v1alpha1.RelayPool) ownership {
 	default:
 		return ownedByOther
 	}
-	if deleted {
+	if deleting {
 		return beingDeleted
 	}
 	return ownedByPool
@@ -136,9 +136,10 @@ func appliedByOperator(entries []metav1.ManagedFieldsEntry) bool {
 	})
 }
 
-// mayWrite reports whether the object may be written. It allows changing an existing object
-// if the RelayPool owns it and it is not being deleted. It allows creating a missing object,
-// except an autoscaler while the RelayPool's autoscaler of the other kind still exists.
+// mayWrite reports whether the object may be written, and lists an object that may not be written
+// as Foreign or Waiting. An existing object may be changed if the RelayPool owns the object and
+// the object is not being deleted. A missing object may be created, except an autoscaler while the
+// RelayPool's autoscaler of the other kind still exists.
 func (p *pass) mayWrite(ctx context.Context, ref Ref, live *liveObject) (bool, error) {
 	if live == nil {
 		return p.mayCreate(ctx, ref)

@@ -29,7 +29,7 @@ func (p *pass) prune(ctx context.Context, wanted map[Ref]bool) error {
 }
 
 func (p *pass) pruneKind(ctx context.Context, kind schema.GroupVersionKind, wanted map[Ref]bool) error {
-	if optional(kind) {
+	if isOptionalKind(kind) {
 		return p.pruneOptional(ctx, kind, wanted)
 	}
 	list := typedList(kind)
@@ -69,8 +69,8 @@ func (p *pass) pruneOptional(ctx context.Context, kind schema.GroupVersionKind, 
 	if err != nil {
 		return fmt.Errorf("list: %w", err)
 	}
-	remaining, err := p.pruneList(ctx, kind, list, wanted)
-	p.state.emptyKinds[kind] = err == nil && remaining == 0
+	unwanted, err := p.pruneList(ctx, kind, list, wanted)
+	p.state.emptyKinds[kind] = err == nil && unwanted == 0
 	return err
 }
 
@@ -81,7 +81,7 @@ func (p *pass) selection() []client.ListOption {
 // pruneList deletes the unwanted objects of a list, except Jobs, which package keys deletes.
 // It returns how many unwanted objects it found, including those being deleted.
 func (p *pass) pruneList(ctx context.Context, kind schema.GroupVersionKind, list client.ObjectList, wanted map[Ref]bool) (int, error) {
-	remaining := 0
+	unwanted := 0
 	var errs []error
 	err := meta.EachListItem(list, func(item runtime.Object) error {
 		object, ok := item.(client.Object)
@@ -92,7 +92,7 @@ func (p *pass) pruneList(ctx context.Context, kind schema.GroupVersionKind, list
 		if wanted[ref] || !metav1.IsControlledBy(object, p.owner) {
 			return nil
 		}
-		remaining++
+		unwanted++
 		if object.GetDeletionTimestamp() != nil || ref.Kind == build.KindJob {
 			return nil
 		}
@@ -101,7 +101,7 @@ func (p *pass) pruneList(ctx context.Context, kind schema.GroupVersionKind, list
 		}
 		return nil
 	})
-	return remaining, errors.Join(append(errs, err)...)
+	return unwanted, errors.Join(append(errs, err)...)
 }
 
 func (p *pass) remove(ctx context.Context, ref Ref, object client.Object) error {
@@ -110,7 +110,7 @@ func (p *pass) remove(ctx context.Context, ref Ref, object client.Object) error 
 		client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err):
-		// Deleted or replaced already: the next pass checks again.
+		// The object was already deleted or replaced. The next pass checks again.
 		return nil
 	case err != nil:
 		return err

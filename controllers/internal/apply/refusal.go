@@ -22,8 +22,8 @@ const maxRefusal = 512
 func RefusalOf(ref Ref, err error) (Refusal, bool) { return refusal(ref, err) }
 
 // refusal reports whether the API server refused the object's content, and returns the refusal
-// with its message. It returns false if the API server did not answer, and if another writer was
-// faster.
+// with its message. It returns false for any other error, such as no answer from the API server, a
+// conflict with another writer, or a namespace that is being deleted.
 func refusal(ref Ref, err error) (Refusal, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -93,8 +93,7 @@ func causeMessage(c metav1.StatusCause) string {
 	return c.Field + ": " + message
 }
 
-// afterValue returns what follows the value in "value: detail", and "" when it
-// cannot be separated.
+// afterValue returns the detail in "value: detail", and "" if the two cannot be separated.
 func afterValue(rest string) string {
 	end := -1
 	switch {
@@ -134,7 +133,7 @@ func withoutPreamble(message string) string {
 }
 
 // withoutUsage drops a quota's usage from the message. The usage changes by itself, and each
-// change of a condition's message would be a write.
+// change of a condition's message would cause a write.
 func withoutUsage(message string) string {
 	before, rest, ok := strings.Cut(message, ", used: ")
 	if !ok {

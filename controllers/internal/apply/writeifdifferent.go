@@ -17,8 +17,7 @@ const (
 	repairInterval = 10 * time.Second
 )
 
-// target is one object that may be written: it does not exist, or the RelayPool
-// owns it.
+// target is one object that may be written, because it does not exist or the RelayPool owns it.
 type target struct {
 	ref     Ref
 	desired map[string]any
@@ -79,7 +78,7 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 		return nil
 	}
 	if drifted {
-		reservation := t.entry.repairs.ReserveN(now, 1)
+		reservation := t.entry.repairLimiter.ReserveN(now, 1)
 		if delay := reservation.DelayFrom(now); delay > 0 {
 			reservation.CancelAt(now)
 			p.result.Contested = append(p.result.Contested, t.ref)
@@ -88,12 +87,12 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 		}
 	}
 	out := &unstructured.Unstructured{Object: copyOf(t.desired)}
-	before := ""
+	versionBefore := ""
 	if t.live != nil {
 		// The write contains the uid that was read, so it fails if the object was recreated
 		// since.
 		out.SetUID(t.live.uid())
-		before = t.live.version()
+		versionBefore = t.live.version()
 		if t.ref.Kind == build.KindDeployment && p.deploymentVersion != "" && setsReplicas(t.desired) {
 			out.SetResourceVersion(p.deploymentVersion)
 		}
@@ -105,7 +104,7 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 	t.entry.remember(t.digest, out.GetUID(), out.GetResourceVersion())
 	delete(p.state.emptyKinds, t.ref.Kind)
 	switch {
-	case out.GetResourceVersion() == before:
+	case out.GetResourceVersion() == versionBefore: // the write changed nothing
 	case drifted:
 		p.result.Repaired = append(p.result.Repaired, t.ref)
 	default:
@@ -114,7 +113,7 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 	return nil
 }
 
-// recordRefusal records a refusal by the API server and returns nil. Other errors go to
+// recordRefusal records a refusal by the API server and returns nil. It passes any other error to
 // recordMissingKind, which handles a kind whose CRD is gone.
 func (p *pass) recordRefusal(t target, err error) error {
 	if refused, ok := refusal(t.ref, err); ok {
@@ -126,9 +125,10 @@ func (p *pass) recordRefusal(t target, err error) error {
 	return p.recordMissingKind(t.ref, err)
 }
 
-// recentlyCompared reports whether an object of an optional kind was compared less than
-// OptionalInterval ago. Such an object is not cached, so each comparison costs an API call.
+// recentlyCompared reports whether an object of an optional kind was compared with the same wanted
+// content less than OptionalInterval ago. Such an object is not cached, so each comparison costs
+// an API call.
 func (p *pass) recentlyCompared(ref Ref, e *entry, sum digest) bool {
-	return optional(ref.Kind) && e.wantedUnchanged(sum) &&
+	return isOptionalKind(ref.Kind) && e.wantedUnchanged(sum) &&
 		p.options.Now().Sub(e.checkedAt) < p.options.OptionalInterval
 }

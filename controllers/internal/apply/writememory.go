@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// poolState is what the Applier remembers of one RelayPool's objects from earlier passes. It
-// saves API calls, and distinguishes drift from a change of the spec. It is empty after a
-// start of the operator; then objects are compared field by field.
+// poolState is what the Applier remembers of one RelayPool's objects from earlier passes. With
+// it, the Applier saves API calls, and distinguishes drift from a change of the spec. After a
+// start of the operator, the poolState is empty, and objects are compared field by field.
 type poolState struct {
 	mutex   sync.Mutex // locked during a pass
 	owner   types.UID
@@ -31,7 +31,7 @@ type entry struct {
 	digest          digest
 	uid             types.UID
 	resourceVersion string
-	// checkedAt is when the object was last compared with the wanted one.
+	// checkedAt is when the object was last compared with the wanted content.
 	checkedAt time.Time
 
 	// refusedDigest is the digest of the wanted content that the API server refused, and
@@ -40,7 +40,7 @@ type entry struct {
 	refusedAt     time.Time
 	refusal       Refusal
 
-	repairs *rate.Limiter
+	repairLimiter *rate.Limiter
 }
 
 type digest [sha256.Size]byte
@@ -58,7 +58,7 @@ func digestOf(wanted map[string]any) (digest, error) {
 func (s *poolState) entry(ref Ref) *entry {
 	e := s.objects[ref]
 	if e == nil {
-		e = &entry{repairs: rate.NewLimiter(rate.Every(repairInterval), repairBurst)}
+		e = &entry{repairLimiter: rate.NewLimiter(rate.Every(repairInterval), repairBurst)}
 		s.objects[ref] = e
 	}
 	return e
@@ -75,9 +75,9 @@ func (e *entry) remember(wanted digest, uid types.UID, resourceVersion string) {
 	e.refusedDigest = digest{}
 }
 
-// unchanged reports whether neither the wanted content nor the object has changed since the
-// object was last up to date. If the cache shows a state from before our last write, the object
-// counts as unchanged.
+// unchanged reports whether the wanted content and the object are the same as when the object was
+// last up to date. If the cache shows a state from before our last write, the object counts as
+// the same.
 func (e *entry) unchanged(wanted digest, uid types.UID, resourceVersion string) bool {
 	if !e.wantedUnchanged(wanted) || e.uid != uid {
 		return false

@@ -29,7 +29,7 @@ type Input struct {
 	// resource version. The pods are replaced when the set of strings changes;
 	// order and repetitions do not matter.
 	Rollout []string
-	// Capabilities are the optional kinds that the cluster has.
+	// Capabilities says which optional kinds the cluster has.
 	Capabilities Capabilities
 	// OperatorNamespace and OperatorLabels select the operator's pods, which read /backlog. They
 	// are empty if the operator runs outside of the cluster.
@@ -45,17 +45,17 @@ type PayerMount struct {
 	Secret, Key string
 }
 
-// Capabilities are the optional kinds that the API server serves.
+// Capabilities says which optional kinds the API server serves.
 type Capabilities struct {
 	PodMonitor, PrometheusRule, ScaledObject bool
 }
 
 // Object is one wanted object.
 type Object struct {
-	// Kind and Name identify it within the RelayPool's namespace.
+	// Kind and Name identify the object within the RelayPool's namespace.
 	Kind schema.GroupVersionKind
 	Name string
-	// Config has name, namespace and labels; the caller that applies it sets the owner.
+	// Config has the object's name, namespace and labels. Package apply adds the owner.
 	Config runtime.ApplyConfiguration
 }
 

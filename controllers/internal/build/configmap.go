@@ -42,7 +42,7 @@ func configMap(in Input) Object {
 		WithData(configFiles(in.Pool))}
 }
 
-// configFiles returns the content of each file of the ConfigMap by its name.
+// configFiles returns the content of each file of the ConfigMap, by the file's name.
 func configFiles(pool *v1alpha1.RelayPool) map[string]string {
 	endpoints := make([]endpoint, 0, len(pool.Spec.Solana.Endpoints))
 	for _, e := range pool.Spec.Solana.Endpoints {

@@ -18,23 +18,22 @@ func (e *environment) set(name, value string) {
 	*e = append(*e, corev1ac.EnvVar().WithName(name).WithValue(value))
 }
 
-// setUnlessEmpty leaves a variable out if the value is empty, so that the relay's own default
-// applies.
+// setUnlessEmpty sets a variable, unless the value is empty. Without the variable, the relay's own
+// default applies.
 func (e *environment) setUnlessEmpty(name, value string) {
 	if value != "" {
 		e.set(name, value)
 	}
 }
 
-// setUnlessZero leaves a variable out if the number is 0, which stands for a field that is not
-// set.
+// setUnlessZero sets a variable, unless the number is 0. The 0 stands for a field that is not set.
 func (e *environment) setUnlessZero(name string, n int64) {
 	if n != 0 {
 		e.set(name, strconv.FormatInt(n, 10))
 	}
 }
 
-// setOptional leaves a variable out if the number is nil. Unlike setUnlessZero, it sets a 0.
+// setOptional sets a variable, unless the number is nil. Unlike setUnlessZero, it also sets a 0.
 func setOptional[N int32 | int64](e *environment, name string, n *N) {
 	if n != nil {
 		e.set(name, strconv.FormatInt(int64(*n), 10))

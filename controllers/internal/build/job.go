@@ -18,15 +18,16 @@ type Rotation struct {
 	Step Step
 	// Revision is the target revision of the rotation.
 	Revision int32
-	// From are the old payers' keys, and To the new payers'. Draining needs only From. The
-	// sweep moves lamports to the payer of To whose name sorts first.
+	// From are the old payers' keys, and To are the new payers' keys. StepDrain needs only From.
+	// StepSweep moves lamports to the payer of To whose Secret's name sorts first.
 	From, To []PayerMount
 }
 
 const (
 	// jobRetries is how many pods may fail before a person has to decide.
 	jobRetries = 6
-	// jobGraceSeconds lets a step finish its sends. Killing the pod earlier is safe too.
+	// jobGraceSeconds gives a stopped step time to finish sending. Killing the pod earlier is
+	// safe too.
 	jobGraceSeconds = 30
 )
 
@@ -35,7 +36,7 @@ const (
 func RotationJob(in Input, r Rotation) Object {
 	name := JobName(in.Pool.Name, r.Revision, r.Step)
 	labels := jobLabels(in.Pool.Name)
-	pod := podSpec(in, sweepContainer(in, r), sweepFiles(in, r)).
+	pod := podSpec(in, rotationContainer(in, r), rotationFiles(in, r)).
 		// A failed pod is kept for its log, and a new pod tries again.
 		WithRestartPolicy(corev1.RestartPolicyNever).
 		WithTerminationGracePeriodSeconds(jobGraceSeconds)
@@ -47,8 +48,8 @@ func RotationJob(in Input, r Rotation) Object {
 			WithBackoffLimit(jobRetries).
 			// Never two pods at once: a new pod waits until the old one has ended.
 			WithPodReplacementPolicy(batchv1.Failed).
-			// Neither an unfinished step nor the loss of a node may use up the retries, because
-			// the chain or the database can be unavailable for hours.
+			// An unfinished step must not use up the retries, because the chain or the database
+			// can be unavailable for hours.
 			WithPodFailurePolicy(batchv1ac.PodFailurePolicy().WithRules(
 				batchv1ac.PodFailurePolicyRule().
 					WithAction(batchv1.PodFailurePolicyActionIgnore).
@@ -64,6 +65,7 @@ func RotationJob(in Input, r Rotation) Object {
 						WithContainerName(RelayContainer).
 						WithOperator(batchv1.PodFailurePolicyOnExitCodesOpIn).
 						WithValues(contract.ExitShort)),
+				// The loss of a node must not use up the retries either.
 				batchv1ac.PodFailurePolicyRule().
 					WithAction(batchv1.PodFailurePolicyActionIgnore).
 					WithOnPodConditions(batchv1ac.PodFailurePolicyOnPodConditionsPattern().
@@ -81,12 +83,12 @@ func jobLabels(pool string) map[string]string {
 	return labels
 }
 
-func sweepContainer(in Input, r Rotation) *corev1ac.ContainerApplyConfiguration {
+func rotationContainer(in Input, r Rotation) *corev1ac.ContainerApplyConfiguration {
 	var e environment
 	e.shared(&in.Pool.Spec)
 	return corev1ac.Container().
 		WithName(RelayContainer).
-		WithArgs(sweepArgs(in, r)...).
+		WithArgs(rotationArgs(in, r)...).
 		WithEnv(e...).
 		// A rotation signs a handful of transactions, so its pod needs few resources. If the
 		// pod requested as much as the fleet's pods, it might not be scheduled.
@@ -98,8 +100,8 @@ func sweepContainer(in Input, r Rotation) *corev1ac.ContainerApplyConfiguration 
 			WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")}))
 }
 
-// sweepArgs returns the arguments of the command `relay sweep`.
-func sweepArgs(in Input, r Rotation) []string {
+// rotationArgs returns the arguments with which the step runs the command `relay sweep`.
+func rotationArgs(in Input, r Rotation) []string {
 	var args []string
 	addFiles := func(flag string, mounts []PayerMount) {
 		for _, file := range payerFiles(mounts) {
@@ -130,7 +132,7 @@ func sweepArgs(in Input, r Rotation) []string {
 	return append(args, "--termination-log="+contract.TerminationLog)
 }
 
-func sweepFiles(in Input, r Rotation) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
+func rotationFiles(in Input, r Rotation) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 	var f files
 	f.shared(in.Pool)
 	mounts := r.From

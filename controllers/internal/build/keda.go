@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// pollingSeconds is how often KEDA reads the backlog.
+	// pollingSeconds is the time between KEDA's reads of the backlog.
 	pollingSeconds = 15
 	// failuresBeforeFallback is the number of failed reads after which KEDA uses the fallback.
 	failuresBeforeFallback = 4

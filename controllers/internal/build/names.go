@@ -90,8 +90,8 @@ func Selector(pool string) map[string]string {
 	return map[string]string{LabelName: Application, LabelInstance: pool, LabelComponent: ComponentRelay}
 }
 
-// OperationsServiceName is the name of the Service of the operations port, from which
-// KEDA reads the backlog.
+// OperationsServiceName returns the name of the Service for the operations port. KEDA reads the
+// backlog through this Service.
 func OperationsServiceName(pool string) string { return pool + "-operations" }
 
 // Step is the work of a rotation Job.
@@ -101,7 +101,7 @@ type Step string
 const (
 	// StepFund moves lamports from the old payers to the new, up to the target balance.
 	StepFund Step = "fund"
-	// StepDrain waits until nothing that the old payers signed can land any more.
+	// StepDrain waits until no transaction that the old payers signed can land any more.
 	StepDrain Step = "drain"
 	// StepSweep moves the old payers' remaining lamports to a new payer.
 	StepSweep Step = "sweep"

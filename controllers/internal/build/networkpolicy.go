@@ -41,7 +41,7 @@ func ingress(in Input, p *v1alpha1.NetworkPolicy) []*networkingv1ac.NetworkPolic
 	}
 	operations := peers(p.OperationsFrom)
 	if in.OperatorNamespace != "" {
-		operations = append([]*peer{operator(in)}, operations...)
+		operations = append([]*peer{operatorPeer(in)}, operations...)
 	}
 	// A rule without peers would admit everybody. So if nobody may reach the operations port,
 	// there is no rule for it.
@@ -53,7 +53,7 @@ func ingress(in Input, p *v1alpha1.NetworkPolicy) []*networkingv1ac.NetworkPolic
 	return rules
 }
 
-func operator(in Input) *peer {
+func operatorPeer(in Input) *peer {
 	p := networkingv1ac.NetworkPolicyPeer().WithNamespaceSelector(metav1ac.LabelSelector().
 		WithMatchLabels(map[string]string{corev1.LabelMetadataName: in.OperatorNamespace}))
 	if len(in.OperatorLabels) > 0 {
@@ -63,7 +63,8 @@ func operator(in Input) *peer {
 }
 
 func egress(p *v1alpha1.NetworkPolicy) []*networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration {
-	// DNS may go anywhere: the cluster's DNS may be pods, or an address on the node.
+	// Requests to DNS may go anywhere, because the cluster's DNS servers may be pods, or have an
+	// address on the node.
 	rules := []*networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration{
 		networkingv1ac.NetworkPolicyEgressRule().WithPorts(port(corev1.ProtocolUDP, dnsPort), port(corev1.ProtocolTCP, dnsPort)),
 	}

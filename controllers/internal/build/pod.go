@@ -23,7 +23,7 @@ const (
 	filesVolume = "files"
 )
 
-// podSpec is the common part of the fleet's pods and the pods of rotation Jobs: the
+// podSpec makes what the fleet's pods and the pods of rotation Jobs have in common: the
 // restricted pod security standard, a read-only root file system, no service account
 // token, and the scheduling.
 func podSpec(in Input, container *corev1ac.ContainerApplyConfiguration, files *corev1ac.ProjectedVolumeSourceApplyConfiguration) *corev1ac.PodSpecApplyConfiguration {
@@ -31,8 +31,8 @@ func podSpec(in Input, container *corev1ac.ContainerApplyConfiguration, files *c
 	spec := corev1ac.PodSpec().
 		WithServiceAccountName(in.Pool.Name).
 		WithAutomountServiceAccountToken(false).
-		// Otherwise Kubernetes would set variables named after Services. The variables of a
-		// Service called relaypool would have the prefix of the relay's own variables.
+		// With service links, Kubernetes would set variables named after Services. The variables
+		// of a Service called relaypool would have the prefix of the relay's own variables.
 		WithEnableServiceLinks(false).
 		WithSecurityContext(corev1ac.PodSecurityContext().
 			WithRunAsNonRoot(true).

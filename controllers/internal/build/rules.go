@@ -58,7 +58,7 @@ func (a alert) rule(in Input) map[string]any {
 	return r
 }
 
-// scope replaces the placeholders by the fleet's labels.
+// scope inserts the fleet's labels into the placeholders.
 func scope(expr string, in Input) string {
 	labels := fmt.Sprintf("%s=%q,%s=%q", labelNamespace, in.Pool.Namespace, labelPool, in.Pool.Name)
 	return strings.NewReplacer("{}", "{"+labels+"}", "{,", "{"+labels+",").Replace(expr)

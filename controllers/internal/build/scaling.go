@@ -17,8 +17,9 @@ const (
 	LabelMetricPool      = labelPool
 )
 
-// scaler returns the autoscaler that the RelayPool wants, and the Service that KEDA needs. It
-// returns nothing if the RelayPool wants no autoscaler, or if the cluster lacks KEDA.
+// scaler returns the autoscaler that the RelayPool wants. With KEDA, it also returns the Service
+// through which KEDA reads the backlog. It returns nothing if the RelayPool wants no autoscaler,
+// if the fleet is withheld, or if the RelayPool wants KEDA and the cluster lacks it.
 func scaler(in Input) []Object {
 	a := in.Pool.Spec.Autoscaling
 	switch {

@@ -99,8 +99,8 @@ func payerFiles(mounts []PayerMount) []string {
 	return paths
 }
 
-// sorted returns the mounts by name and without repetitions, so that their order has no
-// effect and no path is mounted twice.
+// sorted returns the mounts, sorted by name and without repetitions. So the given order has no
+// effect, and no path is mounted twice.
 func sorted(mounts []PayerMount) []PayerMount {
 	s := slices.SortedFunc(slices.Values(mounts), func(a, b PayerMount) int {
 		return cmp.Or(strings.Compare(a.Secret, b.Secret), strings.Compare(a.Key, b.Key))

@@ -16,11 +16,11 @@ import (
 
 // Endpoint is one RPC server of a RelayPool.
 type Endpoint struct {
-	// Name is what errors and logs call it.
+	// Name stands for the endpoint in errors and logs.
 	Name string
-	// Identity changes when the URL may have changed. For an inline URL it may be the
-	// URL's hash, for one in a Secret the Secret's name, key and resource version. It
-	// is compared and never shown.
+	// Identity changes when the URL may have changed. For an inline URL, Identity may be the
+	// URL's hash. For a URL in a Secret, it may be the Secret's name, key and resource
+	// version. Identity is compared and never shown.
 	Identity string
 	// URL returns the URL at the time of a check. Its errors are shown in conditions: they
 	// must name the Secret and its key, and must not contain any of the value.
@@ -75,8 +75,9 @@ type Reading struct {
 	Payers map[solana.PublicKey]Payer
 }
 
-// ForTarget returns the part of the reading that is valid for target. A reading of another
-// pool is valid for balances only, and a reading of another chain for nothing.
+// ForTarget returns the part of the reading that is valid for target. Of a reading of another
+// pool on the same chain, only the balances are valid. Of a reading of another chain, nothing
+// is valid.
 func (r *Reading) ForTarget(target poolcheck.Target) Reading {
 	switch {
 	case sameTarget(r.Target, target):

@@ -95,7 +95,7 @@ func (c *checker) check(ctx context.Context, q *Query) answer {
 func (c *checker) order(all []Endpoint) []Endpoint {
 	now := c.now()
 	rank := func(e Endpoint) int {
-		if m := c.endpoints[e.Name]; m != nil && !m.failedAt.IsZero() && now.Sub(m.failedAt) < failureMaxAge {
+		if state := c.endpoints[e.Name]; state != nil && !state.failedAt.IsZero() && now.Sub(state.failedAt) < failureMaxAge {
 			return 1
 		}
 		return 0
@@ -117,8 +117,8 @@ var (
 	errBehind  = errors.New("is far behind the slot that was read before, and is not used until it has caught up")
 )
 
-// readEndpoint reads one endpoint, within the timeout. With errForeign, the facts contain the
-// genesis hash of the endpoint's chain.
+// readEndpoint reads one endpoint, within the timeout. If the error is errForeign, the facts
+// contain the genesis hash of the endpoint's chain.
 func (c *checker) readEndpoint(ctx context.Context, e *Endpoint, t poolcheck.Target, finalized bool) (poolcheck.Facts, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, rpc.ErrLimit)
 	defer cancel()
@@ -151,14 +151,14 @@ func (c *checker) readEndpoint(ctx context.Context, e *Endpoint, t poolcheck.Tar
 // genesis returns the genesis hash. It reads the hash once an hour, and when the URL has
 // changed.
 func (c *checker) genesis(ctx context.Context, name, url string, r poolcheck.Reader) (solana.Hash, error) {
-	m, hash := c.stateOf(name), maphash.String(c.seed, url)
-	if m.urlHash == hash && !m.genesisAt.IsZero() && c.now().Sub(m.genesisAt) < genesisMaxAge {
-		return m.genesis, nil
+	state, hash := c.stateOf(name), maphash.String(c.seed, url)
+	if state.urlHash == hash && !state.genesisAt.IsZero() && c.now().Sub(state.genesisAt) < genesisMaxAge {
+		return state.genesis, nil
 	}
 	genesis, err := r.GenesisHash(ctx)
 	if err != nil {
 		return solana.Hash{}, err
 	}
-	m.urlHash, m.genesis, m.genesisAt = hash, genesis, c.now()
+	state.urlHash, state.genesis, state.genesisAt = hash, genesis, c.now()
 	return genesis, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
-// reader reads one endpoint at one commitment.
+// reader reads one endpoint at one commitment level.
 type reader struct {
 	*rpc.Client
 	commitment onchain.Commitment

@@ -13,9 +13,11 @@ const (
 	// 1/leavesShare of the last reported number, whichever is more.
 	leavesChange = 64
 	leavesShare  = 100
-	// A balance is reported again when it has changed by 1/balanceShare of itself, or 5 %.
+	// A balance is reported again when it has changed by 1/balanceShare (5 %) of the last
+	// reported balance.
 	balanceShare = 20
-	// A runway is reported again when it has changed by 1/runwayShare of itself, or 20 %.
+	// A runway is reported again when it has changed by 1/runwayShare (20 %) of the last
+	// reported runway.
 	runwayShare = 5
 )
 

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The lanes of Options.Workers.
+// These are the two lanes in which Options.Workers limits the checks.
 const (
 	laneAnswered = iota
 	laneOthers

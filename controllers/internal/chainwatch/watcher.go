@@ -72,8 +72,8 @@ type pool struct {
 	history map[solana.PublicKey]*balanceHistory
 	due     time.Time
 	busy    bool
-	// failures counts failed checks in a row. unconfirmed is true when the last check found
-	// an initialised pool no longer initialised, and the next check has to confirm it.
+	// failures counts failed checks in a row. unconfirmed is true if the last answered check was
+	// the first that no longer found the pool initialised. Another check has to confirm this.
 	failures     int
 	failedAt     time.Time
 	unconfirmed  bool
@@ -163,8 +163,8 @@ func (w *Watcher) Set(key types.NamespacedName, q Query) {
 	if p != nil && sameQuery(p.query, &q) {
 		return
 	}
-	// A check that is under way keeps the query and the checker that it began with. Its
-	// result is dropped, because the map then has another pool.
+	// A check that is under way keeps the query and the checker that it began with. The
+	// result of that check is dropped, because w.pools has a new entry by then.
 	next := &pool{
 		query: &q, reading: Reading{Target: q.Target}, history: map[solana.PublicKey]*balanceHistory{}, due: w.o.Now(),
 		checker: &checker{dial: w.dial, now: w.o.Now, timeout: w.o.Timeout, seed: maphash.MakeSeed(), endpoints: map[string]*endpointState{}},

@@ -35,8 +35,8 @@ func backoff() *wait.Backoff {
 }
 
 // frontProxy has the certificate authority of the API server's client certificate, and the
-// headers in which the API server names the user of a request. It is updated when the
-// ConfigMap changes.
+// headers in which the API server names the user of a request. It follows changes of the
+// ConfigMap authenticationConfig.
 type frontProxy struct {
 	*dynamiccertificates.ConfigMapCAController
 	*headerrequest.RequestHeaderAuthRequestController

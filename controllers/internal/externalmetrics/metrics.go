@@ -82,8 +82,8 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 // Collect sends the counts of requests, the times of readings and the certificate's expiry.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	c.provider.outcomes.Collect(out)
-	for key, since := range c.readTimes(c.provider.Now()) {
-		out <- prometheus.MustNewConstMetric(c.readTime, prometheus.GaugeValue, timestamp(since), key.Namespace, key.Name)
+	for key, at := range c.readTimes(c.provider.Now()) {
+		out <- prometheus.MustNewConstMetric(c.readTime, prometheus.GaugeValue, timestamp(at), key.Namespace, key.Name)
 	}
 	if expires := c.certificate.Expires(); !expires.IsZero() {
 		out <- prometheus.MustNewConstMetric(c.expiry, prometheus.GaugeValue, timestamp(expires))
@@ -94,9 +94,9 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 
 // readTimes returns when each fleet's backlog was last read. For a backlog that was never read,
-// it returns when the fleet was first seen with a ready pod. Otherwise a process that never
-// reached the pods would report nothing, and the autoscalers' requests to it would fail
-// without an alert.
+// it returns when the fleet was first seen with a ready pod. If it left out such a fleet, a process
+// that never reached the pods would report nothing, and the autoscalers' requests to that process
+// would fail without an alert.
 func (c *Collector) readTimes(now time.Time) map[types.NamespacedName]time.Time {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

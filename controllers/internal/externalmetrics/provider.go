@@ -2,8 +2,9 @@
 // metrics, which HorizontalPodAutoscalers read through the API server. The API server
 // authenticates and authorises the requests.
 //
-// An unknown value is an error, never 0 and never left out: an autoscaler that gets an
-// error does not change the fleet's size.
+// For an unknown value the server returns an error. An autoscaler that gets an error does not
+// change the fleet's size. An autoscaler that got 0, or a sum without that value, could remove
+// pods.
 package externalmetrics
 
 import (
@@ -104,9 +105,9 @@ func (p *Provider) values(ctx context.Context, namespace string, selector labels
 		return nil, outcomeUnknown, failure(http.StatusNotFound, metav1.StatusReasonNotFound,
 			"there is no such external metric: expected %s or %s", contract.MetricBacklog.Name, contract.MetricBacklogAge.Name)
 	}
-	if other, ok := selector.RequiresExactMatch(build.LabelMetricNamespace); ok && other != namespace {
+	if selected, ok := selector.RequiresExactMatch(build.LabelMetricNamespace); ok && selected != namespace {
 		return nil, outcomeRefused, failure(http.StatusForbidden, metav1.StatusReasonForbidden,
-			"the selector asks for RelayPools of the namespace %q in a request for %q: both have to be the same", other, namespace)
+			"the selector asks for RelayPools of the namespace %q in a request for %q: both have to be the same", selected, namespace)
 	}
 	pools, outcome, err := p.selectPools(ctx, namespace, selector)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// maxAge is the greatest age of a reading that is served.
+// maxAge is the greatest age at which a reading is still served.
 const maxAge = 30 * time.Second
 
 // read returns the backlog of a RelayPool, if its last reading is not too old.

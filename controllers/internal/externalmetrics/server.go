@@ -31,7 +31,7 @@ const retryAfter = 5 * time.Second
 type ServerOptions struct {
 	// Listen is host:port.
 	Listen string
-	// Config reaches the API server, which authenticates and authorises users.
+	// Config is for requests to the API server, which authenticates and authorises users.
 	Config *rest.Config
 	// Provider returns the metrics' values.
 	Provider metricsprovider.ExternalMetricsProvider

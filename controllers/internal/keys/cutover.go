@@ -15,7 +15,7 @@ func (d *decision) startUsingNewKeys(target int32) {
 	}
 	old := d.completeRevisions(d.pick(func(k Key) bool { return k.State == v1alpha1.PayerDraining }))
 	drain := d.job(target, v1alpha1.RotationDrain)
-	if reason := d.stillMounted(old, drain != nil && !drain.Foreign); reason != "" {
+	if reason := d.whyStillMounted(old, drain != nil && !drain.Foreign); reason != "" {
 		d.wait(reason)
 		return
 	}
@@ -52,11 +52,11 @@ func (d *decision) switchLabels(target int32) bool {
 	return len(d.plan.Label) > 0
 }
 
-// stillMounted returns why the fleet may still sign with one of the keys; empty if the fleet
-// cannot. rolledOut means that an earlier pass found the rollout that removed the keys
-// complete. A rollout that is under way now then replaces only pods without the keys, so it
-// does not count.
-func (d *decision) stillMounted(keys []Key, rolledOut bool) string {
+// whyStillMounted returns why the fleet may still sign with one of the keys; empty if the fleet
+// cannot. rolledOut means that the rollout that removed the keys was complete in an earlier
+// pass. In that case a rollout that is under way now replaces only pods without the keys, so
+// it does not count.
+func (d *decision) whyStillMounted(keys []Key, rolledOut bool) string {
 	mounted := func(secrets []string) bool {
 		return slices.ContainsFunc(keys, func(k Key) bool { return slices.Contains(secrets, k.Secret) })
 	}

@@ -44,8 +44,8 @@ func (d *decision) useNamedSecrets() {
 }
 
 // selectMounts selects one whole revision for the fleet: the newest that has an active key
-// and no incoming key. A cut-over may have been interrupted when only some of the new keys
-// were active. Then this is the older revision, whose keys are all still active.
+// and no incoming key. If a cut-over was interrupted when only some of the new keys were
+// active, selectMounts selects the older revision, whose keys are all still active.
 func (d *decision) selectMounts() {
 	revision := int32(-1)
 	for _, k := range d.Keys.Keys {

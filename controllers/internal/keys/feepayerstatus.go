@@ -49,7 +49,8 @@ func (d *decision) setPayers() {
 			d.addPayer(k.Address, k.Secret, k.State)
 			continue
 		}
-		// The spec names other Secrets: generated keys are shown while they may have funds.
+		// The spec names Secrets and generates no keys: keys that were generated before are
+		// shown while they may have funds.
 		shown := slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == k.Address })
 		if b, known := d.Balances[k.Address]; !shown && (!known || b.Lamports > minMovable) {
 			d.addPayer(k.Address, k.Secret, v1alpha1.PayerRetired)

@@ -11,7 +11,7 @@ import (
 
 // FundedKeyEvents returns the events of a RelayPool that is deleted: one for each Secret
 // whose payers may still have funds. The payers and the rotation are from status. A payer
-// has no funds only if a balance of zero was read, and no Job can have raised it since.
+// without an event has a last known balance of zero, and no Job may have funded it since.
 func FundedKeyEvents(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
 	var events []Event
 	for _, p := range status.FeePayers {

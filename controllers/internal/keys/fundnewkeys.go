@@ -13,9 +13,9 @@ func (d *decision) fundNewKeys(target int32, old []Key) bool {
 	if !d.runStep(v1alpha1.RotationFund, target, d.completeRevisions(old), newKeys) {
 		return false
 	}
-	// If all new payers are below the minimum, they cannot pay, and a switch to them would stop
-	// a fleet whose old payers still can. A balance that was read before the Job ended does not
-	// count, because it lacks the moved funds.
+	// If all new payers are below the minimum, they cannot pay. A switch to them would stop the
+	// fleet although its old payers can still pay. A balance that was read before the Job ended
+	// does not count, because it lacks the moved funds.
 	if !d.allUnderfunded(newKeys, d.job(target, v1alpha1.RotationFund).Ended) || !d.anyFunded(old) {
 		return true
 	}

@@ -63,7 +63,7 @@ type Key struct {
 	Created time.Time
 	// Address is the public half in base58, derived from the private one.
 	Address string
-	// State is the label's value.
+	// State is the state that the label LabelState has.
 	State v1alpha1.FeePayerState
 	// AnnotationOutdated: the annotation with the address is missing or wrong.
 	AnnotationOutdated bool
@@ -191,7 +191,8 @@ type JobWanted struct {
 	Existing *Job
 }
 
-// Event is an event on the RelayPool, to be emitted once the decision has been written.
+// Event is an event on the RelayPool. The reconciler emits a plan's events after it has written
+// the status.
 type Event struct {
 	// Type is Normal or Warning.
 	Type string

@@ -7,8 +7,8 @@ import (
 )
 
 // findLost finds keys that the status shows in use although their Secrets no longer exist.
-// A new key under the same name would hide that money was lost. So no new key is made, except
-// for an incoming key without funds.
+// A new key under the same name would hide that money was lost. So no new key is made. The only
+// exception is a lost incoming key without known funds, which a new key replaces.
 func (d *decision) findLost() {
 	newest := max(d.newest(v1alpha1.PayerActive), d.newest(v1alpha1.PayerIncoming))
 	for _, p := range d.Pool.Status.FeePayers {

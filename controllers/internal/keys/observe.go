@@ -67,7 +67,7 @@ type lastReading struct {
 	facts      Facts
 }
 
-// NewObserver checks the options.
+// NewObserver makes an Observer. It returns an error if an option is missing or invalid.
 func NewObserver(o ObserverOptions) (*Observer, error) {
 	if o.Reader == nil || o.Now == nil || o.Random == nil {
 		return nil, errors.New("make observer of keys: Reader, Now and Random are required")
@@ -118,9 +118,9 @@ func (o *Observer) Observe(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 func (o *Observer) Invalidate(pool types.NamespacedName) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if m, ok := o.pools[pool]; ok {
-		m.facts.Next = time.Time{}
-		o.pools[pool] = m
+	if last, ok := o.pools[pool]; ok {
+		last.facts.Next = time.Time{}
+		o.pools[pool] = last
 	}
 }
 
@@ -226,14 +226,14 @@ func (s *search) facts() Facts {
 		return cmp.Or(cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Index, b.Index))
 	})
 	// An address can appear twice only if somebody copied a key.
-	first := map[string]string{}
+	secretByAddress := map[string]string{}
 	s.keys = slices.DeleteFunc(s.keys, func(k Key) bool {
-		other, duplicate := first[k.Address]
+		firstSecret, duplicate := secretByAddress[k.Address]
 		if !duplicate {
-			first[k.Address] = k.Secret
+			secretByAddress[k.Address] = k.Secret
 			return false
 		}
-		s.problems = append(s.problems, foreignSecret(k.Secret, "it holds the same key as Secret "+other))
+		s.problems = append(s.problems, foreignSecret(k.Secret, "it holds the same key as Secret "+firstSecret))
 		return true
 	})
 	slices.SortFunc(s.problems, func(a, b refs.Problem) int { return cmp.Compare(a.Name, b.Name) })

@@ -46,8 +46,8 @@ func JobOf(pool *v1alpha1.RelayPool, job *batchv1.Job, message string) Job {
 	return j
 }
 
-// RolloutOf returns what a decision needs to know about the fleet. deployment is
-// nil when there is none; pods are all its pods, including terminating ones.
+// RolloutOf returns what a decision needs to know about the fleet. deployment is nil if the
+// fleet has none; pods are all pods of the fleet, including terminating ones.
 func RolloutOf(deployment *appsv1.Deployment, pods []corev1.Pod) Rollout {
 	r := Rollout{Known: true, Complete: true}
 	if deployment != nil {

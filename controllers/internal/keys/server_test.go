@@ -485,7 +485,7 @@ func TestAForeignSecretIsNotChanged(t *testing.T) {
 		"no state":                       {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: withLabel(LabelState, "busy")}, Immutable: &immutable}, LabelState},
 		"a Secret that is not immutable": {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: good}, Data: map[string][]byte{DataKey: keyfile.Format(private)}}, "not immutable"},
 		"no key":                         {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: good}, Immutable: &immutable}, "has no key key"},
-		"a malformed key":                {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: good}, Immutable: &immutable, Data: map[string][]byte{DataKey: []byte("[167,60,canary]")}}, "no fee payer key"},
+		"a malformed key":                {corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: good}, Immutable: &immutable, Data: map[string][]byte{DataKey: []byte("[167,60,canary]")}}, "not a fee payer key"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

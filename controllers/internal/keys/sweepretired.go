@@ -19,8 +19,8 @@ func (d *decision) unused() []Key {
 	})
 }
 
-// sweepUnused reports unused keys with funds. When a person requests it, sweepUnused plans a
-// Job that moves the funds, once for every new value of the annotation.
+// sweepUnused reports unused keys with funds. If a person requests a sweep by the annotation,
+// sweepUnused plans a Job that moves the funds, once for every new value of the annotation.
 func (d *decision) sweepUnused() {
 	unused, token := d.unused(), d.Pool.Annotations[AnnotationSweepRetired]
 	var funded []Key
@@ -42,11 +42,11 @@ func (d *decision) sweepUnused() {
 	}
 	want.InputsHash = inputsHash(want, token)
 	existing := d.jobNamed(want.Name)
-	requested := existing != nil && existing.InputsHash == want.InputsHash
+	started := existing != nil && existing.InputsHash == want.InputsHash
 	// A retired key was drained. A key that the spec no longer uses was not drained: a
 	// rollout under way can still start a pod that signs with the key.
 	drained := wantedCount(d.Pool) > 0
-	if !requested && (len(funded) == 0 || d.stillMounted(unused, drained) != "") {
+	if !started && (len(funded) == 0 || d.whyStillMounted(unused, drained) != "") {
 		return
 	}
 	d.runJob(want, AnnotationSweepRetired)

@@ -35,7 +35,7 @@ type WriterOptions struct {
 // Writer executes plans. It is safe for concurrent use on different RelayPools.
 type Writer struct{ WriterOptions }
 
-// NewWriter checks the options.
+// NewWriter makes a Writer. It returns an error if an option is missing.
 func NewWriter(o WriterOptions) (*Writer, error) {
 	if o.Client == nil || o.Random == nil || o.Log == nil || o.Observer == nil {
 		return nil, errors.New("make writer of keys: Client, Random, Log and Observer are required")
@@ -162,8 +162,8 @@ func (w *Writer) deleteJob(ctx context.Context, pool *v1alpha1.RelayPool, j Job)
 	return nil
 }
 
-// withoutValues reduces an API server's error about a Secret to its reason: a refusal
-// by validation or an admission webhook may repeat the object.
+// withoutValues reduces an API server's error about a Secret to the error's reason. The message
+// of a refusal by validation or an admission webhook may contain the Secret's values.
 func withoutValues(err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

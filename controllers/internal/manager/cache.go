@@ -14,9 +14,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// cacheOptions limits the cache to RelayPools and their objects. Of other kinds, the cache
-// lists and watches only objects that have the label of a pool. So memory and traffic grow
-// with the fleets, not with the cluster.
+// cacheOptions limits the cache to RelayPools and their objects. The cache lists and watches all
+// RelayPools, but an object of another kind only if it has the label of a pool. So memory and
+// traffic grow with the fleets, not with the cluster.
 func cacheOptions(namespaces []string, resync time.Duration) cache.Options {
 	o := cache.Options{
 		DefaultLabelSelector: hasPoolLabel(),

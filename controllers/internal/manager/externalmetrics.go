@@ -73,8 +73,9 @@ func (e *External) SetupWithManager(m ctrl.Manager) error {
 	return nil
 }
 
-// ready fails until external metrics are served and all watched fleets have been polled. So a
-// rollout does not replace an operator that serves them with one that does not serve them yet.
+// ready returns an error until external metrics are served and all watched fleets have been polled.
+// So a rollout does not replace an operator that serves external metrics with one that cannot
+// serve them yet.
 func (e *External) ready(*http.Request) error {
 	select {
 	case <-e.server.Serving():

@@ -17,9 +17,9 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/tenancy"
 )
 
-// keysIntervalFactor says how many times longer the interval for reading generated keys is than
-// the interval for reading other Secrets. Generated keys need fewer reads, because they are
-// immutable and the operator itself writes their labels. With equal intervals, two of three reads
+// keysIntervalFactor is the interval for reading generated keys, divided by the interval for
+// reading other Secrets. Generated keys need fewer reads, because they are immutable and the
+// operator itself writes their labels. With equal intervals, two of three reads
 // for a RelayPool with two keys would be reads of keys.
 const keysIntervalFactor = 5
 
@@ -50,7 +50,7 @@ func (f Fleets) SetupWithManager(m ctrl.Manager) error {
 	}.SetupWithManager(m)
 }
 
-// NewPreviewer makes a Previewer. It shows what the operator would change in a cluster, and
+// NewPreviewer makes a Previewer, which shows what the operator would change in a cluster, and
 // changes nothing.
 func NewPreviewer(cluster *rest.Config, s pool.Settings) (*pool.Previewer, error) {
 	known, err := scheme()

@@ -38,7 +38,7 @@ type Options struct {
 }
 
 // Collector is a prometheus.Collector of the status of RelayPools. Until the cache is
-// filled it has no samples, because unknown is not zero.
+// filled, it sends no samples, because an unknown number must not appear as 0.
 type Collector struct {
 	options Options
 	series  map[string]*prometheus.Desc

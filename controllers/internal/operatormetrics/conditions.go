@@ -24,14 +24,14 @@ func onlyWhileTrue(kind string) bool {
 	return kind == v1alpha1.ConditionReconciling || kind == v1alpha1.ConditionStalled
 }
 
-// applies reports whether a RelayPool can have a condition of this type.
-func applies(kind string, p *v1alpha1.RelayPool) bool {
+// conditionApplies reports whether a RelayPool can have a condition of this type.
+func conditionApplies(kind string, p *v1alpha1.RelayPool) bool {
 	return kind != v1alpha1.ConditionAutoscalingActive || p.Spec.Autoscaling != nil
 }
 
-// conditions counts and reports the RelayPool's conditions. A missing condition counts as false
-// if it exists only while it is true. Any other missing condition counts as unknown, because no
-// pass has set it yet, unless it does not apply to the RelayPool.
+// conditions counts and reports the RelayPool's conditions. A missing condition counts as false if
+// its type exists only while it is true, and is not counted if the type does not apply to the
+// RelayPool. Any other missing condition counts as unknown, because no pass has set it yet.
 func (s *scrape) conditions(p *v1alpha1.RelayPool) {
 	for _, kind := range conditionTypes() {
 		status := metav1.ConditionUnknown
@@ -41,7 +41,7 @@ func (s *scrape) conditions(p *v1alpha1.RelayPool) {
 			s.gauge(contract.MetricOperatorPoolCondition, 1, p.Namespace, p.Name, kind, string(status), c.Reason)
 		case onlyWhileTrue(kind):
 			status = metav1.ConditionFalse
-		case !applies(kind, p):
+		case !conditionApplies(kind, p):
 			continue
 		}
 		s.count[[2]string{kind, string(status)}]++

@@ -32,7 +32,7 @@ var _ prometheus.Collector = (*CountingApplier)(nil)
 const (
 	outcomeSteady   = "steady"
 	outcomeChanged  = "changed"
-	outcomeHeld     = "held"
+	outcomeHeld     = "held" // an object is refused, foreign, waiting or contested
 	outcomeConflict = "conflict"
 	outcomeFailed   = "failed"
 )

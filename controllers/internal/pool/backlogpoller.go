@@ -18,17 +18,17 @@ import (
 const (
 	// backlogInterval is the time between polls of a fleet whose backlog is needed only for
 	// the status. watchedInterval is the time between polls of a watched fleet. A fleet is
-	// watched if ScaledByMetric is true for it. It is polled more often, because its
-	// autoscaler accepts only a reading from the last 30 s.
+	// watched if ScaledByMetric is true for its RelayPool. A watched fleet is polled more
+	// often, because its autoscaler accepts only a reading from the last 30 s.
 	backlogInterval = 30 * time.Second
 	watchedInterval = 10 * time.Second
 	// A reading older than maxBacklogAge does not describe the present queue. The Poller keeps
 	// its last reading while it reaches no pod, so a pass checks the age of the reading.
 	maxBacklogAge = 5 * time.Minute
 	// backlogTimeout bounds one request. While no pod of a fleet answers, the time between
-	// polls of the fleet doubles up to maxBacklogPause, or maxWatchedPause if the fleet is
-	// watched, because the operator may run outside the pods' network. While pods answer with
-	// an error, the time stays the same: probably the database is down, and the queue is
+	// polls of the fleet doubles, because the operator may run outside the pods' network. Its
+	// maximum is maxBacklogPause, or maxWatchedPause for a watched fleet. While pods answer
+	// with an error, the time stays the same: probably the database is down, and the queue is
 	// longest when the database comes back.
 	backlogTimeout  = 2 * time.Second
 	maxBacklogPause = 10 * time.Minute
@@ -165,7 +165,8 @@ func (p *Poller) Backlog(key types.NamespacedName, ips []string) Backlog {
 	return state.last
 }
 
-// Reading returns the reading of a watched fleet, and false for others.
+// Reading returns the reading of a watched fleet. The second result is false if the fleet is
+// not watched.
 func (p *Poller) Reading(key types.NamespacedName) (Reading, bool) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

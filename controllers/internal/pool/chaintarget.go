@@ -111,8 +111,8 @@ type parseResult struct {
 	err error
 }
 
-// maxParsed is how many results a parser keeps. When it has that many, it drops all of
-// them.
+// maxParsed is how many results a parser keeps. A parser with that many results drops all of
+// them before it adds another one.
 const maxParsed = 256
 
 func (p *parser) parse(content []byte) (*poolcheck.Key, error) {

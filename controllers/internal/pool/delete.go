@@ -43,7 +43,7 @@ func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) err
 		r.forget(client.ObjectKeyFromObject(pool))
 		return r.reportDeleting(ctx, pool)
 	}
-	for _, e := range r.keysWithFunds(pool) {
+	for _, e := range r.fundedKeyEvents(pool) {
 		r.emitKeyEvent(pool, e)
 	}
 	before := pool.DeepCopy()
@@ -56,9 +56,9 @@ func (r *Reconciler) finalize(ctx context.Context, pool *v1alpha1.RelayPool) err
 	return nil
 }
 
-// keysWithFunds returns the events that name the keys that may have funds. The balances are
-// those of the last reading of the chain or, without one, of the status.
-func (r *Reconciler) keysWithFunds(pool *v1alpha1.RelayPool) []keys.Event {
+// fundedKeyEvents returns the events that name the keys that may have funds. A balance is from
+// the last reading of the chain, or from the status if that reading does not have it.
+func (r *Reconciler) fundedKeyEvents(pool *v1alpha1.RelayPool) []keys.Event {
 	balances := map[string]keys.Balance{}
 	if reading, ok := r.Watcher.Reading(client.ObjectKeyFromObject(pool)); ok {
 		for address, payer := range reading.Payers {

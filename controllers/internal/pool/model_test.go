@@ -121,8 +121,8 @@ func changeFacts(random *rand.Rand, f *Facts) {
 	case 12:
 		spec.Paused = random.IntN(3) == 0
 	case 13:
-		if d := f.Fleet.Deployment; d != nil && f.Fleet.liveReplicas() > 0 {
-			setFleet(f, f.Fleet.liveReplicas(), random.Int32N(f.Fleet.liveReplicas()+1))
+		if d := f.Fleet.Deployment; d != nil && f.Fleet.deploymentReplicas() > 0 {
+			setFleet(f, f.Fleet.deploymentReplicas(), random.Int32N(f.Fleet.deploymentReplicas()+1))
 		}
 	case 14:
 		f.Autoscaler = Autoscaler{Present: random.IntN(2) == 0, Working: ptr.To(random.IntN(2) == 0)}
@@ -141,7 +141,7 @@ func outcomeOf(random *rand.Rand, f *Facts, p *Plan) Outcome {
 
 // applyPlan changes the facts as if the objects of the plan had been applied.
 func applyPlan(f *Facts, p *Plan) {
-	replicas := f.Fleet.liveReplicas()
+	replicas := f.Fleet.deploymentReplicas()
 	switch {
 	case p.Withheld:
 		replicas = 0
@@ -150,7 +150,7 @@ func applyPlan(f *Facts, p *Plan) {
 	case f.Fleet.Deployment == nil:
 		replicas = 1 // the default of the API server
 	}
-	if f.Fleet.Deployment == nil || f.Fleet.liveReplicas() != replicas {
+	if f.Fleet.Deployment == nil || f.Fleet.deploymentReplicas() != replicas {
 		setFleet(f, replicas, replicas)
 	}
 }

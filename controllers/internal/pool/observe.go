@@ -16,27 +16,27 @@ import (
 func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Facts, error) {
 	key := client.ObjectKeyFromObject(pool)
 	f := &Facts{Now: r.Now(), Pool: pool, Unread: map[Part]error{}}
-	note := func(p Part, err error) {
+	recordUnread := func(p Part, err error) {
 		if err != nil {
 			f.Unread[p] = err
 		}
 	}
 	var err error
 	f.References, err = r.References.Resolve(ctx, pool)
-	note(PartReferences, err)
+	recordUnread(PartReferences, err)
 	r.logUnread(ctx, f)
 	f.Keys, err = r.KeyObserver.Observe(ctx, pool)
-	note(PartKeys, err)
+	recordUnread(PartKeys, err)
 	f.Capabilities, err = r.Capabilities.ForBuild(ctx)
-	note(PartCapabilities, err)
-	note(PartFleet, r.observeFleet(ctx, f))
-	note(PartAutoscaler, r.observeAutoscaler(ctx, f))
+	recordUnread(PartCapabilities, err)
+	recordUnread(PartFleet, r.observeFleet(ctx, f))
+	recordUnread(PartAutoscaler, r.observeAutoscaler(ctx, f))
 	f.KeysKnown = !f.isUnread(PartKeys) && !f.isUnread(PartFleet)
 	f.Target = targetOf(pool, &f.References, r.keyParser.parse, r.References.Value)
 	f.Chain, f.ChainRead = r.Watcher.Reading(key)
-	// The watcher gets this spec's query only after Decide, so its last reading may be about
-	// the pool of an earlier spec, or of an earlier RelayPool with the same name. Such a
-	// reading must not open the gate for this RelayPool.
+	// The watcher gets this spec's query only after Decide, so the watcher's last reading may
+	// be about the pool of an earlier spec, or of an earlier RelayPool with the same name. Such
+	// a reading must not open the gate for this RelayPool.
 	f.Chain = f.Chain.ForTarget(f.Target.Query.Target)
 	f.ChainRead = f.ChainRead && (!f.Chain.At.IsZero() || !f.Chain.UnavailableSince.IsZero())
 	f.Backlog = r.Backlogs.Backlog(key, readyIPs(f.Fleet.Pods))

@@ -89,11 +89,11 @@ func scaledObjectOf(object *unstructured.Unstructured) Autoscaler {
 		kind, _ := c["type"].(string)
 		status, _ := c["status"].(string)
 		message, _ := c["message"].(string)
-		works := status == string(metav1.ConditionTrue)
+		isTrue := status == string(metav1.ConditionTrue)
 		switch {
 		case kind == "Ready" && status != string(metav1.ConditionUnknown):
-			a.Working, a.Message = &works, strings.TrimSpace(message)
-		case kind == "Fallback" && works:
+			a.Working, a.Message = &isTrue, strings.TrimSpace(message)
+		case kind == "Fallback" && isTrue:
 			// KEDA cannot read the metric, and uses its fallback.
 			a.Working, a.Message = new(false), strings.TrimSpace(message)
 			return a

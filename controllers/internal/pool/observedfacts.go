@@ -32,7 +32,8 @@ type Facts struct {
 	Keys      keys.Facts
 	Jobs      []keys.Job
 	KeysKnown bool
-	// Chain is the last reading of the declared pool; ChainRead is false before the first.
+	// Chain is the last reading of the declared pool; ChainRead is false before the first
+	// reading.
 	Chain     chainwatch.Reading
 	ChainRead bool
 	// Fleet is the Deployment and its pods.
@@ -71,8 +72,8 @@ type Fleet struct {
 	Pods []corev1.Pod
 }
 
-// liveReplicas returns the replicas that the Deployment declares, or 0 without a Deployment.
-func (f Fleet) liveReplicas() int32 {
+// deploymentReplicas returns the replicas that the Deployment declares, or 0 without a Deployment.
+func (f Fleet) deploymentReplicas() int32 {
 	if f.Deployment == nil {
 		return 0
 	}
@@ -99,12 +100,13 @@ type Autoscaler struct {
 type Backlog struct {
 	// At is the time of the reading; zero without one.
 	At time.Time
-	// Due counts the submissions that can be processed now, so that more pods would help.
+	// Due counts the submissions that can be processed now. More pods would process them
+	// sooner.
 	Due int64
 	// Oldest is the age of the oldest due submission, in whole seconds.
 	Oldest time.Duration
-	// Held counts, by reason, the submissions that cannot be processed now, so that more pods
-	// would not help.
+	// Held counts, by reason, the submissions that cannot be processed now. More pods would
+	// not change that.
 	Held map[string]int64
 	// Old: the reading is too old to describe the present queue.
 	Old bool
@@ -126,9 +128,9 @@ type Target struct {
 	Problems []refs.Problem
 }
 
-// firstSentences joins the first parts of a message, at most limit of them, and adds a count
-// of the others.
-func firstSentences(parts []string, limit int) string {
+// joinFirst joins the first parts of a message, at most limit of them, and adds the
+// number of the omitted parts.
+func joinFirst(parts []string, limit int) string {
 	if len(parts) <= limit {
 		return strings.Join(parts, "; ")
 	}

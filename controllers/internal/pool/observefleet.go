@@ -37,15 +37,15 @@ func (r *Reconciler) observeFleet(ctx context.Context, f *Facts) error {
 		return fmt.Errorf("list pods: %w", err)
 	}
 	fleet := labels.SelectorFromSet(build.Selector(pool.Name))
-	var others []corev1.Pod
+	var otherPods []corev1.Pod
 	for i := range pods.Items {
 		if fleet.Matches(labels.Set(pods.Items[i].Labels)) {
 			f.Fleet.Pods = append(f.Fleet.Pods, pods.Items[i])
 		} else {
-			others = append(others, pods.Items[i])
+			otherPods = append(otherPods, pods.Items[i])
 		}
 	}
-	return r.observeJobs(ctx, f, others)
+	return r.observeJobs(ctx, f, otherPods)
 }
 
 // readyIPs returns the addresses of ready pods, in a fixed order.

@@ -46,8 +46,8 @@ type Plan struct {
 	// Withheld: the gate keeps the fleet at 0 pods.
 	Withheld bool
 	// RecordInitialised: this pass is the first that finds the pool initialised. The status
-	// has to record this before the fleet starts. Otherwise, if the operator died in
-	// between, the next leader could stop the fleet again.
+	// has to record this before the fleet starts. If the operator started the fleet first and
+	// then died, the next leader could stop the fleet again.
 	RecordInitialised bool
 	// Deploy: everything that the pods need is known and exists. While Deploy is false, no
 	// object of the fleet is made or changed.
@@ -56,8 +56,8 @@ type Plan struct {
 	Paused bool
 	// Keys is the plan for the fee payers' keys.
 	Keys keys.Plan
-	// Input is what the objects are built from. Objects are the objects to apply; there are
-	// none unless Deploy is true.
+	// Input is what the objects are built from. Objects are the objects to apply; the list is
+	// empty while Deploy is false.
 	Input   build.Input
 	Objects []build.Object
 	// ReplicasDerived: the wanted number of pods depends on the Deployment that was read. So
@@ -72,13 +72,12 @@ func Decide(f *Facts, s Settings) Plan {
 	spec := &f.Pool.Spec
 	p := Plan{Paused: spec.Paused}
 	p.Faults, p.FaultReason = s.faults(spec)
-	state, _, _ := f.Chain.PoolState()
-	chain := poolcheck.Unknown
+	poolState := poolcheck.Unknown
 	if f.ChainRead {
-		chain = state
+		poolState, _, _ = f.Chain.PoolState()
 	}
-	p.RecordInitialised = gateOpens(f, chain)
-	p.Withheld = gateHoldsFleet(f, chain)
+	p.RecordInitialised = gateOpens(f, poolState)
+	p.Withheld = gateHoldsFleet(f, poolState)
 	p.Problems = append(slices.Clone(f.References.Problems), f.Target.Problems...)
 	if f.KeysKnown {
 		p.Keys = keys.Decide(keysInput(f, p.Problems))

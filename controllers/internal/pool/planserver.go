@@ -88,7 +88,7 @@ func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (
 		return nil, err
 	}
 	if specFaults, _ := v.Settings.faults(&pool.Spec); len(specFaults) > 0 {
-		return nil, fmt.Errorf("RelayPool %s would not be accepted: %s", pool.Name, firstSentences(specFaults, len(specFaults)))
+		return nil, fmt.Errorf("RelayPool %s would not be accepted: %s", pool.Name, joinFirst(specFaults, len(specFaults)))
 	}
 	if pool.Status.InitialisedAt == nil {
 		pool.Status.InitialisedAt = &metav1.Time{Time: v.Now()}
@@ -189,7 +189,7 @@ func (v *Previewer) objects(f *Facts, plan *Plan) ([]build.Object, error) {
 
 // apply applies the objects to the API server as a dry run.
 func (v *Previewer) apply(ctx context.Context, pool *v1alpha1.RelayPool, objects []build.Object, out *Preview) error {
-	dryRun := &recorder{Client: client.NewDryRunClient(v.Client)}
+	dryRun := &applyRecorder{Client: client.NewDryRunClient(v.Client)}
 	applier, err := apply.New(apply.Options{Client: dryRun, Live: v.Client, Capabilities: v.capabilities, Now: v.Now})
 	if err != nil {
 		return err
@@ -207,14 +207,14 @@ func (v *Previewer) apply(ctx context.Context, pool *v1alpha1.RelayPool, objects
 	return nil
 }
 
-// recorder is a client that records which objects the API server accepts.
-type recorder struct {
+// applyRecorder is a client that records which objects the API server accepts.
+type applyRecorder struct {
 	client.Client
 	accepted []*unstructured.Unstructured
 }
 
 // Apply applies an object as a dry run.
-func (r *recorder) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+func (r *applyRecorder) Apply(ctx context.Context, config runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 	content, err := json.Marshal(config) // before the answer overwrites config
 	if err != nil {
 		return fmt.Errorf("write as JSON: %w", err)

@@ -10,20 +10,20 @@ const defaultReplicas = 2
 // derived means that the result depends on the number in the Deployment, which may change
 // before the write.
 func replicas(f *Facts, withheld bool) (wanted *int32, derived bool) {
-	live := f.Fleet.liveReplicas()
+	current := f.Fleet.deploymentReplicas()
 	spec := &f.Pool.Spec
 	switch {
 	case withheld:
 		return ptr.To[int32](0), false
-	case spec.Autoscaling != nil && live > 0:
+	case spec.Autoscaling != nil && current > 0:
 		return nil, false
 	case spec.Autoscaling != nil:
 		// An autoscaler does not start a fleet of 0 pods.
 		return ptr.To(max(spec.Autoscaling.MinReplicas, 1)), true
 	case spec.Replicas != nil:
 		return spec.Replicas, false
-	case live > 0:
-		return &live, true
+	case current > 0:
+		return &current, true
 	default:
 		return ptr.To[int32](defaultReplicas), f.Fleet.Deployment != nil
 	}

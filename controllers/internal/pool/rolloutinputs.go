@@ -7,10 +7,10 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
-// rolloutInputs returns a text for each Secret and ConfigMap of the spec that pods read when
-// they start, and for each generated key that they mount. The text changes when the object is
-// changed or recreated, and the pods are then replaced. For a generated key it changes only when
-// the Secret is recreated.
+// rolloutInputs returns a text for each Secret and ConfigMap that the spec names and pods read
+// when they start, and for each generated key that pods mount. The text changes when the object
+// is changed or recreated, and the pods are then replaced. The text for a generated key changes
+// only when the key's Secret is recreated.
 func rolloutInputs(f *Facts, k *keys.Plan) []string {
 	var out []string
 	for _, objects := range [][]refs.Object{f.References.Resolved, k.RolloutInputs} {

@@ -19,7 +19,7 @@ func rollingOut(f *Facts) bool {
 	if rolloutStuck(d) {
 		return false
 	}
-	wanted, s := f.Fleet.liveReplicas(), &d.Status
+	wanted, s := f.Fleet.deploymentReplicas(), &d.Status
 	return s.ObservedGeneration < d.Generation || s.UpdatedReplicas != wanted || s.Replicas != wanted || s.AvailableReplicas != wanted
 }
 

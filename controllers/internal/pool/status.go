@@ -83,7 +83,7 @@ func replicaCounts(next *v1alpha1.RelayPoolStatus, f *Facts) {
 	if f.isUnread(PartFleet) {
 		return
 	}
-	next.DesiredReplicas = f.Fleet.liveReplicas()
+	next.DesiredReplicas = f.Fleet.deploymentReplicas()
 	next.Replicas, next.ReadyReplicas, next.TerminatingReplicas = 0, 0, 0
 	for i := range f.Fleet.Pods {
 		if f.Fleet.Pods[i].DeletionTimestamp != nil {

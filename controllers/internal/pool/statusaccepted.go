@@ -16,7 +16,7 @@ func accepted(f *Facts, p *Plan) verdict {
 
 // notAccepted is the verdict on a spec that is invalid or not allowed.
 func notAccepted(p *Plan) verdict {
-	return conditionFalse(p.FaultReason, firstSentences(p.Faults, 5))
+	return conditionFalse(p.FaultReason, joinFirst(p.Faults, 5))
 }
 
 // missingMonitoring returns the end of the condition's message. It names the monitoring

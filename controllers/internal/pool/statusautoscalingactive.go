@@ -8,7 +8,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// autoscalingActive is the zero verdict without spec.autoscaling.
+// autoscalingActive returns the zero verdict if spec.autoscaling is not set.
 func autoscalingActive(f *Facts, p *Plan) verdict {
 	a := f.Pool.Spec.Autoscaling
 	switch {

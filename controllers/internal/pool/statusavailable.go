@@ -18,7 +18,7 @@ func available(f *Facts, p *Plan, o *Outcome) verdict {
 	if d == nil {
 		return deploymentMissing(f, p, o)
 	}
-	wanted := f.Fleet.liveReplicas()
+	wanted := f.Fleet.deploymentReplicas()
 	if wanted == 0 {
 		switch {
 		case p.Withheld || p.RecordInitialised:

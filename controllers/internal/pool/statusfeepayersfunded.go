@@ -55,9 +55,9 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 		}
 		return conditionFalse(v1alpha1.ReasonNoPayers, "there is no usable fee payer: see the condition SecretsResolved")
 	case len(underfunded) > 0:
-		return conditionFalse(v1alpha1.ReasonUnderfunded, firstSentences(underfunded, 4))
+		return conditionFalse(v1alpha1.ReasonUnderfunded, joinFirst(underfunded, 4))
 	case len(unknown) > 0:
-		v := conditionUnknown(v1alpha1.ReasonBalancesUnknown, "the balance of "+firstSentences(unknown, 4)+" could not be read yet: see the condition PoolInitialised")
+		v := conditionUnknown(v1alpha1.ReasonBalancesUnknown, "the balance of "+joinFirst(unknown, 4)+" could not be read yet: see the condition PoolInitialised")
 		if f.ChainRead || !hasAllBalances(unknown, f.Pool.Status.FeePayers) {
 			return v
 		}

@@ -15,9 +15,10 @@ import (
 // change. Any other write includes the figures.
 const figuresInterval = time.Minute
 
-// These are the smallest changes of a figure that are written. The changes of a balance, a
-// runway and the next index are fractions of the last value. The next index must also change
-// by at least indexStep. The backlog must change by the factor backlogFactor.
+// A figure is written again only when it has changed enough. balanceChange, runwayChange and
+// indexChange are the smallest changes that are enough, as fractions of the last value. The next
+// index must also change by at least indexStep. The backlog must change by the factor
+// backlogFactor. A balance is also written when it crosses one of the thresholds.
 const (
 	balanceChange = 0.05
 	runwayChange  = 0.20
@@ -27,9 +28,9 @@ const (
 )
 
 // figures updates the figures of the status: the next index, the backlog, and the payers'
-// balances and runways. It updates them whenever anything else in the status changes, and
-// otherwise at most once a minute, if a figure changed enough. Another change of
-// the payers, such as a new key or a new state, is written at once.
+// balances and runways. When anything else in the status changes, figures updates all of them.
+// When only figures change, it updates them at most once a minute, and only if one of them
+// changed enough. A new key or a new state of a payer is not a figure, and is written at once.
 func figures(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan) {
 	last := &f.Pool.Status
 	fresh := measureFigures(last, f, p)
@@ -134,13 +135,13 @@ func figuresChangedEnough(shown, fresh *v1alpha1.RelayPoolStatus, f *Facts) bool
 	return false
 }
 
-// differsBy reports whether two figures differ enough. enough decides if both are known. A
-// figure that is nil is unknown, and differs from any known figure.
-func differsBy(a, b *int64, enough func(a, b int64) bool) bool {
+// differsBy reports whether two figures differ enough. If both are known, the function
+// changedEnough decides. A figure that is nil is unknown, and differs from any known figure.
+func differsBy(a, b *int64, changedEnough func(a, b int64) bool) bool {
 	if a == nil || b == nil {
 		return (a == nil) != (b == nil)
 	}
-	return *a != *b && enough(*a, *b)
+	return *a != *b && changedEnough(*a, *b)
 }
 
 func backlogChangedEnough(a, b int64) bool {

@@ -6,9 +6,9 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// mostSevere returns the more severe of two verdicts, where False is more severe than
-// Unknown. Of two equally severe verdicts it returns the first. It returns the zero verdict
-// if neither is False or Unknown.
+// mostSevere returns the more severe of two verdicts. False is the most severe status, then
+// Unknown, then True or no status. If both verdicts are equally severe, mostSevere returns the
+// first.
 func mostSevere(worst, v verdict) verdict {
 	switch {
 	case v.status == "", v.status == metav1.ConditionTrue, worst.status == metav1.ConditionFalse:

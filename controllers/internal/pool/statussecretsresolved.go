@@ -29,7 +29,7 @@ func secretsResolved(f *Facts, p *Plan) verdict {
 		}
 	}
 	if len(problems) > 0 {
-		return conditionFalse(problems[0].Reason, firstSentences(messages(problems), 3))
+		return conditionFalse(problems[0].Reason, joinFirst(messages(problems), 3))
 	}
 	if f.References.ReadAt.IsZero() && !f.isUnread(PartReferences) {
 		return conditionUnknown(v1alpha1.ReasonNotChecked, "the Secrets and ConfigMaps that the spec names are being read")
@@ -44,7 +44,7 @@ func secretsResolved(f *Facts, p *Plan) verdict {
 		if len(parts) == 0 {
 			return unreadable("the Secrets and ConfigMaps that the spec names")
 		}
-		return unreadable(firstSentences(parts, 3))
+		return unreadable(joinFirst(parts, 3))
 	}
 	if !f.KeysKnown {
 		return unreadable("the Secrets of generated fee payers")

@@ -29,7 +29,7 @@ func stalled(p *Plan, o *Outcome) verdict {
 			parts = append(parts, "the API server refused "+r.String()+" ("+r.Reason+"): "+r.Message)
 		}
 		slices.Sort(parts)
-		return conditionTrue(v1alpha1.ReasonRefused, firstSentences(parts, 3))
+		return conditionTrue(v1alpha1.ReasonRefused, joinFirst(parts, 3))
 	}
 	for _, problem := range p.Keys.Problems {
 		if problem.Reason == v1alpha1.ReasonRotationFailed {

@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Genesis returns the genesis hash of a cluster. cluster is its name, or the hash in
-// base58.
+// Genesis returns the genesis hash of a cluster. The argument is the cluster's name, or the
+// hash itself in base58.
 func Genesis(cluster string) (solana.Hash, error) {
 	hash, err := solana.HashFromBase58(contract.GenesisHash(cluster))
 	if err != nil {

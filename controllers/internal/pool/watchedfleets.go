@@ -22,9 +22,9 @@ func (p *Poller) pollFleets(ctx context.Context) {
 	tick := time.NewTicker(listInterval)
 	defer tick.Stop()
 	for {
-		// An error means that the cache is not synchronised. The list then stays as it is.
-		// While nothing polls the fleets, readings become too old to be served.
-		_ = p.listFleets(ctx)
+		// An error means that the cache is not synchronised. Then the list stays as it is, no
+		// fleet is polled, and the readings become too old to be served.
+		_ = p.refreshAndPoll(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -33,7 +33,7 @@ func (p *Poller) pollFleets(ctx context.Context) {
 	}
 }
 
-func (p *Poller) listFleets(ctx context.Context) error {
+func (p *Poller) refreshAndPoll(ctx context.Context) error {
 	var pools v1alpha1.RelayPoolList
 	if err := p.fleets.List(ctx, &pools, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list RelayPools: %w", err)

@@ -94,7 +94,7 @@ func factsOf(all []namedValue, found map[namedValue]finding, unread []Unread) Fa
 			continue
 		}
 		switch {
-		case f.at.IsZero():
+		case f.at.IsZero(): // the object was never read, so nothing is known about the value
 		case n.format == payerKey:
 			if first, ok := payers[f.address]; ok {
 				facts.Problems = append(facts.Problems, duplicateKey(n, first, f.address))

@@ -21,9 +21,9 @@ type object struct {
 }
 
 // namedValues lists the values that the spec names, payers in their order. It includes pull
-// secrets if pullSecrets is set, which means that the operator requires a label on them.
-// Otherwise the operator does not read pull secrets. The kubelet reads them, and reports what is
-// wrong with them.
+// secrets if pullSecrets is set, which means that the operator requires a label on them. Without
+// this requirement, the operator does not have to read pull secrets, because the kubelet reads
+// them and reports what is wrong with them.
 func namedValues(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []namedValue {
 	var all []namedValue
 	secret := func(field string, ref *v1alpha1.SecretKeyReference, format valueFormat) {

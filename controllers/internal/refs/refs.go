@@ -64,8 +64,8 @@ type Unread struct {
 	Err error
 }
 
-// Facts is everything that is known about the objects that one RelayPool names. Objects
-// that could not be read now keep their last known state.
+// Facts is everything that is known about the objects that one RelayPool names. An object that
+// could not be read in the last reading keeps its last known state.
 type Facts struct {
 	// ReadAt is when the last reading began, and Next is when another is due.
 	ReadAt, Next time.Time

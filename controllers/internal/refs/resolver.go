@@ -34,8 +34,8 @@ const (
 
 // Options make a Resolver.
 type Options struct {
-	// Reader reads from the API server directly, because a cache would list and
-	// watch. Required.
+	// Reader reads from the API server directly, because a cache would list and watch
+	// Secrets. Required.
 	Reader client.Reader
 	// Now is the clock. Required.
 	Now func() time.Time
@@ -89,9 +89,9 @@ func NewResolver(o Options) (*Resolver, error) {
 	return &Resolver{Options: o, pools: map[types.NamespacedName]*results{}}, nil
 }
 
-// Resolve returns the facts of a RelayPool. It reads when the spec has changed or the interval is
-// over, and otherwise returns the last results. An object that cannot be read is not an error:
-// see Facts.Unread. It returns an error only if ctx has ended.
+// Resolve returns the facts of a RelayPool. If the spec has changed or the interval is over,
+// Resolve reads the objects. If not, it returns the last results. An object that cannot be read is
+// listed in Facts.Unread, and is not an error. Resolve returns an error only if ctx has ended.
 func (r *Resolver) Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (Facts, error) {
 	last := r.lastResults(pool)
 	if last.generation == pool.Generation && r.Now().Before(last.facts.Next) {
@@ -112,13 +112,13 @@ func (r *Resolver) Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	return facts, nil
 }
 
-// lastResults returns the results of this RelayPool, but not the results of an earlier
-// RelayPool of the same name.
+// lastResults returns the results of this RelayPool, but not the results of an earlier RelayPool
+// of the same name. If there are none, it returns results with a generation that no RelayPool has.
 func (r *Resolver) lastResults(pool *v1alpha1.RelayPool) results {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m := r.pools[client.ObjectKeyFromObject(pool)]; m != nil && m.uid == pool.UID {
-		return *m
+	if last := r.pools[client.ObjectKeyFromObject(pool)]; last != nil && last.uid == pool.UID {
+		return *last
 	}
 	return results{generation: -1}
 }

@@ -31,9 +31,9 @@ const (
 func (f valueFormat) keepsValue() bool { return f == verifyingKey || f == profile }
 
 // evaluate checks a value. It ignores the white space around the value, as the relay does. For a
-// payer's key it returns the address. fault is empty if the value is valid. Otherwise it
-// completes "the value …", and says what was received and what was expected, without the value
-// itself.
+// payer's key it returns the address. If the value is valid, fault is empty. If the value is
+// invalid, fault completes "the value …": what was received and what was expected, without the
+// value itself.
 func (f valueFormat) evaluate(value []byte) (address, fault string) {
 	value = bytes.TrimSpace(value)
 	if len(value) == 0 {

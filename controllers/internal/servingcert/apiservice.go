@@ -31,7 +31,7 @@ func (k *Keeper) publish(ctx context.Context, s *state) (trusted bool, err error
 	found.SetGroupVersionKind(kindAPIService())
 	err = k.Live.Get(ctx, client.ObjectKey{Name: k.APIService}, found)
 	if apierrors.IsNotFound(err) {
-		k.distrust()
+		k.forgetTrust()
 		return false, fmt.Errorf("the APIService %s does not exist, so this server gets no requests: install it with config/external-metrics or the chart's externalMetrics.enabled, or give --external-metrics-listen=none", k.APIService)
 	}
 	if err != nil {
@@ -40,7 +40,7 @@ func (k *Keeper) publish(ctx context.Context, s *state) (trusted bool, err error
 	namespace, _, _ := unstructured.NestedString(found.Object, "spec", "service", "namespace")
 	name, _, _ := unstructured.NestedString(found.Object, "spec", "service", "name")
 	if namespace != k.Namespace || name != k.Service {
-		k.distrust()
+		k.forgetTrust()
 		return false, fmt.Errorf("the APIService %s leads to the Service %s/%s, expected %s/%s: another adapter serves external metrics here, and only one can; see docs/guides/scaling.md", k.APIService, namespace, name, k.Namespace, k.Service)
 	}
 	want := bundle(s.withoutExpired(k.Now()).authorities)
@@ -49,13 +49,13 @@ func (k *Keeper) publish(ctx context.Context, s *state) (trusted bool, err error
 	if !bytes.Equal(got, want) {
 		// The caBundle differs, for example because somebody removed an authority. The trust
 		// delay starts again at the next RenewOnce, when the APIService has the new bundle.
-		k.distrust()
+		k.forgetTrust()
 		if err := k.applyBundle(ctx, want); err != nil {
 			return false, err
 		}
 		return false, nil
 	}
-	return k.trust(s), nil
+	return k.recordTrust(s), nil
 }
 
 func (k *Keeper) applyBundle(ctx context.Context, bundle []byte) error {
@@ -69,12 +69,12 @@ func (k *Keeper) applyBundle(ctx context.Context, bundle []byte) error {
 	return nil
 }
 
-// trust records that the APIService trusts all authorities of the state. It reports whether
-// the APIService has trusted the next pair's authority for long enough.
-func (k *Keeper) trust(s *state) bool {
+// recordTrust records that the APIService trusts all authorities of the state. It reports
+// whether the APIService has trusted the next pair's authority for long enough.
+func (k *Keeper) recordTrust(s *state) bool {
 	signer := s.signerOf(s.next)
 	if signer == nil {
-		k.distrust()
+		k.forgetTrust()
 		return false
 	}
 	if serial := signer.SerialNumber.String(); k.trustedSerial != serial {
@@ -83,5 +83,6 @@ func (k *Keeper) trust(s *state) bool {
 	return k.Now().Sub(k.trustedSince) >= k.TrustDelay
 }
 
-// distrust forgets since when the APIService has trusted the next pair's authority.
-func (k *Keeper) distrust() { k.trustedSince, k.trustedSerial = time.Time{}, "" }
+// forgetTrust forgets the time since which the APIService has trusted the next pair's
+// authority.
+func (k *Keeper) forgetTrust() { k.trustedSince, k.trustedSerial = time.Time{}, "" }

@@ -44,8 +44,8 @@ const (
 
 // Options is what a Keeper needs. Times of 0 take the defaults.
 type Options struct {
-	// Client creates and patches the Secret, and applies to the APIService. Live
-	// reads both from the API server: no cache has them.
+	// Client creates and patches the Secret, and applies the caBundle to the APIService. Live
+	// reads the Secret and the APIService from the API server, because no cache has them.
 	Client client.Client
 	Live   client.Reader
 	// Namespace is the operator's own namespace. Secret and Service are the names of two
@@ -61,9 +61,10 @@ type Options struct {
 	Random func() float64
 	Log    *slog.Logger
 	// Validity is how long a certificate is valid (90 days). RenewBefore is how long before
-	// its expiry the next certificate is made (30 days). TrustDelay is how long the APIService
-	// has to trust the authority of the next certificate before that certificate is served (10
-	// minutes). Interval is how often Secret and APIService are read (1 minute).
+	// the current certificate's expiry the next one is made (30 days). TrustDelay is how long
+	// the APIService has to trust the next certificate's authority before the next certificate
+	// is served (10 minutes). Interval is the time between reads of the Secret and the
+	// APIService (1 minute).
 	Validity, RenewBefore, TrustDelay, Interval time.Duration
 }
 
@@ -142,8 +143,8 @@ func (k *Keeper) Start(ctx context.Context) error {
 	}
 }
 
-// logResult logs an error only if it differs from the last one. Otherwise an error that a
-// person has to correct would be logged every few seconds.
+// logResult logs an error only if it differs from the last one, so that an error that a person
+// has to correct is not logged every few seconds.
 func (k *Keeper) logResult(ctx context.Context, err error) {
 	text := ""
 	if err != nil {

@@ -53,9 +53,9 @@ func (p policy) decide(now time.Time, s state, trusted bool, issue func() (*pair
 	}
 }
 
-// withoutExpired drops expired authorities, and the oldest beyond maxAuthorities. The other
-// authorities of earlier pairs stay, because a process may still serve such a pair until it
-// reads the Secret again.
+// withoutExpired drops expired authorities, and the oldest beyond maxAuthorities. The valid
+// authorities of earlier pairs stay, because a process may serve an earlier pair until its next
+// read of the Secret.
 func (s state) withoutExpired(now time.Time) state {
 	var kept []*x509.Certificate
 	for _, c := range s.authorities {

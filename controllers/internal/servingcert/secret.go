@@ -106,7 +106,7 @@ func verify(leaf *x509.Certificate, authorities []*x509.Certificate, name string
 		roots.AddCert(c)
 	}
 	_, err := leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
-	return err //nolint:wrapcheck // callers ask only whether there is one
+	return err //nolint:wrapcheck // callers ask only whether there is an error
 }
 
 // signerOf returns the authority that signed the pair; nil when the authority is not known.

@@ -22,7 +22,7 @@ const None = "none"
 
 const (
 	maxConcurrency = 256
-	maxImage       = 512 // the bound of spec.image
+	maxImage       = 512 // the same limit as for spec.image
 	maxPort        = 1<<16 - 1
 )
 
@@ -38,33 +38,33 @@ func CheckImage(image string) []error {
 }
 
 func (c *Config) checkNamespaces() (problems []error) {
-	note := func(flag, format string, args ...any) {
+	report := func(flag, format string, args ...any) {
 		problems = append(problems, commandline.Problem(flag, format, args...))
 	}
 	for i, name := range c.Namespaces {
 		if len(validation.IsDNS1123Label(name)) > 0 {
-			note("namespaces", "name %d of %d: expected a namespace of at most 63 lower-case letters, digits and hyphens, received %d characters of another form", i+1, len(c.Namespaces), len(name))
+			report("namespaces", "name %d of %d: expected a namespace of at most 63 lower-case letters, digits and hyphens, received %d characters of another form", i+1, len(c.Namespaces), len(name))
 		} else if slices.Contains(c.Namespaces[:i], name) {
-			note("namespaces", "name %d of %d is there twice: leave one out", i+1, len(c.Namespaces))
+			report("namespaces", "name %d of %d is there twice: leave one out", i+1, len(c.Namespaces))
 		}
 	}
 	switch {
 	case len(c.Namespaces) == 0 && !c.ClusterWide:
-		note("namespaces", "is missing: name the namespaces whose RelayPools the operator manages, or give %s for the whole cluster, which needs the rights of an administrator", commandline.Setting("cluster-wide"))
+		report("namespaces", "is missing: name the namespaces whose RelayPools the operator manages, or give %s for the whole cluster, which needs the rights of an administrator", commandline.Setting("cluster-wide"))
 	case len(c.Namespaces) > 0 && c.ClusterWide:
-		note("cluster-wide", "is set, and %s names %d namespaces: leave one of the two settings out", commandline.Setting("namespaces"), len(c.Namespaces))
+		report("cluster-wide", "is set, and %s names %d namespaces: leave one of the two settings out", commandline.Setting("namespaces"), len(c.Namespaces))
 	}
 	switch {
 	case c.OperatorNamespace == "" && c.LeaderElect:
-		note("operator-namespace", "is missing: outside a cluster, name the namespace that the operator is installed in (%s with our manifests), so that only one operator acts, or give --leader-elect=false if there is no other", contract.OperatorSystemNamespace)
+		report("operator-namespace", "is missing: outside a cluster, name the namespace that the operator is installed in (%s with our manifests), so that only one operator acts, or give --leader-elect=false if there is no other", contract.OperatorSystemNamespace)
 	case c.OperatorNamespace != "" && len(validation.IsDNS1123Label(c.OperatorNamespace)) > 0:
-		note("operator-namespace", "expected a namespace of at most 63 lower-case letters, digits and hyphens, received %d characters of another form", len(c.OperatorNamespace))
+		report("operator-namespace", "expected a namespace of at most 63 lower-case letters, digits and hyphens, received %d characters of another form", len(c.OperatorNamespace))
 	}
 	return problems
 }
 
 func (w Work) check() (problems []error) {
-	note := func(flag, format string, args ...any) {
+	report := func(flag, format string, args ...any) {
 		problems = append(problems, commandline.Problem(flag, format, args...))
 	}
 	for _, n := range []struct {
@@ -72,7 +72,7 @@ func (w Work) check() (problems []error) {
 		value int
 	}{{"concurrent-reconciles", w.ConcurrentReconciles}, {"check-workers", w.CheckWorkers}} {
 		if n.value < 1 || n.value > maxConcurrency {
-			note(n.flag, "expected 1 to %d, received %d", maxConcurrency, n.value)
+			report(n.flag, "expected 1 to %d, received %d", maxConcurrency, n.value)
 		}
 	}
 	for _, d := range []struct {
@@ -83,14 +83,14 @@ func (w Work) check() (problems []error) {
 		{"resync", w.Resync, 10 * time.Second, 7 * 24 * time.Hour},
 	} {
 		if d.value < d.min || d.value > d.max {
-			note(d.flag, "expected %s to %s, received %s", d.min, d.max, d.value)
+			report(d.flag, "expected %s to %s, received %s", d.min, d.max, d.value)
 		}
 	}
 	return problems
 }
 
 func (l Listening) check() (problems []error) {
-	note := func(flag, format string, args ...any) {
+	report := func(flag, format string, args ...any) {
 		problems = append(problems, commandline.Problem(flag, format, args...))
 	}
 	for _, a := range []struct {
@@ -98,20 +98,20 @@ func (l Listening) check() (problems []error) {
 		port          int
 	}{{"metrics-listen", l.MetricsListen, contract.OperatorMetricsPort}, {"health-listen", l.HealthListen, contract.OperatorHealthPort}} {
 		if a.address != None && !isAddress(a.address) {
-			note(a.flag, "expected host:port, such as 127.0.0.1:%d, or %s, received %d characters of another form", a.port, None, len(a.address))
+			report(a.flag, "expected host:port, such as 127.0.0.1:%d, or %s, received %d characters of another form", a.port, None, len(a.address))
 		}
 	}
 	if l.MetricsListen == l.HealthListen && l.MetricsListen != None && !strings.HasSuffix(l.MetricsListen, ":0") {
-		note("health-listen", "is the same address as %s: probes need one of their own", commandline.Setting("metrics-listen"))
+		report("health-listen", "is the same address as %s: probes need one of their own", commandline.Setting("metrics-listen"))
 	}
 	if l.MetricsCertDir != "" {
 		for _, file := range []string{"tls.crt", "tls.key"} {
 			if _, err := os.Stat(filepath.Join(l.MetricsCertDir, file)); err != nil {
-				note("metrics-cert-dir", "the folder has no %s that can be read: put certificate and key there as tls.crt and tls.key, or leave the flag out for a self-signed pair", file)
+				report("metrics-cert-dir", "the folder has no %s that can be read: put certificate and key there as tls.crt and tls.key, or leave the flag out for a self-signed pair", file)
 			}
 		}
 		if l.Loopback() {
-			note("metrics-cert-dir", "is set, but %s is a loopback address, which is served without TLS: leave one out", commandline.Setting("metrics-listen"))
+			report("metrics-cert-dir", "is set, but %s is a loopback address, which is served without TLS: leave one out", commandline.Setting("metrics-listen"))
 		}
 	}
 	return problems
@@ -123,25 +123,25 @@ func (c *Config) checkExternal() (problems []error) {
 	if !e.Enabled() {
 		return nil
 	}
-	note := func(flag, format string, args ...any) {
+	report := func(flag, format string, args ...any) {
 		problems = append(problems, commandline.Problem(flag, format, args...))
 	}
 	if !isAddress(e.Listen) {
-		note("external-metrics-listen", "expected host:port, such as :%d, or %s, received %d characters of another form", contract.OperatorExternalMetricsPort, None, len(e.Listen))
+		report("external-metrics-listen", "expected host:port, such as :%d, or %s, received %d characters of another form", contract.OperatorExternalMetricsPort, None, len(e.Listen))
 	}
 	for _, other := range []struct{ flag, address string }{{"metrics-listen", l.MetricsListen}, {"health-listen", l.HealthListen}} {
 		if other.address == e.Listen && !strings.HasSuffix(e.Listen, ":0") {
-			note("external-metrics-listen", "is the same address as %s: each needs one of its own", commandline.Setting(other.flag))
+			report("external-metrics-listen", "is the same address as %s: each needs one of its own", commandline.Setting(other.flag))
 		}
 	}
 	if c.OperatorNamespace == "" {
-		note("external-metrics-listen", "is set, and %s is not: the certificate's Secret and the Service are in that namespace", commandline.Setting("operator-namespace"))
+		report("external-metrics-listen", "is set, and %s is not: the certificate's Secret and the Service are in that namespace", commandline.Setting("operator-namespace"))
 	}
 	if len(validation.IsDNS1035Label(e.Service)) > 0 {
-		note("external-metrics-service", "expected the name of a Service, such as %s, received %d characters of another form", contract.OperatorExternalMetrics, len(e.Service))
+		report("external-metrics-service", "expected the name of a Service, such as %s, received %d characters of another form", contract.OperatorExternalMetrics, len(e.Service))
 	}
 	if len(validation.IsDNS1123Subdomain(e.Secret)) > 0 {
-		note("external-metrics-secret", "expected the name of a Secret, such as %s, received %d characters of another form", contract.OperatorExternalMetrics, len(e.Secret))
+		report("external-metrics-secret", "expected the name of a Secret, such as %s, received %d characters of another form", contract.OperatorExternalMetrics, len(e.Secret))
 	}
 	return problems
 }
@@ -166,20 +166,20 @@ func isAddress(address string) bool {
 }
 
 func (l Leading) check() (problems []error) {
-	note := func(flag, format string, args ...any) {
+	report := func(flag, format string, args ...any) {
 		problems = append(problems, commandline.Problem(flag, format, args...))
 	}
 	if len(validation.IsDNS1123Subdomain(l.Name)) > 0 {
-		note("lease-name", "expected lower-case letters, digits, hyphens and dots, such as %s, received %d characters of another form", contract.OperatorLease, len(l.Name))
+		report("lease-name", "expected lower-case letters, digits, hyphens and dots, such as %s, received %d characters of another form", contract.OperatorLease, len(l.Name))
 	}
 	if l.Duration < time.Second || l.Duration > time.Hour || l.Duration%time.Second != 0 {
-		note("lease-duration", "expected whole seconds, 1s to 1h, received %s", l.Duration)
+		report("lease-duration", "expected whole seconds, 1s to 1h, received %s", l.Duration)
 	}
 	if l.RenewDeadline <= 0 || l.RenewDeadline >= l.Duration {
-		note("lease-renew-deadline", "expected less than %s, which is %s, and more than 0s, received %s: a leader has to give up before another takes over", commandline.Setting("lease-duration"), l.Duration, l.RenewDeadline)
+		report("lease-renew-deadline", "expected less than %s, which is %s, and more than 0s, received %s: a leader has to give up before another takes over", commandline.Setting("lease-duration"), l.Duration, l.RenewDeadline)
 	}
-	if most := time.Duration(float64(l.RenewDeadline) / leaderelection.JitterFactor); l.RetryPeriod <= 0 || l.RetryPeriod >= most {
-		note("lease-retry-period", "expected more than 0s and less than %s, which is %s less its jitter, received %s", most, commandline.Setting("lease-renew-deadline"), l.RetryPeriod)
+	if limit := time.Duration(float64(l.RenewDeadline) / leaderelection.JitterFactor); l.RetryPeriod <= 0 || l.RetryPeriod >= limit {
+		report("lease-retry-period", "expected more than 0s and less than %s, which is %s less its jitter, received %s", limit, commandline.Setting("lease-renew-deadline"), l.RetryPeriod)
 	}
 	return problems
 }

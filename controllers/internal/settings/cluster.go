@@ -45,7 +45,7 @@ func (c Cluster) Load() (*rest.Config, error) {
 	}
 }
 
-// unlimited turns off the client's limit of requests, and sets the operator as their user agent.
+// unlimited turns off the client's limit on requests, and sets the user agent to the operator.
 func unlimited(config *rest.Config) *rest.Config {
 	config.QPS = -1
 	config.UserAgent = "relaypool-operator/" + contract.Version

@@ -55,8 +55,8 @@ type Listening struct {
 	HealthListen   string `default:"127.0.0.1:8081" env:"RELAYPOOL_HEALTH_LISTEN" placeholder:"HOST:PORT" group:"Serving" help:"Address that serves /livez and /readyz, or none."`
 }
 
-// ExternalMetrics sets where the external metrics API is served, and which objects lead
-// to it.
+// ExternalMetrics sets where the external metrics API is served, and which Service and Secret it
+// uses.
 type ExternalMetrics struct {
 	Listen  string `default:"none" env:"RELAYPOOL_EXTERNAL_METRICS_LISTEN" placeholder:"HOST:PORT" group:"External metrics" help:"Address that serves the backlog of fleets as Kubernetes' external metrics, over HTTPS to those whom the cluster knows and allows to list them, or none. In a pod :6443. Every replica serves. It needs --operator-namespace."`
 	Service string `default:"relaypool-operator-external-metrics" env:"RELAYPOOL_EXTERNAL_METRICS_SERVICE" placeholder:"NAME" group:"External metrics" help:"Service in --operator-namespace that leads to that address. The certificate is for its name. The operator that leads keeps the caBundle of the APIService v1beta1.external.metrics.k8s.io, but changes no APIService of another server."`

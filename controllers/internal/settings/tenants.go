@@ -26,31 +26,31 @@ type Tenants struct {
 
 // Check returns what is wrong with the flags of tenants.
 func (t Tenants) Check() (problems []error) {
-	note := func(flag, format string, args ...any) {
+	report := func(flag, format string, args ...any) {
 		problems = append(problems, commandline.Problem(flag, format, args...))
 	}
 	for i, text := range t.Images {
 		if _, err := tenancy.ParseRepository(text); err != nil {
-			note(tenancy.FlagImages, "repository %d of %d: %w", i+1, len(t.Images), err)
+			report(tenancy.FlagImages, "repository %d of %d: %w", i+1, len(t.Images), err)
 		}
 	}
 	known := append(tenancy.TemplateFields(), AllFields, None)
 	for i, field := range t.TemplateFields {
 		switch {
 		case !slices.Contains(known, field):
-			note(tenancy.FlagTemplateFields, "field %d of %d: expected all, none or one of %s, received another value of %d characters", i+1, len(t.TemplateFields), strings.Join(tenancy.TemplateFields(), ", "), len(field))
+			report(tenancy.FlagTemplateFields, "field %d of %d: expected all, none or one of %s, received another value of %d characters", i+1, len(t.TemplateFields), strings.Join(tenancy.TemplateFields(), ", "), len(field))
 		case len(t.TemplateFields) > 1 && (field == AllFields || field == None):
-			note(tenancy.FlagTemplateFields, "%s is given together with other fields: give it alone, or the fields without it", field)
+			report(tenancy.FlagTemplateFields, "%s is given together with other fields: give it alone, or the fields without it", field)
 		}
 	}
 	for i, name := range t.Usable {
 		namespace, object, ok := strings.Cut(name, "/")
 		if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(object)) > 0 {
-			note(tenancy.FlagUsable, "name %d of %d: expected NAMESPACE/NAME of a Secret or ConfigMap, such as payments/relay-credentials, received %d characters of another form", i+1, len(t.Usable), len(name))
+			report(tenancy.FlagUsable, "name %d of %d: expected NAMESPACE/NAME of a Secret or ConfigMap, such as payments/relay-credentials, received %d characters of another form", i+1, len(t.Usable), len(name))
 		}
 	}
 	if len(t.Usable) > 0 && !t.RequireLabel {
-		note(tenancy.FlagUsable, "is set, and %s is not: without that every Secret is usable", commandline.Setting("tenant-require-label"))
+		report(tenancy.FlagUsable, "is set, and %s is not: without that every Secret is usable", commandline.Setting("tenant-require-label"))
 	}
 	return problems
 }

@@ -19,7 +19,7 @@ const anyBelow = "/*"
 func ParseRepository(text string) (string, error) {
 	prefix, all := strings.CutSuffix(text, anyBelow)
 	if all {
-		prefix += "/x"
+		prefix += "/x" // the parser needs a whole name
 	}
 	named, err := reference.ParseNormalizedNamed(prefix)
 	if err != nil || !reference.IsNameOnly(named) {
@@ -31,18 +31,19 @@ func ParseRepository(text string) (string, error) {
 	return named.Name(), nil
 }
 
+// imageFault returns what is wrong with the image of a RelayPool, or "" if the image is allowed.
 func (p Policy) imageFault(image, ownImage string) string {
 	if len(p.Images) == 0 || image == "" || image == ownImage {
 		return ""
 	}
-	found := "a text that is not an image name"
+	received := "a text that is not an image name"
 	if named, err := reference.ParseNormalizedNamed(image); err == nil {
-		if found = named.Name(); slices.ContainsFunc(p.Images, func(pattern string) bool { return matches(pattern, named.Name()) }) {
+		if received = named.Name(); slices.ContainsFunc(p.Images, func(pattern string) bool { return matches(pattern, named.Name()) }) {
 			return ""
 		}
 	}
 	return fmt.Sprintf("expected an image of %s, received %s: name one of these, omit the field for the operator's own, or ask the operator's administrator to allow it (%s)",
-		strings.Join(p.Images, ", "), found, commandline.Setting(FlagImages))
+		strings.Join(p.Images, ", "), received, commandline.Setting(FlagImages))
 }
 
 func matches(pattern, repository string) bool {

@@ -7,12 +7,12 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// templateFields are the fields of spec.template that can be withheld, by their names in
-// the resource. Two fields are left out: imagePullSecrets has the same limits as all Secrets,
-// and logLevel gives a user no access to anything.
+// templateFields are the fields of spec.template that can be withheld from RelayPools, by their
+// names in the resource. Two fields are left out: imagePullSecrets has the same limits as all
+// Secrets, and logLevel gives a user no access to anything.
 var templateFields = []struct {
-	name string
-	set  func(*v1alpha1.Template) bool
+	name  string
+	isSet func(*v1alpha1.Template) bool
 }{
 	{"labels", func(t *v1alpha1.Template) bool { return len(t.Labels) > 0 }},
 	{"annotations", func(t *v1alpha1.Template) bool { return len(t.Annotations) > 0 }},
@@ -23,7 +23,7 @@ var templateFields = []struct {
 	{"priorityClassName", func(t *v1alpha1.Template) bool { return t.PriorityClassName != "" }},
 }
 
-// TemplateFields names the fields of spec.template that can be withheld.
+// TemplateFields returns the names of the fields of spec.template that can be withheld.
 func TemplateFields() []string {
 	out := make([]string, len(templateFields))
 	for i, f := range templateFields {

@@ -43,7 +43,7 @@ func (p Policy) Faults(spec *v1alpha1.RelayPoolSpec, ownImage string) []string {
 		out = append(out, "spec.image: "+fault)
 	}
 	for _, f := range templateFields {
-		if f.set(&spec.Template) && slices.Contains(p.Withheld, f.name) {
+		if f.isSet(&spec.Template) && slices.Contains(p.Withheld, f.name) {
 			out = append(out, fmt.Sprintf("spec.template.%s: this operator lets RelayPools set %s of spec.template, received a value: remove it, or ask the operator's administrator to allow it (%s)",
 				f.name, p.allowedFields(), commandline.Setting(FlagTemplateFields)))
 		}

@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	// ledgerTries is the number of times that the ledger is reconciled with a chain that
-	// advances meanwhile. ledgerPause is the pause between two tries: some blocks.
+	// ledgerTries is the largest number of tries to reconcile the ledger. One try may not be
+	// enough, because the chain advances meanwhile. ledgerPause is the pause between two tries,
+	// in which the chain adds some blocks.
 	ledgerTries = 8
 	ledgerPause = 2 * time.Second
 )
@@ -49,17 +50,17 @@ func (c *ledgerCmd) Run(env *environment) error {
 			return err
 		}
 		b := ledgerReader{Ledger: s.Ledger(), period: period}
-		read, err := b.read(env)
+		snapshot, err := b.read(env)
 		if err != nil {
 			return err
 		}
 		var balances map[solana.PublicKey]uint64
-		if len(period.Endpoints) > 0 && len(read.Cursors) > 0 {
-			if read, balances, err = b.compare(env, read, log); err != nil {
+		if len(period.Endpoints) > 0 && len(snapshot.Cursors) > 0 {
+			if snapshot, balances, err = b.compare(env, snapshot, log); err != nil {
 				return err
 			}
 		}
-		return c.print(env, read.Statement(balances))
+		return c.print(env, snapshot.Statement(balances))
 	})
 }
 
@@ -89,7 +90,7 @@ type ledgerReader struct {
 func (b ledgerReader) read(ctx context.Context) (*ledger.Snapshot, error) {
 	until := b.period.Until
 	if until.IsZero() {
-		until = time.Now().AddDate(0, 0, 1) // today is the last day: Until is the start of the next one
+		until = time.Now().AddDate(0, 0, 1) // Until is exclusive, so today is the last day
 	}
 	return b.Read(ctx, b.period.From, until.AddDate(0, 0, -1))
 }
@@ -97,15 +98,15 @@ func (b ledgerReader) read(ctx context.Context) (*ledger.Snapshot, error) {
 // compare reconciles the ledger with the finalized chain and returns the finalized balances. It
 // leaves out the balance of a payer that keeps getting new transactions: their cost is not in the
 // ledger yet, and would count as a difference.
-func (b ledgerReader) compare(env *environment, read *ledger.Snapshot, log *slog.Logger) (*ledger.Snapshot, map[solana.PublicKey]uint64, error) {
+func (b ledgerReader) compare(env *environment, snapshot *ledger.Snapshot, log *slog.Logger) (*ledger.Snapshot, map[solana.PublicKey]uint64, error) {
 	endpoints, err := app.Endpoints(b.period.Endpoints, chain.EndpointsOptions{Log: log})
 	if err != nil {
 		return nil, nil, err
 	}
 	defer endpoints.Close()
 	var payers []solana.PublicKey
-	for i := range read.Cursors {
-		payers = append(payers, read.Cursors[i].Payer)
+	for i := range snapshot.Cursors {
+		payers = append(payers, snapshot.Cursors[i].Payer)
 	}
 	reconciler, err := ledger.NewReconciler(ledger.ReconcilerOptions{
 		Payers: payers, Store: b, Chain: endpoints, Observer: noObserver{}, Log: log, Now: time.Now,
@@ -121,20 +122,20 @@ func (b ledgerReader) compare(env *environment, read *ledger.Snapshot, log *slog
 		if err := reconciler.Reconcile(env); err != nil && !errors.Is(err, ledger.ErrCursorMoved) {
 			return nil, nil, fmt.Errorf("bring the ledger up to the chain: %w", err)
 		}
-		if read, err = b.read(env); err != nil {
+		if snapshot, err = b.read(env); err != nil {
 			return nil, nil, err
 		}
 		clear(balances)
-		if err := stableBalances(env, endpoints, read.Cursors, balances); err != nil || len(balances) == len(read.Cursors) {
-			return read, balances, err
+		if err := stableBalances(env, endpoints, snapshot.Cursors, balances); err != nil || len(balances) == len(snapshot.Cursors) {
+			return snapshot, balances, err
 		}
 	}
-	for i := range read.Cursors {
-		if payer := read.Cursors[i].Payer; !has(balances, payer) {
+	for i := range snapshot.Cursors {
+		if payer := snapshot.Cursors[i].Payer; !has(balances, payer) {
 			fmt.Fprintf(env.err, "the ledger of fee payer %s was not compared with the chain, because new transactions keep coming: run the command again when there are none\n", payer)
 		}
 	}
-	return read, balances, nil
+	return snapshot, balances, nil
 }
 
 func has(balances map[solana.PublicKey]uint64, payer solana.PublicKey) bool {

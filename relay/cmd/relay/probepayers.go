@@ -18,7 +18,7 @@ type probedPayer struct {
 	Address  string          `json:"address"`
 	State    poolcheck.State `json:"state"`
 	Lamports *uint64         `json:"lamports,omitempty"`
-	// Transactions is the number of Transacts that the balance above the minimum pays for.
+	// Transactions is the number of Transact calls that the balance above the minimum pays for.
 	Transactions *uint64 `json:"transactions,omitempty"`
 	// Runway is how long the balance lasts at the last hour's rate. It is omitted when
 	// nothing was spent or the chain's history is too short.

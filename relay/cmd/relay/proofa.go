@@ -13,7 +13,7 @@ import (
 
 type proofACmd struct{ config.ProofA }
 
-// Run lists the pinned encodings, and deletes them when asked to.
+// Run lists the pinned encodings. With --forget, it then deletes them.
 func (c *proofACmd) Run(env *environment) error {
 	c.EarlierProblems = env.malformed
 	url, err := c.Load()

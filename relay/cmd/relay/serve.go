@@ -32,7 +32,7 @@ func (c *serveCmd) Run(env *environment) error {
 	log.InfoContext(env, "configuration loaded", "version", contract.Version, "build", commandline.Build(), "config", cfg)
 	a, err := app.New(env, app.Options{Config: cfg, Log: log, Version: contract.Version, Build: commandline.Build()})
 	switch {
-	case err != nil && env.Err() != nil: // a signal stopped it before it served, which is not a failure
+	case err != nil && env.Err() != nil: // a signal stopped the relay before it served: not a failure
 		log.InfoContext(env, "stopped at start", "error", err)
 		return nil
 	case err != nil:

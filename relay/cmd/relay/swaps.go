@@ -26,7 +26,8 @@ type swapsCmd struct{ config.SwapList }
 // errOverdue makes relay swaps --overdue exit with 1; the output lists the swaps.
 var errOverdue = errors.New("swaps are past their timeout slot and neither executed nor refunded: the table shows what each waits for")
 
-// Run lists swaps. It reads the swaps from the database, and from the chain at most the slot.
+// Run lists swaps. It reads them from the database. From the chain it reads only the slot, if an
+// endpoint is given.
 func (c *swapsCmd) Run(env *environment) error {
 	c.EarlierProblems = env.malformed
 	url, endpoints, err := c.Load()

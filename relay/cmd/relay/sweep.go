@@ -22,7 +22,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// flushTimeout is longer than the timeout of a send.
+// flushTimeout bounds the wait for sends under way. It is longer than a send's own timeout.
 const flushTimeout = 6 * time.Second
 
 // sweepCmd moves a fee payer's own lamports when keys are rotated.
@@ -44,8 +44,8 @@ type sweepFundCmd struct {
 func (c *sweepFundCmd) Run(env *environment) error {
 	from, fromErr := keysOf("from", c.From)
 	to, toErr := addressesOf("to", c.To)
-	more := []error{fromErr, toErr, config.CheckBalance("target", c.Target), checkDisjoint(from, to)}
-	return runSweep(env, &c.Sweep, "fund", more, func(ctx context.Context, s *sweep.Sweeper) (sweep.Result, error) {
+	problems := []error{fromErr, toErr, config.CheckBalance("target", c.Target), checkDisjoint(from, to)}
+	return runSweep(env, &c.Sweep, "fund", problems, func(ctx context.Context, s *sweep.Sweeper) (sweep.Result, error) {
 		return s.Fund(ctx, sweep.FundOrder{From: from, To: to, Target: c.Target, Keep: c.Keep})
 	})
 }
@@ -159,7 +159,8 @@ func checkChain(ctx context.Context, endpoints *chain.Endpoints, log *slog.Logge
 		if errors.As(err, &foreign) && !slices.ContainsFunc(endpoints.Status(), func(e chain.EndpointStatus) bool { return !e.Foreign }) {
 			return fmt.Errorf("%w: the RPC endpoints serve another chain: %w, or --genesis-hash", commandline.ErrUsage, err)
 		}
-		// GenesisHash returns a configured hash even if no endpoint answers: make sure that one does.
+		// If the hash is configured, GenesisHash returns it even if no endpoint answers. This call
+		// makes sure that an endpoint answers.
 		if _, err = endpoints.Slot(ctx, onchain.Confirmed); err == nil {
 			return nil
 		}

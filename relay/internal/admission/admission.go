@@ -61,7 +61,7 @@ func New(o Options) (*Admission, error) {
 }
 
 // NoteBounds returns how many bytes of encrypted notes fit into each kind of transaction in the
-// format before V1, which the network always accepts.
+// format before V1. The network always accepts that format.
 func (a *Admission) NoteBounds() map[shieldpool.Kind]int {
 	return a.bounds[shieldpool.OlderFormat(a.Submissions.Table)]
 }
@@ -76,7 +76,7 @@ func (a *Admission) NoteBoundsByFormat() shieldpool.NoteBounds {
 // input and for temporary conditions it returns a refusal. It checks the bytes first, then the
 // proof, then the database, then the chain, so that a forged proof causes no call to database or
 // chain. While the chain is unavailable for a moment, Submit asks database and chain again until
-// the request's Wait has passed. It checks the bytes and the proof only once.
+// the request's Wait has passed. Submit checks the bytes and the proof only once.
 func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submission.Submission, error) {
 	began := a.Now()
 	call, err := a.decode(r)
@@ -87,20 +87,20 @@ func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submissi
 	if err != nil {
 		return nil, err
 	}
-	key, took := KeyHash(r.IdempotencyKey, r.Client, call), a.Now().Sub(began)
+	key, checksTook := KeyHash(r.IdempotencyKey, r.Client, call), a.Now().Sub(began)
 	var admitted *submission.Submission
 	err = a.waits.retry(ctx, r.Wait, func(ctx context.Context) (err error) {
-		tried := *call // each try has its own copy, because admit may add the recipient to the call
-		admitted, err = a.admit(ctx, &tried, encoding, key, took)
+		callCopy := *call // each try has its own copy, because admit may add the recipient to the call
+		admitted, err = a.admit(ctx, &callCopy, encoding, key, checksTook)
 		return err
 	})
 	return admitted, err
 }
 
 // admit accepts a call whose bytes and proof are valid, or returns the earlier submission that the
-// call repeats. took is how long the checks of the bytes and the proof took. It is added to the
-// time of the admission stage; the time between tries is not.
-func (a *Admission) admit(ctx context.Context, call *shieldpool.Call, encoding groth16.Sign, key []byte, took time.Duration) (*submission.Submission, error) {
+// call repeats. The time of the admission stage includes checksTook, the time of the checks of the
+// bytes and the proof. It does not include the time between tries.
+func (a *Admission) admit(ctx context.Context, call *shieldpool.Call, encoding groth16.Sign, key []byte, checksTook time.Duration) (*submission.Submission, error) {
 	began := a.Now()
 	if err := a.Ready(); err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (a *Admission) admit(ctx context.Context, call *shieldpool.Call, encoding g
 	}
 	accepted, err := a.Accept(ctx, s, key)
 	if err == nil {
-		a.Observer.Stage("admission", took+a.Now().Sub(began))
+		a.Observer.Stage("admission", checksTook+a.Now().Sub(began))
 	}
 	return accepted, err
 }
@@ -177,7 +177,7 @@ func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []
 		return accepted, err
 	}
 	a.queue.increment()
-	if s.State != submission.Processing { // the database does not have this process's lease
+	if s.State != submission.Processing { // the database did not make this process the owner
 		manager.CancelReservation()
 		manager.NotifyOthers()
 		return s, nil

@@ -8,6 +8,7 @@ import (
 
 // checkFunds refuses a call that no fee payer can pay, or that the spend caps do not allow.
 func (a *Admission) checkFunds(ctx context.Context, c *shieldpool.Call) error {
+	// While the rate of rent is unknown, Known returns the highest rate.
 	rent, created := a.Submissions.Rent(), c.NewAccounts()
 	payerNeeds := created.Rent(rent.Upper()) + shieldpool.SignatureFee
 	cappedCost := created.Rent(rent.Known()) + shieldpool.SignatureFee

@@ -13,12 +13,12 @@ const (
 	// leavesPerSubmission is the number of leaves that a submission appends, and so the number of
 	// roots that it evicts from the root history.
 	leavesPerSubmission = 2
-	// queueCountMaxAge is how long a count of all relays' queued submissions is used before they
-	// are counted again. Meanwhile the submissions that this process accepts are added to it.
+	// queueCountMaxAge is how long a count of all relays' queued submissions is used before the
+	// submissions are counted again. Meanwhile this process adds what it accepts to the count.
 	queueCountMaxAge = 100 * time.Millisecond
-	// poolBusyRetryAfter is the Retry-After of a busy pool. By then some submissions have landed,
-	// because one or two slots are enough for that.
-	poolBusyRetryAfter = time.Second
+	// momentaryRetryAfter is the Retry-After of refusals whose cause passes in a moment, such as a
+	// busy pool: some submissions land within one or two slots.
+	momentaryRetryAfter = time.Second
 )
 
 // checkQueue refuses a submission when the submissions ahead of it would evict its root from
@@ -28,34 +28,34 @@ func (a *Admission) checkQueue(ctx context.Context, w rootWindow) error {
 	if !w.known {
 		return nil
 	}
-	most := w.untilEviction / leavesPerSubmission
-	if n, ok := a.queue.recent(a.Now()); ok && n <= most {
+	maxAhead := w.untilEviction / leavesPerSubmission
+	if n, ok := a.queue.recent(a.Now()); ok && n <= maxAhead {
 		return nil
 	}
-	// The count of all queued submissions serves the next requests too. Only if it is too large,
-	// count the submissions that are really ahead.
-	total, err := a.Store.CountAhead(ctx, a.Pool.Address, w.oldest, math.MaxInt64, most+1)
+	// The count of all queued submissions is kept for the next requests. Only if it is too large,
+	// the submissions that are really ahead of this one are counted.
+	total, err := a.Store.CountAhead(ctx, a.Pool.Address, w.oldest, math.MaxInt64, maxAhead+1)
 	if err != nil {
 		return err
 	}
-	if total <= most {
+	if total <= maxAhead {
 		a.queue.set(total, a.Now())
 		return nil
 	}
-	ahead, err := a.Store.CountAhead(ctx, a.Pool.Address, w.oldest, w.seq, most+1)
-	if err != nil || ahead <= most {
+	ahead, err := a.Store.CountAhead(ctx, a.Pool.Address, w.oldest, w.seq, maxAhead+1)
+	if err != nil || ahead <= maxAhead {
 		return err
 	}
 	return refusal.New(refusal.PoolBusy,
-		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: send the request again in a moment, proven against the newest root", ahead, most).
-		Retry(poolBusyRetryAfter)
+		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: send the request again in a moment, proven against the newest root", ahead, maxAhead).
+		Retry(momentaryRetryAfter)
 }
 
 // queueLength caches the count of all relays' submissions that have not landed.
 type queueLength struct {
-	mu sync.Mutex
-	n  int
-	at time.Time
+	mu        sync.Mutex
+	n         int
+	countedAt time.Time
 }
 
 // recent returns the last count plus the submissions that this process accepted since then;
@@ -63,13 +63,13 @@ type queueLength struct {
 func (q *queueLength) recent(now time.Time) (int, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.n, !q.at.IsZero() && now.Sub(q.at) < queueCountMaxAge
+	return q.n, !q.countedAt.IsZero() && now.Sub(q.countedAt) < queueCountMaxAge
 }
 
 func (q *queueLength) set(n int, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.n, q.at = n, now
+	q.n, q.countedAt = n, now
 }
 
 func (q *queueLength) increment() {

@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// verify verifies the proof in this process, without any call, and returns the encoding of
-// its A.
+// verify verifies the proof without a call to the database or the chain, and returns the encoding
+// of the proof's A.
 func (a *Admission) verify(c *shieldpool.Call) (encoding groth16.Sign, err error) {
 	began := a.Now()
 	proof, err := groth16.ParseProof(c.Proof)
@@ -50,7 +50,7 @@ func (a *Admission) tryEncoding(ctx context.Context, s *submission.Submission, e
 	case err != nil:
 		return refusal.New(refusal.ChainUnavailable,
 			"the proof's A has another sign than what has landed before, and the relay cannot try it on the chain now, so nothing was decided: send the same request again later").
-			Retry(poolBusyRetryAfter).Because(err)
+			Retry(momentaryRetryAfter).Because(err)
 	case badProof:
 		return wrongEncoding(encoding)
 	case why != nil:

@@ -9,10 +9,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// checkRecipientAccount checks on the chain whether the recipient can be paid. The refund of a
-// swap needs a wallet, and a withdrawal must leave the account with the minimum for rent. If the
-// account already has lamports, the network does not require more than it has (SIMD-0392), so
-// only the program's minimum applies.
+// checkRecipientAccount checks the recipient's account, as it was read from the chain. The refund
+// of a swap needs a wallet, and after a withdrawal the account must have the minimum for rent. If
+// the account already has lamports, the network requires no further lamports (SIMD-0392), so only
+// the program's minimum applies.
 func (a *Admission) checkRecipientAccount(c *shieldpool.Call, seen *onchain.Inspection) error {
 	if c.Swap != nil && seen.RecipientExists && !seen.RecipientOwner.Equals(solana.SystemProgramID) {
 		return refusal.New(refusal.InvalidRecipient,

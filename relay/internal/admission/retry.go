@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// maxWaiting is the number of requests that may wait for the chain. Each holds a connection,
-	// and all of them call the chain when it is back. Further requests do not wait: the client
-	// gets the refusal of the first try.
+	// maxWaiting is the number of requests that may wait for the chain. Each of them occupies a
+	// connection, and all of them call the chain when it is back. Further requests do not wait:
+	// the client gets the refusal of the first try.
 	maxWaiting = 256
-	// retryDelay is the pause after the first try. Each further pause is twice as long, up to
+	// retryDelay is the delay after the first try. Each further delay is twice as long, up to
 	// retryMaxDelay.
 	retryDelay    = 250 * time.Millisecond
 	retryMaxDelay = 2 * time.Second
-	// retryJitter bounds the random extension of a pause, as a fraction of the pause. Because of
-	// it, requests that failed together do not call the chain together again.
+	// retryJitter bounds the random extension of a delay, as a fraction of the delay. Because of
+	// the extension, requests that failed together do not call the chain together again.
 	retryJitter = 0.5
 )
 
@@ -39,7 +39,7 @@ type chainWaits struct {
 }
 
 // retry calls try until the chain answers, or until wait has passed. It returns try's last
-// error, or the context's error if the client disconnected during a pause. It repeats try only
+// error, or the context's error if the client disconnected during a delay. It repeats try only
 // while the chain is unavailable for a moment, and returns any other error immediately.
 func (w *chainWaits) retry(ctx context.Context, wait time.Duration, try func(context.Context) error) error {
 	deadline := w.now().Add(wait)
@@ -49,12 +49,12 @@ func (w *chainWaits) retry(ctx context.Context, wait time.Duration, try func(con
 	}
 	defer w.leave()
 	for delay := retryDelay; momentary; delay = min(2*delay, retryMaxDelay) {
-		left := deadline.Sub(w.now())
-		if left <= 0 || after >= left { // the endpoint asks for a longer pause than the client has
+		remaining := deadline.Sub(w.now())
+		if remaining <= 0 || after >= remaining { // the endpoint asks for a longer delay than the client allows
 			return err
 		}
-		pause := time.Duration(float64(max(delay, after)) * (1 + retryJitter*w.random()))
-		if !w.pause(ctx, min(pause, left)) {
+		extended := time.Duration(float64(max(delay, after)) * (1 + retryJitter*w.random()))
+		if !w.sleep(ctx, min(extended, remaining)) {
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return ctx.Err()
 			}
@@ -65,8 +65,8 @@ func (w *chainWaits) retry(ctx context.Context, wait time.Duration, try func(con
 	return err
 }
 
-// once calls try with its own time limit. after and momentary are the results of retryAfter. A
-// try may also be repeated when its time limit ended a call to the chain.
+// once calls try with a time limit. It returns the results of retryAfter and the error of try.
+// momentary is also true when the time limit ended a call to the chain.
 func (w *chainWaits) once(ctx context.Context, try func(context.Context) error) (after time.Duration, momentary bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, w.callTimeout)
 	defer cancel()
@@ -79,9 +79,9 @@ func (w *chainWaits) once(ctx context.Context, try func(context.Context) error) 
 }
 
 // retryAfter reports whether the same request may be accepted in a moment, because the chain
-// did not answer. The duration is the pause that the endpoints ask for; 0 when they ask for
+// did not answer. The duration is the delay that the endpoints ask for; 0 when they ask for
 // none. The refusal chain_unavailable can also be caused by an error of the relay itself, of a
-// transaction, or of an endpoint that refuses the call. For these retryAfter returns false,
+// transaction, or of an endpoint that refuses the call. For these errors retryAfter returns false,
 // because they do not pass in a moment.
 func retryAfter(err error) (time.Duration, bool) {
 	refused, ok := refusal.As(err)
@@ -95,8 +95,8 @@ func retryAfter(err error) (time.Duration, bool) {
 	return 0, refused.Cause == nil || errors.Is(refused.Cause, onchain.ErrUnavailable)
 }
 
-// pause waits for d. It returns false if the client disconnects or the relay stops before that.
-func (w *chainWaits) pause(ctx context.Context, d time.Duration) bool {
+// sleep waits for d. It returns false if the client disconnects or the relay stops before that.
+func (w *chainWaits) sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -109,7 +109,7 @@ func (w *chainWaits) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// enter returns false when maxWaiting requests wait already.
+// enter adds a request to those that wait. It returns false when maxWaiting requests wait already.
 func (w *chainWaits) enter() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,6 +133,6 @@ func (a *Admission) Waiting() int {
 	return a.waits.waiting
 }
 
-// Close ends all waits for the chain; later requests do not wait. Their clients can send them to
-// another relay.
+// Close ends all waits for the chain; later requests do not wait. The clients can send their
+// requests to another relay.
 func (a *Admission) Close() { a.waits.closed.Do(func() { close(a.waits.closing) }) }

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// treeMaxAge is how old a tree account may be if its root history contains the proof's root.
-	// If it does not contain the root, the tree account is read anew.
+	// treeMaxAge is the maximum age of a tree account whose root history contains the proof's
+	// root. If the root history does not contain the root, the tree account is read anew.
 	treeMaxAge = 400 * time.Millisecond
 	// treeSlotReportDelay is the longest time until a slot that one process has observed is known
 	// to all relays.
@@ -20,7 +20,7 @@ const (
 
 // rootWindow is the position of a submission's root in the root history.
 type rootWindow struct {
-	// seq is the number of leaves that the tree had when the root was its newest root.
+	// seq is the number of leaves that the tree had when the root was the tree's newest root.
 	seq uint64
 	// untilEviction is how many more leaves can be appended while the root history still
 	// contains the root.
@@ -42,34 +42,34 @@ func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, er
 	if untilEviction < 0 {
 		return rootWindow{}, a.refuseUnknownRoot(ctx, root, &snap)
 	}
-	newest, oldestAge := snap.Tree.NextIndex, len(snap.Tree.History)-1
-	seqAt := func(age int) uint64 { return newest - min(uint64(age), newest) } //nolint:gosec // untilEviction is at most oldestAge
+	newestSeq, oldestAge := snap.Tree.NextIndex, len(snap.Tree.History)-1
+	seqAt := func(age int) uint64 { return newestSeq - min(uint64(age), newestSeq) } //nolint:gosec // untilEviction is at most oldestAge
 	return rootWindow{seq: seqAt(oldestAge - untilEviction), untilEviction: untilEviction, oldest: seqAt(oldestAge), known: true}, nil
 }
 
-// refuseUnknownRoot distinguishes a root that was evicted from the root history from a root that
-// the node has not reached yet. Another process may just have given the root to the client. That
-// process reports its slot to the others within treeSlotReportDelay, so refuseUnknownRoot waits
-// for the report.
+// refuseUnknownRoot returns the refusal of a root that the root history does not contain. Either
+// the root was evicted, or the node has not reached it yet: another process may just have given the
+// root to the client. That process reports its slot to the other relays within treeSlotReportDelay,
+// so refuseUnknownRoot waits for the report.
 func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *onchain.Snapshot) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(treeSlotReportDelay):
 	}
-	seen, err := a.Store.HighestTreeSlot(ctx, a.Pool.Address)
+	highest, err := a.Store.HighestTreeSlot(ctx, a.Pool.Address)
 	if err != nil {
 		return err
 	}
-	if snap.Slot < seen {
+	if snap.Slot < highest {
 		return refusal.New(refusal.ChainUnavailable,
-			"the node that this relay reads is behind, at slot %d of %d, so the relay cannot decide whether the proof's root is stale: send the same request again in a moment", snap.Slot, seen).
-			Retry(poolBusyRetryAfter)
+			"the node that this relay reads is behind, at slot %d of %d, so the relay cannot decide whether the proof's root is stale: send the same request again in a moment", snap.Slot, highest).
+			Retry(momentaryRetryAfter)
 	}
 	if snap.Doubtful || snap.Behind {
 		return refusal.New(refusal.ChainUnavailable,
 			"the RPC endpoints of this relay do not agree on the chain's slot, so the relay cannot decide whether the proof's root is stale: send the same request again in a moment").
-			Retry(poolBusyRetryAfter)
+			Retry(momentaryRetryAfter)
 	}
 	return submission.StaleRoot(root, snap.Tree.Root)
 }

@@ -14,8 +14,9 @@ import (
 // request whose second leg could neither be executed nor refunded is refused before the first
 // leg is signed.
 
-// swapDestination makes the checks of a swap that need only the request. The recipient is zero
-// when the request names none; checkSwapAccounts then reads it from the chain.
+// swapDestination returns the destination of a swap, after all checks that need only the request.
+// The recipient is zero when the request names none; checkSwapAccounts then reads it from the
+// chain.
 func (a *Admission) swapDestination(r submission.Request, in *shieldpool.PublicInputs) (d shieldpool.Destination, err error) {
 	if !in.HasNullifier(0) {
 		return d, invalidSwap("nullifier 0 is zero, and the swap's account on the chain is named by it, so every such swap would share one: expected a note's nullifier there; a missing input goes second")
@@ -62,7 +63,7 @@ func swapAddress(name, text string) (solana.PublicKey, error) {
 	return key, nil
 }
 
-// ownsATA reports whether the swap pays the wallet's own associated token account.
+// ownsATA reports whether the token account that the swap pays is the wallet's associated one.
 func ownsATA(wallet solana.PublicKey, terms *shieldpool.SwapTerms) (bool, error) {
 	ata, err := shieldpool.AssociatedTokenAccount(wallet, terms.OutputMint)
 	return ata.Equals(terms.RecipientATA), err

@@ -39,8 +39,8 @@ import (
 const callTimeout = 15 * time.Second
 
 const (
-	// listStall is how long a client of GET /commitments may take to read a chunk of 100 KB,
-	// and listTime how long to read the whole answer, of up to 10 MB.
+	// listStall is how long a client of GET /commitments may take to read a chunk of 100 KB.
+	// listTime is how long it may take to read the whole answer, which has up to 10 MB.
 	listStall = 10 * time.Second
 	listTime  = 90 * time.Second
 )
@@ -118,7 +118,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 		o.LedgerInterval = ledgerInterval
 	}
 	a := &App{options: o, log: o.Log, started: time.Now(), fatal: make(chan error, 4), metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version, Revision: o.Build})}
-	defer func() { //nolint:contextcheck // nothing that close calls takes a context
+	defer func() { //nolint:contextcheck // a.close needs no context
 		if err != nil {
 			a.close()
 		}
@@ -143,9 +143,9 @@ func (a *App) close() {
 	if a.routers != nil {
 		a.routers.Close()
 	}
-	for _, pool := range []*pgxpool.Pool{a.heartbeats, a.db} {
-		if pool != nil {
-			pool.Close()
+	for _, connections := range []*pgxpool.Pool{a.heartbeats, a.db} {
+		if connections != nil {
+			connections.Close()
 		}
 	}
 }

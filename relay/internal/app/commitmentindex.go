@@ -19,8 +19,8 @@ import (
 // a read.
 const indexPollInterval = 500 * time.Millisecond
 
-// maxIndexLag is how many leaves the served commitments may be behind the tree. If they are
-// further behind, clients stop using them.
+// maxIndexLag is how many leaves of the tree the served list may lack before /health reports it.
+// Client SDKs do not use a list that lacks more.
 const maxIndexLag = 50
 
 // commitmentHistory adapts the endpoints to the commitment index.

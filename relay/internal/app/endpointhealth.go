@@ -38,8 +38,8 @@ func endpointsProblem(all []chain.EndpointStatus, now time.Time) error {
 		case e.Lag > maxLag:
 			problems = append(problems, fmt.Sprintf("%s is %d slots behind the others", e.Name, e.Lag))
 		}
-		if reported := contradictionOf(&e, now); reported != "" {
-			problems = append(problems, reported)
+		if contradiction := contradictionOf(&e, now); contradiction != "" {
+			problems = append(problems, contradiction)
 		}
 	}
 	return joinProblems(problems)

@@ -130,11 +130,11 @@ func (a *App) registerPayerGauges() {
 
 func (a *App) registerSpendingGauges() {
 	a.metrics.RegisterVecFunc(contract.MetricCap, func(sample telemetry.Sample) {
-		l := a.options.Config
+		cfg := a.options.Config
 		for _, c := range []struct {
 			name     string
 			lamports uint64
-		}{{"hour", l.SpendCapHour}, {"day", l.SpendCapDay}, {"transfers_day", l.SpendCapTransfersDay}} {
+		}{{"hour", cfg.SpendCapHour}, {"day", cfg.SpendCapDay}, {"transfers_day", cfg.SpendCapTransfersDay}} {
 			if c.lamports > 0 {
 				sample(float64(c.lamports), c.name)
 			}

@@ -19,8 +19,8 @@ import (
 
 // chainReader reads which chain the endpoints serve, and whether it answers.
 type chainReader interface {
-	// GenesisHash returns the chain's hash, and a *chain.GenesisError for each
-	// endpoint of another chain.
+	// GenesisHash returns the chain's genesis hash. Its error contains a *chain.GenesisError for
+	// each endpoint that serves another chain.
 	GenesisHash(ctx context.Context) (solana.Hash, error)
 	Slot(ctx context.Context, commitment onchain.Commitment) (uint64, error)
 	Status() []chain.EndpointStatus
@@ -65,7 +65,8 @@ func (g *genesisGate) check(ctx context.Context) (solana.Hash, error) {
 		return got, fmt.Errorf("%w: its genesis hash is %s, and the verifying key is the development one, under which anybody can forge proofs: it is accepted only with the local chain's %s; give the pool's own --verifying-key",
 			errWrongChain, got, shieldpool.DevelopmentGenesisHash)
 	}
-	// GenesisHash returns a configured hash even if no endpoint answers: make sure that one does.
+	// If the hash is configured, GenesisHash returns it even if no endpoint answers. This call
+	// makes sure that an endpoint answers.
 	if _, err := g.chain.Slot(ctx, onchain.Confirmed); err != nil {
 		return got, err
 	}

@@ -29,8 +29,8 @@ const (
 	ledgerMaxLag = 20 * time.Minute
 )
 
-// ledgerEvents counts what the reconciler finds. Gaps are stored in the ledger,
-// and all processes report them from there.
+// ledgerEvents counts the entries that the reconciler adds. It does not count gaps, because the
+// ledger stores them and every process reports them from there.
 type ledgerEvents struct{ metrics *telemetry.Metrics }
 
 // EntryAdded implements ledger.Observer.
@@ -77,9 +77,9 @@ func (a *App) checkLedger(context.Context) error {
 	return ledgerProblem(l, a.accounting.lags(l, a.payers.Balances(), now), now, a.started)
 }
 
-// ledgerProblem reports lamports that are not accounted for. A ledger that is behind is a
-// problem only for a relay that has run long enough to catch up, and only for its own
-// payers, because former payers are no longer read.
+// ledgerProblem reports unknown transactions, lamports that are not accounted for, and lags. It
+// reports a lag only if the relay has run long enough to catch up. Former payers have no lag,
+// because the relay no longer reads their history.
 func ledgerProblem(l *ledger.Snapshot, lags []ledgerLag, now, started time.Time) error {
 	var parts []string
 	var unknown uint64

@@ -25,8 +25,8 @@ func newLookupTable(address solana.PublicKey, pool *shieldpool.Pool) *shieldpool
 	return &shieldpool.LookupTable{Address: address, Addresses: pool.Constant()}
 }
 
-// corroboratedReader reads a finalized account; nil when it does not exist. If more than one
-// endpoint is configured, two of them have to report the same.
+// corroboratedReader reads a finalized account. It returns nil when the account does not exist.
+// If more than one endpoint is configured, two of them have to report the same.
 type corroboratedReader interface {
 	CorroboratedAccount(ctx context.Context, key solana.PublicKey) (*onchain.Account, error)
 }

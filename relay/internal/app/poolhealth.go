@@ -14,7 +14,7 @@ import (
 // they read seldom change.
 const checksMaxAge = 30 * time.Second
 
-// treeMaxAge is how old the tree that the check reads may be.
+// treeMaxAge is the age up to which checkPool uses a tree that was read before.
 const treeMaxAge = 5 * time.Second
 
 func (a *App) checkPool(ctx context.Context) error {
@@ -56,5 +56,5 @@ func (p *poolChecks) problem(ctx context.Context) error {
 	case poolcheck.Failed:
 		p.last, p.at = errors.New(report.Message()), time.Now()
 	}
-	return p.last // if the new result is unknown, the last known one still holds
+	return p.last // if the new result is unknown, the last known one stays valid
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// maxDueAge is how long a due submission may wait for a process: on a busy pool, the root history
-// drops the root of its proof soon after.
+// maxDueAge is how long a due submission may wait for a process. If it waits longer, the root
+// history of a busy pool may drop the root that its proof uses.
 const maxDueAge = time.Minute
 
 func (a *App) checkQueue(context.Context) error {

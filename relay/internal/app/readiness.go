@@ -9,7 +9,7 @@ var errStarting = errors.New("starting: this relay has not migrated its database
 var errDraining = errors.New("draining: this relay is stopping and accepts no new work")
 
 // ready returns nil from the end of the initialisation until the relay drains. It does not
-// depend on the RPC: otherwise a failing RPC would leave the Service without endpoints.
+// depend on the RPC. If it did, a failing RPC would leave the Service without endpoints.
 func (a *App) ready() error {
 	if !a.initialised.Load() {
 		return errStarting

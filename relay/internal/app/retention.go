@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// ledgerBatch is how many rows of the ledger one batch deletes, and ledgerPause
-	// is the pause after each.
+	// ledgerBatch is how many rows of the ledger one batch deletes. ledgerPause is the pause
+	// after each batch.
 	ledgerBatch = 1000
 	ledgerPause = 50 * time.Millisecond
 	// ledgerGrace is the longest time for which submissions are kept beyond the configured
-	// retention, if the ledger has not read their transactions. Without the rows, the ledger
-	// would count the transactions as unknown, which raises an alert.
+	// retention, if the ledger has not read their transactions. Without the submissions, the
+	// ledger would count the transactions as unknown, which raises an alert.
 	ledgerGrace = 7 * 24 * time.Hour
 )
 
 // deleteOld deletes rows that are no longer needed.
 func (a *App) deleteOld(ctx context.Context) error {
-	read, err := a.store.Ledger().Read(ctx, time.Now(), time.Now())
+	snapshot, err := a.store.Ledger().Read(ctx, time.Now(), time.Now())
 	if err != nil {
 		return err
 	}
-	keep := submissionRetention(a.options.Config.Retention, a.payers.Keys(), read.Cursors, time.Now())
+	keep := submissionRetention(a.options.Config.Retention, a.payers.Keys(), snapshot.Cursors, time.Now())
 	deleted, err := a.store.DeleteOld(ctx, keep)
 	a.metrics.RowsDeleted("submissions", deleted.Submissions)
 	a.metrics.RowsDeleted("idempotency_keys", deleted.IdempotencyKeys)

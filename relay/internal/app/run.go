@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// serve serves until the server is shut down. Any other error ends the relay.
+// serve serves until the server is shut down. An error of the server ends the relay.
 func (a *App) serve(s *http.Server, l net.Listener) {
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		a.fatal <- err
@@ -22,7 +22,7 @@ func (a *App) serve(s *http.Server, l net.Listener) {
 // sends under way end, and the database is closed last. It returns an error when the relay
 // cannot continue.
 func (a *App) Run(ctx context.Context) error {
-	defer a.close() //nolint:contextcheck // nothing that close calls takes a context
+	defer a.close() //nolint:contextcheck // a.close needs no context
 	go a.serve(a.api, a.apiListener)
 
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))

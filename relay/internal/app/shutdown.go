@@ -10,7 +10,7 @@ const (
 	// finalScrapeTime is how long a scrape under way may take at the end of the drain.
 	// contract.Margin includes this time.
 	finalScrapeTime = 2 * time.Second
-	// flushTimeout is longer than a send's own timeout.
+	// flushTimeout bounds the wait for sends under way. It is longer than a send's own timeout.
 	flushTimeout = 6 * time.Second
 )
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -58,7 +56,8 @@ func (a *App) registerSwapGauges() {
 			}
 		}
 	})
-	// The value is when the oldest unfinished swap, in phase funded or quoted, was funded.
+	// The value is the time at which the oldest unfinished swap was funded. Its phase is funded or
+	// quoted.
 	a.metrics.RegisterGaugeFunc(contract.MetricSwapOldestFunded, func() (float64, bool) {
 		s, ok := a.swapSummary.get()
 		return telemetry.Timestamp(time.Now().Add(-s.OldestAge)), ok && s.Unfinished() > 0
@@ -88,7 +87,7 @@ func swapsProblem(s store.SwapSummary) error {
 	if s.Overdue == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d swaps are past their timeout, neither executed nor refunded, the longest by %d slots: run `relay swaps` to see what each waits for", s.Overdue, s.OldestOverdueSlots)
+	return fmt.Errorf("%d swaps are past their timeout, the longest overdue by %d slots, and neither executed nor refunded: run `relay swaps` to see what each waits for", s.Overdue, s.OldestOverdueSlots)
 }
 
 // checkRouter returns an error while no router works.
@@ -96,8 +95,10 @@ func (a *App) checkRouter(context.Context) error {
 	if a.routers == nil {
 		return nil
 	}
-	if !slices.Contains(slices.Collect(maps.Values(a.routers.Failing())), false) {
-		return errors.New("all swap routers keep failing, so the relay sends them nothing but probes: swaps wait until their timeout, and are then refunded")
+	for _, failing := range a.routers.Failing() {
+		if !failing {
+			return nil
+		}
 	}
-	return nil
+	return errors.New("all swap routers keep failing, so the relay sends them nothing but probes: swaps wait until their timeout, and are then refunded")
 }

@@ -15,7 +15,7 @@ type transactionFormats struct {
 	configured string
 	// older is the format before V1.
 	older shieldpool.Format
-	// gate is nil when V1 is off.
+	// gate is nil when the configuration excludes V1.
 	gate *chain.FeatureGate
 }
 

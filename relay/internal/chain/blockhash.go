@@ -44,16 +44,17 @@ type hashFlight struct {
 }
 
 // LatestBlockhash returns a confirmed blockhash that was the newest one less than about a second
-// ago. All callers share it. While it is in use, one call at a time replaces it in the background.
-// LatestBlockhash fails with onchain.KindNodeBehind if the endpoint's blockhash no longer changes
-// or the endpoint is behind the others, and with onchain.KindContradiction if the blockhash's
-// height is impossible.
+// ago. All callers share it. When it is older than hashRenewAge, one call in the background
+// replaces it. LatestBlockhash fails with onchain.KindNodeBehind if the endpoint's blockhash no
+// longer changes or the endpoint is behind the others, and with onchain.KindContradiction if the
+// blockhash's slot or height is impossible.
 //
 // The blockhash's last valid block height is the highest one that the agreement of two endpoints
-// allows. With a single endpoint it is the height that the endpoint reports. While several
-// endpoints do not agree, it is computed from the slot, as if every slot had a block. It is then
-// too high rather than too low, so that no single endpoint can make a transaction seem expired too
-// early. For the same reason, the returned slot is then the highest one that any endpoint reports.
+// allows. With a single endpoint it is the height that the endpoint reports. If there are several
+// endpoints and no agreement, it is computed from the slot, as if every slot had a block. The
+// computed height is too high rather than too low, so that no single endpoint can make a
+// transaction seem expired too early. For the same reason, the returned slot is the highest one
+// that any endpoint reports while the endpoints do not agree on the slot.
 func (e *Endpoints) LatestBlockhash(ctx context.Context) (onchain.Blockhash, error) {
 	b := &e.hashes
 	for {
@@ -110,7 +111,7 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 	defer b.mu.Unlock()
 	if err == nil {
 		// Two nodes that are a slot apart must not make the blockhash alternate, so a slightly
-		// older one is not stored.
+		// older blockhash is not stored.
 		if b.at = began; got.Slot >= b.cached.Slot || b.cached.Slot-got.Slot > e.maxLag {
 			b.cached = got
 		}
@@ -119,8 +120,8 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 	close(f.done)
 }
 
-// check refuses an outdated blockhash. Its slot is too far behind the best endpoint, or the
-// endpoint has returned the same blockhash for too many slots.
+// check refuses an outdated blockhash: one whose slot is too far behind the best endpoint, or one
+// that the endpoint has returned for too many slots.
 func (b *blockhashes) check(source askedEndpoint, h onchain.Blockhash, maxLag uint64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

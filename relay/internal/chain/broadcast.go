@@ -13,16 +13,16 @@ const methodSend = "sendTransaction"
 
 // Send sends the same signed bytes to every healthy submit endpoint at once, or to all submit
 // endpoints when none is healthy: a send is never withheld for lack of a healthy endpoint. For a
-// first send, the endpoints simulate the transaction before they forward it. First sends have
-// priority over rebroadcasts in each budget; an endpoint with an exhausted budget gets no
-// rebroadcast. A node that has not reached minContextSlot refuses the transaction; 0 accepts any
-// node.
+// first send, the endpoints simulate the transaction before they forward it. In each endpoint's
+// request budget, first sends have priority over rebroadcasts. An endpoint with an exhausted budget
+// gets no rebroadcast. A node that has not reached minContextSlot refuses the transaction; 0
+// accepts any node.
 //
-// It returns nil as soon as one endpoint has accepted the transaction, which does not mean that it
-// landed. If every endpoint that was asked refused the transaction, this send put nothing on the
-// chain, and Send returns *onchain.SendError or *onchain.RPCError. Otherwise it returns
-// onchain.ErrUnavailable, and the transaction may land. Neither the caller nor a shutdown cancels
-// the calls to the other endpoints.
+// Send returns nil as soon as one endpoint has accepted the transaction. The transaction may still
+// not land. If every endpoint that was asked refused the transaction, this send put nothing on the
+// chain, and Send returns *onchain.SendError or *onchain.RPCError. In all other cases Send returns
+// onchain.ErrUnavailable, and the transaction may land. The calls without an answer go on after
+// Send has returned: neither the caller nor a shutdown cancels them.
 func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
 	targets := e.targets()
 	type answer struct {
@@ -34,7 +34,7 @@ func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContext
 	for i, t := range targets {
 		e.sends.run(func() { results <- answer{i, e.sendTo(uncancelled, t, raw, first, minContextSlot)} })
 	}
-	var refused refusals
+	var failures sendFailures
 	for range targets {
 		select {
 		case <-ctx.Done():
@@ -43,10 +43,10 @@ func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContext
 			if a.err == nil {
 				return nil
 			}
-			refused.add(a.index, a.err)
+			failures.add(a.index, a.err)
 		}
 	}
-	return refused.err()
+	return failures.err()
 }
 
 // Flush waits until no send is under way. Each send ends within its timeout. Flush returns the
@@ -100,16 +100,16 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 	return err
 }
 
-// refusals collects the answers to a send that no endpoint accepted.
-type refusals struct {
+// sendFailures collects the failed calls of a send that no endpoint has accepted.
+type sendFailures struct {
 	unknown callFailures // failures after which the transaction may be on the chain
 	skipped int          // endpoints whose budget was exhausted
 	refused *onchain.SendError
-	index   int // index of the endpoint that returned refused
-	invalid error
+	index   int   // index of the endpoint that returned refused
+	invalid error // an endpoint refused the call itself
 }
 
-func (r *refusals) add(index int, err error) {
+func (r *sendFailures) add(index int, err error) {
 	var s *onchain.SendError
 	switch {
 	case onchain.KindOf(err) == onchain.KindBudget:
@@ -118,8 +118,9 @@ func (r *refusals) add(index int, err error) {
 		r.unknown.add(err)
 	case !errors.As(err, &s):
 		r.invalid = err
-	// "Already processed" has priority, because other endpoints may not have seen the
-	// transaction yet. Otherwise the best endpoint's answer has priority.
+	// "Already processed" has priority over other refusals, because their endpoints may not have
+	// seen the transaction yet. If that decides nothing, the better endpoint's refusal has
+	// priority.
 	case r.refused == nil, isAlreadyProcessed(s) && !isAlreadyProcessed(r.refused), isAlreadyProcessed(s) == isAlreadyProcessed(r.refused) && index < r.index:
 		r.refused, r.index = s, index
 	}
@@ -127,7 +128,7 @@ func (r *refusals) add(index int, err error) {
 
 func isAlreadyProcessed(s *onchain.SendError) bool { return s.Err.Kind == "AlreadyProcessed" }
 
-func (r *refusals) err() error {
+func (r *sendFailures) err() error {
 	r.unknown.method = methodSend
 	switch {
 	case r.unknown.n > 0:

@@ -16,21 +16,22 @@ func (e *Endpoints) recordDispute(a, b *endpoint) {
 	e.recordContradiction(b, a)
 }
 
-// recordContradiction counts an answer of ep that is contradicted. other is the endpoint that
-// contradicts it; nil when ep reports a slot or a height that no other endpoint comes near.
+// recordContradiction counts an answer of ep that is contradicted. The parameter other is the
+// endpoint that contradicts the answer; nil when ep reports a slot or a height that no other
+// endpoint comes near.
 func (e *Endpoints) recordContradiction(ep, other *endpoint) {
 	now, name := e.now(), ""
 	if other != nil {
 		name = other.name
 	}
 	ep.mu.Lock()
-	log := ep.contradictedAt.IsZero() || now.Sub(ep.contradictedAt) > contradictionLogInterval
+	shouldLog := ep.contradictedAt.IsZero() || now.Sub(ep.contradictedAt) > contradictionLogInterval
 	ep.contradictions++
 	ep.contradictedAt, ep.contradictedBy = now, name
 	ep.mu.Unlock()
 	e.observer.EndpointContradicted(ep.name)
 	switch {
-	case !log:
+	case !shouldLog:
 	case other == nil:
 		e.log.Warn("rpc endpoint reports slots or heights that no other endpoint confirms; its answers are not used", "endpoint", ep.name)
 	default:
@@ -40,10 +41,10 @@ func (e *Endpoints) recordContradiction(ep, other *endpoint) {
 
 // compareReports records which endpoints contradict the first report.
 func (e *Endpoints) compareReports(reports []endpointReport) {
-	for _, w := range reports[1:] {
+	for _, other := range reports[1:] {
 		for i, first := range reports[0].statuses {
-			if first.Decisive() && contradicts(first, w.statuses[i], w.slot) {
-				e.recordDispute(reports[0].endpoint, w.endpoint)
+			if first.Decisive() && contradicts(first, other.statuses[i], other.slot) {
+				e.recordDispute(reports[0].endpoint, other.endpoint)
 				break
 			}
 		}
@@ -73,8 +74,8 @@ func (e *Endpoints) recordRefusedHeight(i, contradictedBy int) {
 }
 
 // recordHeightDispute records that the heights of the endpoints i and contradictedBy contradict
-// each other. It counts against both endpoints, because it is unknown which one is wrong.
-// contradictedBy is -1 for none.
+// each other. The contradiction counts against both endpoints, because it is unknown which one is
+// wrong. contradictedBy is -1 for none.
 func (e *Endpoints) recordHeightDispute(i, contradictedBy int) {
 	if contradictedBy < 0 {
 		return

@@ -12,9 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// An outcome does not rest on a single endpoint when several are configured: a second one
-// is asked, and the outcome counts when both report it. When only one endpoint can be
-// asked, its answer counts.
+// A finding, such as a transaction's outcome, counts only when two endpoints report it. If no
+// second read or archive endpoint serves the relay's chain, one report suffices.
 
 const (
 	// propagationSlots is the number of slots after which every honest node knows a confirmed
@@ -52,8 +51,8 @@ func askOthers[T any](ctx context.Context, e *Endpoints, q query[T], origin int,
 }
 
 // endpointReport is one endpoint's answer about signatures, and the slot of the answer. height is
-// the height of the endpoint's finalized block; 0 when unknown. Only an endpoint with a recent
-// height proves something by not knowing a signature.
+// the height of the endpoint's finalized block; 0 when unknown. An unknown signature proves
+// something only if the height is recent.
 type endpointReport struct {
 	endpoint *endpoint
 	statuses []*onchain.Status
@@ -61,16 +60,16 @@ type endpointReport struct {
 	height   uint64
 }
 
-// combineReports combines the answers of endpoints. A decisive status needs two answers that report
-// it; otherwise it is unverified. If absence is set, the absence of a signature needs two answers
-// too. done reports that no further answer is needed. outvoted marks each answer with a signature
-// that two others do not know.
+// combineReports combines the answers of endpoints. A decisive status that only one answer reports
+// is marked as unverified. If absence is set, the absence of a signature needs two answers too. The
+// result done is true if no further answer is needed. The result outvoted marks each answer that
+// reports a signature which two other answers do not know.
 func combineReports(reports []endpointReport, absence bool, maxLag uint64) (statuses []*onchain.Status, done bool, outvoted []bool) {
 	upToDate, reported := upToDateReports(reports, maxLag), make([]*onchain.Status, len(reports))
 	statuses, done, outvoted = make([]*onchain.Status, len(reports[0].statuses)), true, make([]bool, len(reports))
 	for i := range statuses {
-		for k, w := range reports {
-			reported[k] = w.statuses[i]
+		for k, r := range reports {
+			reported[k] = r.statuses[i]
 		}
 		decided, unknownToTwo := false, false
 		statuses[i], decided, unknownToTwo = combineStatuses(reported, upToDate, absence)
@@ -86,20 +85,21 @@ func combineReports(reports []endpointReport, absence bool, maxLag uint64) (stat
 // height is at most maxLag below the second highest height.
 func upToDateReports(reports []endpointReport, maxLag uint64) []bool {
 	var first, second uint64
-	for _, w := range reports {
-		second = max(second, min(first, w.height))
-		first = max(first, w.height)
+	for _, r := range reports {
+		second = max(second, min(first, r.height))
+		first = max(first, r.height)
 	}
 	out := make([]bool, len(reports))
-	for k, w := range reports {
-		out[k] = w.height > 0 && w.height+maxLag >= second
+	for k, r := range reports {
+		out[k] = r.height > 0 && r.height+maxLag >= second
 	}
 	return out
 }
 
-// combineStatuses finds what two endpoints report of one signature. upToDate marks the answers
-// in which an unknown signature counts. decided reports that no further answer is needed. outvoted
-// reports that two endpoints do not know a signature that another one reports.
+// combineStatuses finds what two endpoints report of one signature. The parameter upToDate marks
+// the answers in which an unknown signature counts. The result decided is true if no further answer
+// is needed. The result outvoted is true if two endpoints do not know a signature that another one
+// reports.
 func combineStatuses(reported []*onchain.Status, upToDate []bool, absence bool) (status *onchain.Status, decided, outvoted bool) {
 	var corroborated, mostDecisive *onchain.Status // what two report, and the most decisive single report
 	missing := 0
@@ -117,8 +117,8 @@ func combineStatuses(reported []*onchain.Status, upToDate []bool, absence bool) 
 			if b == nil || !sameOutcome(a, b) {
 				continue
 			}
-			if both := commonStatus(a, b); corroborated == nil || !corroborated.Confirmation.AtLeast(both.Confirmation) {
-				corroborated = both
+			if common := commonStatus(a, b); corroborated == nil || !corroborated.Confirmation.AtLeast(common.Confirmation) {
+				corroborated = common
 			}
 		}
 	}
@@ -126,8 +126,8 @@ func combineStatuses(reported []*onchain.Status, upToDate []bool, absence bool) 
 	case mostDecisive == nil:
 		return nil, !absence || missing > 1, false
 	case corroborated != nil:
-		more := slices.ContainsFunc(reported, func(s *onchain.Status) bool { return s != nil && !corroborated.Confirmation.AtLeast(s.Confirmation) })
-		return corroborated, !more, false
+		someHigher := slices.ContainsFunc(reported, func(s *onchain.Status) bool { return s != nil && !corroborated.Confirmation.AtLeast(s.Confirmation) })
+		return corroborated, !someHigher, false
 	case absence && missing > 1:
 		return nil, true, true
 	case mostDecisive.Decisive():
@@ -142,12 +142,12 @@ func combineStatuses(reported []*onchain.Status, upToDate []bool, absence bool) 
 // commonStatus returns what two statuses with the same outcome have in common: the lower slot and
 // the lower commitment level.
 func commonStatus(a, b *onchain.Status) *onchain.Status {
-	both := *a
-	both.Slot = min(a.Slot, b.Slot)
+	common := *a
+	common.Slot = min(a.Slot, b.Slot)
 	if !b.Confirmation.AtLeast(a.Confirmation) {
-		both.Confirmation = b.Confirmation
+		common.Confirmation = b.Confirmation
 	}
-	return &both
+	return &common
 }
 
 // corroborateStatuses asks other endpoints about the decisive statuses that the endpoint with the
@@ -171,11 +171,11 @@ func (e *Endpoints) corroborateStatuses(ctx context.Context, origin int, signatu
 			return newSlotted(source.Statuses(ctx, wanted, true))
 		},
 	}, origin, func(ep *endpoint, answer slotted[[]*onchain.Status]) bool {
-		w := endpointReport{ep, make([]*onchain.Status, len(signatures)), answer.slot, 0}
+		report := endpointReport{ep, make([]*onchain.Status, len(signatures)), answer.slot, 0}
 		for k, i := range decisive {
-			w.statuses[i] = answer.value[k]
+			report.statuses[i] = answer.value[k]
 		}
-		reports = append(reports, w)
+		reports = append(reports, report)
 		statuses, done, _ = combineReports(reports, false, e.maxLag)
 		return done
 	})
@@ -231,9 +231,9 @@ func (e *Endpoints) accountPresence(ctx context.Context, ep *endpoint, program, 
 // corroborate makes the query at other endpoints, because one endpoint's finding is not enough. The
 // parameter first is the finding of the endpoint with the index origin. corroborate returns the
 // finding that two endpoints report. reconcile returns true if two findings are the same, and then
-// reduces its first argument to what both have in common. An endpoint that finds nothing confirms
-// the first finding if forgotten returns true for it: the endpoint's accounts show that the
-// transaction landed, although the endpoint's history no longer contains it.
+// reduces its first argument to what both have in common. An endpoint that finds nothing still
+// confirms the first finding if forgotten returns true for that endpoint: its accounts show that
+// the transaction landed, although its history no longer contains the transaction.
 func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T, origin int, reconcile func(a, b *T) bool, forgotten func(*endpoint) bool) (*T, error) {
 	found := []*T{first}
 	var agreed *T
@@ -260,9 +260,9 @@ func corroborate[T any](ctx context.Context, e *Endpoints, q query[*T], first *T
 	return agreed, nil
 }
 
-// CorroboratedAccount reads a finalized account, nil when it does not exist. If several
-// endpoints can be asked, two of them have to report the same owner and the same data;
-// until they do, it fails with the kind unverified.
+// CorroboratedAccount reads a finalized account, nil when it does not exist. If several endpoints
+// can be asked, two of them have to report the same owner and the same data; until they do,
+// CorroboratedAccount fails with the kind unverified.
 func (e *Endpoints) CorroboratedAccount(ctx context.Context, key solana.PublicKey) (*onchain.Account, error) {
 	q := query[*AccountAt]{
 		method: "getMultipleAccounts", urgency: outbound.Read, roles: []Role{RoleRead}, unconfirmed: true,

@@ -89,9 +89,9 @@ func (e *Endpoints) breakerChanged(ep *endpoint, from, to outbound.State) {
 	switch {
 	case to == outbound.Open && from == outbound.Closed:
 		ep.mu.Lock()
-		class := ep.lastError
+		kind := ep.lastError
 		ep.mu.Unlock()
-		e.log.Warn("rpc endpoint breaker opened", "endpoint", ep.name, "last_error", class)
+		e.log.Warn("rpc endpoint breaker opened", "endpoint", ep.name, "last_error", kind)
 	case to == outbound.Closed:
 		e.log.Info("rpc endpoint breaker closed", "endpoint", ep.name)
 	}

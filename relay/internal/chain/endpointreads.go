@@ -61,8 +61,8 @@ func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commi
 }
 
 // Balance reads an account's confirmed lamports, and returns the slot of the reading too. The slot
-// is not before minContextSlot. An account that does not exist has 0 lamports. A second endpoint is
-// then asked, as in Balances.
+// is not before minContextSlot. An account that does not exist has 0 lamports. If the answer is 0,
+// Balance asks a second endpoint, as Balances does.
 func (e *Endpoints) Balance(ctx context.Context, key solana.PublicKey, minContextSlot uint64) (lamports, slot uint64, err error) {
 	v, slot, err := e.lamports(ctx, "getBalance", func(ctx context.Context, source askedEndpoint) (slotted[[]uint64], error) {
 		lamports, slot, err := source.Balance(ctx, key, minContextSlot)

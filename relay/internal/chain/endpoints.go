@@ -48,16 +48,16 @@ const (
 // Endpoint configures one RPC endpoint. The URLs may contain credentials, so formatting an Endpoint
 // never shows them.
 type Endpoint struct {
-	// Name identifies it in errors, logs and metrics: 1 to 40 letters, digits, dots, dashes
-	// and underscores, unique among the endpoints.
+	// Name identifies the endpoint in errors, logs and metrics: 1 to 40 letters, digits, dots,
+	// dashes and underscores, unique among the endpoints.
 	Name string
-	// URL is http or https. WebSocketURL is ws or wss; empty derives it from URL, and
-	// NoWebSocket turns it off.
+	// URL is http or https. WebSocketURL is ws or wss. If WebSocketURL is empty, it is derived from
+	// URL. NoWebSocket turns the WebSocket off.
 	URL          string `json:"-"`
 	WebSocketURL string `json:"-"`
 	// Roles are the endpoint's uses; none means read and submit.
 	Roles []Role
-	// RequestsPerSecond bounds the requests to it; 0 is no bound.
+	// RequestsPerSecond bounds the requests to the endpoint; 0 is no bound.
 	RequestsPerSecond float64
 }
 
@@ -198,7 +198,7 @@ type endpoint struct {
 	chain     identity
 	lastError string
 	errorAt   time.Time
-	checkedAt time.Time // when its chain was last asked for
+	checkedAt time.Time // when the endpoint was last asked for its chain
 	// subscribed is true while the endpoint sends notifications.
 	subscribed bool
 	// The next three fields record contradictions by other endpoints.
@@ -207,7 +207,7 @@ type endpoint struct {
 	contradictedBy string
 }
 
-// String returns the endpoints' names. Without it, formatting would read fields that calls
+// String returns the endpoints' names. Without this method, formatting would read fields that calls
 // change.
 func (e *Endpoints) String() string {
 	names := make([]string, len(e.all))
@@ -268,8 +268,8 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 	return e, nil
 }
 
-func (e *Endpoints) newEndpoint(i int, c Endpoint, transport *http.Client) (*endpoint, error) {
-	ep := &endpoint{name: c.Name, index: i, roles: slices.Clone(c.Roles), http: transport, clients: map[outbound.Urgency]*rpc.Client{}, meter: newLatencyMeter()}
+func (e *Endpoints) newEndpoint(i int, c Endpoint, httpClient *http.Client) (*endpoint, error) {
+	ep := &endpoint{name: c.Name, index: i, roles: slices.Clone(c.Roles), http: httpClient, clients: map[outbound.Urgency]*rpc.Client{}, meter: newLatencyMeter()}
 	if len(ep.roles) == 0 {
 		ep.roles = []Role{RoleRead, RoleSubmit}
 	}
@@ -278,7 +278,7 @@ func (e *Endpoints) newEndpoint(i int, c Endpoint, transport *http.Client) (*end
 			return nil, fmt.Errorf("role of %d characters is not known: expected %s, %s or %s", len(role), RoleRead, RoleSubmit, RoleArchive)
 		}
 	}
-	client, err := rpc.New(rpc.Options{URL: c.URL, HTTP: transport, Now: e.now, Timeout: e.timeout, Observe: func(method, class string, took time.Duration) {
+	client, err := rpc.New(rpc.Options{URL: c.URL, HTTP: httpClient, Now: e.now, Timeout: e.timeout, Observe: func(method, class string, took time.Duration) {
 		e.observer.RPCCalled(c.Name, method, class, took)
 	}})
 	if err != nil {

@@ -11,19 +11,19 @@ const (
 	maxFinalizedReports = 256
 )
 
-// finalizedReport is a finalized block that an endpoint reported. maxHeight is an upper bound of
-// the height that the endpoint had reached at that time.
+// finalizedReport is a finalized block, and the time at which an endpoint reported it. maxHeight is
+// an upper bound of the endpoint's height at that time.
 type finalizedReport struct {
 	block
 	maxHeight uint64
 	at        time.Time
 }
 
-// recordFinalized records a finalized block of endpoint i, which had then reached highestSlot. All
-// blockhashes of slots up to expiredSlot have expired, and so have all blockhashes that were
-// fetched before expiredBefore: this endpoint has finalized more than blockhashLifetime blocks
-// after them. The results do not depend on the last valid heights that were recorded, which may be
-// wrong.
+// recordFinalized records a finalized block that endpoint i has reported. The endpoint had reached
+// highestSlot when it reported the block. All blockhashes of slots up to expiredSlot have expired,
+// and all blockhashes that were fetched before expiredBefore have expired too: this endpoint has
+// finalized more than blockhashLifetime blocks after them. The results do not depend on recorded
+// last valid heights, because these may be wrong.
 func (h *heights) recordFinalized(i int, b block, highestSlot uint64, now time.Time) (expiredSlot uint64, expiredBefore time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -33,6 +33,7 @@ func (h *heights) recordFinalized(i int, b block, highestSlot uint64, now time.T
 			s.final = nil // the endpoint's reports are inconsistent
 		}
 	}
+	// Reports that are four blocks apart suffice, and keep the list short.
 	if n := len(s.final); n == 0 || b.height >= s.final[n-1].height+4 {
 		s.final = append(s.final, finalizedReport{b, b.height + highestSlot - min(highestSlot, b.slot), now})
 	}

@@ -14,8 +14,8 @@ import (
 
 const (
 	// rounds is how many times a read asks each endpoint before it fails. A read that has made
-	// minCalls calls fails at the end of the round, unless all failures of that round are nodes
-	// that are behind.
+	// minCalls calls fails at the end of the round, unless all failures of that round are those of
+	// nodes that are behind.
 	rounds   = 3
 	minCalls = 3
 	// retryDelay is the pause after the first round. It doubles with each further round, up to
@@ -37,7 +37,7 @@ type askedEndpoint struct {
 
 // query is a read that any endpoint with one of the roles can answer.
 type query[T any] struct {
-	// method is the RPC method by which the endpoints are ranked.
+	// method is the RPC method. Its cost at each endpoint counts in the ranking of the endpoints.
 	method  string
 	urgency outbound.Urgency
 	// roles are the roles of endpoints that can answer, in the order of preference.
@@ -182,8 +182,8 @@ func (a *callFailures) add(err error) {
 	case errors.As(err, &u):
 		a.down = append(a.down, u)
 	case a.definite == nil, errors.Is(err, onchain.ErrBlockPruned), errors.Is(err, onchain.ErrSlotSkipped) && !errors.Is(a.definite, onchain.ErrBlockPruned):
-		// A pruned block proves more than a skipped slot. Either proves more than the refusal of
-		// the call.
+		// ErrBlockPruned proves more than ErrSlotSkipped, and ErrSlotSkipped proves more than a
+		// refusal of the call.
 		a.definite = err
 	}
 }
@@ -195,15 +195,15 @@ func (a *callFailures) transient() bool {
 
 func isTransient(u *onchain.Unavailable) bool { return onchain.Transient(u) }
 
-// behind reports whether every failure was a node that has not reached the slot yet.
+// behind reports whether every failure was that of a node that has not reached the slot yet.
 func (a *callFailures) behind() bool {
 	return !slices.ContainsFunc(a.down, func(u *onchain.Unavailable) bool {
 		return u.Kind != onchain.KindNodeBehind && u.Kind != onchain.KindNotYet
 	})
 }
 
-// err returns why there is no answer; nil when every endpoint answered that it does not have what
-// is asked for. An endpoint that was not asked may have the answer, so err then returns an error.
+// err returns why there is no answer; nil when the endpoints do not have what is asked for. If an
+// endpoint was not asked, err returns an error, because that endpoint may have it.
 func (a *callFailures) err() error {
 	notFound := a.definite == nil || errors.Is(a.definite, onchain.ErrBlockPruned) || errors.Is(a.definite, onchain.ErrSlotSkipped)
 	switch {
@@ -212,8 +212,8 @@ func (a *callFailures) err() error {
 	case len(a.down) == 1:
 		return a.down[0]
 	case len(a.down) > 1:
-		// The first transient failure has priority, for example over a wrong URL. Otherwise it is
-		// the first failure, which is that of the best endpoint.
+		// The first transient failure has priority, for example over a wrong URL. If none is
+		// transient, the first failure has priority: it is the best endpoint's.
 		first := a.down[max(0, slices.IndexFunc(a.down, isTransient))]
 		all := &onchain.Unavailable{Method: a.method, Kind: first.Kind, Err: first.Err}
 		details := make([]string, len(a.down))

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// gateInterval is how often a feature gate is read until it is active. A minute is often
-	// enough: features become active only at the start of an epoch, at most once a day.
+	// gateInterval is how often a feature gate is read until it is active. A read a minute
+	// suffices: features become active only at the start of an epoch, at most once a day.
 	gateInterval = time.Minute
-	// gateRetry is the pause after the first failed read. It doubles with each further one, up to
-	// gateInterval.
+	// gateRetry is the pause after the first failed read. It doubles with each further failure, up
+	// to gateInterval.
 	gateRetry = 2 * time.Second
 	// gateLength is the length of a feature gate's account in bytes. The first byte is 1 when the
 	// feature is active. The other eight are the slot of the activation.

@@ -14,8 +14,8 @@ import (
 const (
 	// finalityInterval is how often the finalized slot is read.
 	finalityInterval = 5 * time.Second
-	// finalityStalledAfter is how long the finalized slot has to stand still to count as
-	// stalled: on a healthy chain it advances with each slot.
+	// finalityStalledAfter is how long the finalized slot has to stand still to count as stalled.
+	// On a healthy chain it advances several times a second.
 	finalityStalledAfter = 20 * time.Second
 	// consensusEvery is how many times the slots are read before the consensus rules are read
 	// again.
@@ -38,7 +38,7 @@ type FinalityReport struct {
 
 // Finality tracks the finalized slot and the consensus rules of the chain. With several endpoints
 // configured, a slot counts only when two of them have reached it, and Alpenglow counts only when
-// two of them report it. Otherwise the last reading stays.
+// two of them report it. Without such an agreement the last reading stays.
 type Finality struct {
 	endpoints *Endpoints
 	now       func() time.Time

@@ -10,8 +10,8 @@ import (
 )
 
 // FindCreation finds the transaction that created the nullifier's account, and so spent the note.
-// The result is at least confirmed. Call it only for an account that exists. Nil then means that no
-// endpoint's history goes back far enough.
+// The result is at least confirmed. Call FindCreation only for an account that exists. Nil then
+// means that no endpoint's history goes back far enough.
 func (e *Endpoints) FindCreation(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error) {
 	if pool == nil || nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("finding the creation of a nullifier needs a pool and a nullifier that is not zero")

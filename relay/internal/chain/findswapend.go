@@ -9,10 +9,10 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// FindSwapEnd finds the transaction that ended the swap, whoever sent it, in the slots from
-// first to last. A narrow range saves reads, because strangers may send transactions that name
-// the address of the swap's state. The result is at least confirmed. Nil means that the swap
-// has not ended, or that no endpoint's history goes back far enough.
+// FindSwapEnd finds the transaction that ended the swap, whoever sent it, in the slots from first
+// to last. Strangers may send transactions that name the address of the swap's state. A narrow
+// range saves the reads of these. The result is at least confirmed. Nil means that the swap has not
+// ended, or that no endpoint's history goes back far enough.
 func (e *Endpoints) FindSwapEnd(ctx context.Context, swap *shieldpool.Swap, first, last uint64) (*onchain.SwapEnd, error) {
 	if swap == nil || swap.Nullifier == ([32]byte{}) {
 		return nil, fmt.Errorf("finding the end of a swap needs a swap whose nullifier is not zero")

@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
-// recheckInterval is the time after which an endpoint of another chain is asked for its chain
-// again.
+// recheckInterval is the time after which an endpoint that serves another chain is asked for its
+// chain again.
 const recheckInterval = time.Minute
 
 // identity is what is known about the chain that an endpoint serves.
@@ -46,7 +46,7 @@ func (e *GenesisError) Error() string {
 // another chain; the hash is valid nevertheless.
 func (e *Endpoints) GenesisHash(ctx context.Context) (solana.Hash, error) {
 	failures := e.identifyAll(ctx)
-	want := e.reference()
+	want := e.chooseGenesis()
 	if want.IsZero() {
 		a := callFailures{method: "getGenesisHash"}
 		for _, err := range failures {
@@ -75,8 +75,10 @@ func (e *Endpoints) identifyAll(ctx context.Context) []error {
 	return failures
 }
 
-// reference returns the hash that all endpoints must have; zero when none is known.
-func (e *Endpoints) reference() solana.Hash {
+// chooseGenesis returns the genesis hash of the relay's chain; zero when it is unknown. If it is
+// not configured, it is the hash of the first endpoint, in the configured order, that has reported
+// one. The choice is final.
+func (e *Endpoints) chooseGenesis() solana.Hash {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, ep := range e.all {
@@ -106,16 +108,16 @@ func (ep *endpoint) isForeign() bool { return ep.identity().foreign }
 func (e *Endpoints) verify(ctx context.Context, ep *endpoint) error {
 	want := e.knownGenesis()
 	if want.IsZero() {
-		// Ask all endpoints, because their configured order decides which chain is the relay's, not
-		// which endpoint answers first.
+		// Ask all endpoints: the first one in the configured order decides which chain is the
+		// relay's, even if another one answers earlier.
 		e.identifyAll(ctx)
-		want = e.reference()
+		want = e.chooseGenesis()
 	}
 	if err := e.identify(ctx, ep); err != nil {
 		return err
 	}
 	if want.IsZero() {
-		want = e.reference()
+		want = e.chooseGenesis()
 	}
 	if err := e.markForeign(ep, want); err != nil {
 		return &onchain.Unavailable{Method: "getGenesisHash", Endpoint: ep.name, Kind: onchain.KindRejected, Detail: err.Error()}
@@ -153,7 +155,7 @@ func (e *Endpoints) identify(ctx context.Context, ep *endpoint) error {
 }
 
 // markForeign marks the endpoint as foreign, and returns an error, when its genesis hash is known
-// and differs from want. Otherwise it removes the mark.
+// and differs from want. If the hash is unknown or equals want, markForeign removes the mark.
 func (e *Endpoints) markForeign(ep *endpoint, want solana.Hash) error {
 	ep.mu.Lock()
 	got := ep.chain.hash

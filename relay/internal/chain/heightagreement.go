@@ -98,9 +98,9 @@ type heightReport struct {
 }
 
 // observe records an endpoint's report of a block. The agreement, if there is one, and the same
-// endpoint's recent reports limit the possible heights. observe returns by how much the height is
-// above or below these limits, apart from the slack. contradictedBy is the index of an endpoint
-// that contradicts the report, -1 for none.
+// endpoint's recent reports limit the possible heights. observe returns by how much more than the
+// slack the height is above or below these limits. contradictedBy is the index of an endpoint that
+// contradicts the report, -1 for none.
 func (h *heights) observe(i, way int, b block, now time.Time) (above, below uint64, contradictedBy int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,8 +165,9 @@ func difference(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 
 func (h *heights) hasAgreement() bool { return h.agreed != agreement{} }
 
-// startAsking reports whether the caller has to ask other endpoints now. It then records the time,
-// so that other callers do not ask too. noAgreement reports that there is no agreement yet.
+// startAsking reports whether the caller has to ask other endpoints now. If so, startAsking records
+// the time, so that other callers do not ask too. The result noAgreement is true if there is no
+// agreement yet.
 func (h *heights) startAsking(now time.Time) (due, noAgreement bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

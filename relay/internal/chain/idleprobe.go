@@ -12,10 +12,11 @@ import (
 // pollInterval is the average time between two checks of an endpoint by Run.
 const pollInterval = 500 * time.Millisecond
 
-// refusedProbe is the longest probe interval while answers are refused because of their slots.
-// After an outage or a migration of the consensus, the chain may be far ahead of the last agreed
-// slot. Answers are then refused until two endpoints agree, so the endpoints are probed more often.
-const refusedProbe = time.Second
+// maxProbeWhileRefusing is the longest interval between probes while answers are refused because of
+// their slots. After an outage or a migration of the consensus, the chain may be far ahead of the
+// last agreed slot. Answers are then refused until two endpoints agree, so the endpoints are probed
+// more often.
+const maxProbeWhileRefusing = time.Second
 
 // Run probes endpoints that get no calls, until the context ends. It asks an endpoint for its slot
 // if the endpoint was not called for a while, or if the endpoint's breaker waits for a probe. So
@@ -43,7 +44,7 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 	_, answeredAt := e.slots.Lag(ep.index)
 	interval := e.probe
 	if e.now().Sub(time.Unix(0, e.slotRefusedAt.Load())) < e.probe {
-		interval = min(interval, refusedProbe)
+		interval = min(interval, maxProbeWhileRefusing)
 	}
 	if ep.breaker.State() == outbound.Closed && (e.now().Sub(answeredAt) < interval || ep.identity().unreported) {
 		return
@@ -62,8 +63,7 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 	}, 1)
 }
 
-// recheck asks an endpoint that served another chain whether it now serves the relay's
-// chain.
+// recheck asks an endpoint that served another chain whether it now serves the relay's chain.
 func (e *Endpoints) recheck(ctx context.Context, ep *endpoint) {
 	ep.mu.Lock()
 	due := e.now().Sub(ep.checkedAt) >= recheckInterval

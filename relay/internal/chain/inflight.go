@@ -13,7 +13,7 @@ type inFlight struct {
 	idle chan struct{} // nil while n is 0
 }
 
-// run starts fn.
+// run starts fn in a goroutine, and counts it until it returns.
 func (f *inFlight) run(fn func()) {
 	f.mu.Lock()
 	if f.n++; f.n == 1 {

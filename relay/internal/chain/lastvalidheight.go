@@ -9,7 +9,7 @@ import (
 )
 
 // verifiedLastValid returns the last block height at which a transaction with the blockhash can
-// land. It refuses the blockhash if its height is one that the chain cannot have.
+// land. verifiedLastValid refuses a blockhash whose height the chain cannot have.
 func (e *Endpoints) verifiedLastValid(ctx context.Context, source askedEndpoint, h onchain.Blockhash) (uint64, error) {
 	if h.LastValidBlockHeight < blockhashLifetime || h.LastValidBlockHeight-blockhashLifetime > h.Slot {
 		return 0, contradiction(methodBlockhash, "its blockhash of slot %d is valid up to height %d: expected at most %d, as no block is higher than its slot",
@@ -57,8 +57,8 @@ func (e *Endpoints) checkBlockhashHeight(i int, h onchain.Blockhash, b block) er
 }
 
 // askHeights asks other endpoints for the height of their newest block, until there is an
-// agreement. If there already is one, a single answer is enough. If there is still no agreement,
-// askHeights asks the endpoint that returned the blockhash, because the newest block of that
+// agreement. If there already is one, a single call is enough. If there is no agreement after these
+// calls, askHeights asks the endpoint that returned the blockhash, because the newest block of that
 // endpoint must be consistent with the blockhash.
 func (e *Endpoints) askHeights(ctx context.Context, source askedEndpoint) error {
 	others := slices.DeleteFunc(e.candidates([]Role{RoleRead}, "getEpochInfo", outbound.Read), func(ep *endpoint) bool { return ep.index == source.index })

@@ -13,8 +13,8 @@ const (
 )
 
 // recordCorroboration records whether a second endpoint corroborated a search. It returns true if
-// one did. It also returns true if no second endpoint has corroborated a search for
-// singleSufficesAfter: a single endpoint then suffices.
+// one did, or if none has corroborated any search during the last singleSufficesAfter: a single
+// endpoint then suffices.
 func (h *heights) recordCorroboration(corroborated bool, now time.Time) (enough bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

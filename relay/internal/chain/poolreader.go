@@ -18,8 +18,8 @@ import (
 
 const (
 	defaultMinInterval = 200 * time.Millisecond
-	// retryChain and retryPool are the delays after which clients are told to retry. retryPool is
-	// longer, because an RPC endpoint recovers by itself, but a person has to initialise a pool.
+	// Clients are told to wait for retryChain or retryPool before they retry. retryPool is longer,
+	// because an RPC endpoint recovers by itself, but a person has to initialise a pool.
 	retryChain = 5 * time.Second
 	retryPool  = time.Minute
 	// slotMaxAge is how long a reading makes nodes with lower slots count as behind. The time is
@@ -40,7 +40,7 @@ type PoolOptions struct {
 	Pool     *shieldpool.Pool
 	Now      func() time.Time
 	// Corroborated reports whether two endpoints confirm that the chain has reached a slot. An
-	// answer of a lower slot counts as older only if they do. Nil means always.
+	// answer of a lower slot counts as older only if they do. Nil means that they always do.
 	Corroborated func(slot uint64) bool
 	// SlotIsOld reports whether the chain may already have been far past the slot at the given
 	// time. If so, the account's content at that slot may be outdated. Nil means never.
@@ -52,8 +52,8 @@ type PoolOptions struct {
 	AllEndpoints func(ctx context.Context, key solana.PublicKey) []AccountAt
 	// MinInterval is the least time between two reads of the tree account; 0 means 200 ms.
 	MinInterval time.Duration
-	// Changed is called with every new state of the tree account, whether it is the newest or the
-	// agreed one, and with the error of its self-check or nil. Calls do not overlap. Nil for none.
+	// Changed is called with every new state of the tree account: each newest one, and each agreed
+	// one. The error is that of the state's self-check, or nil. Calls do not overlap. Nil for none.
 	Changed func(onchain.Snapshot, error)
 }
 
@@ -112,11 +112,11 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 		p.changed = func(onchain.Snapshot, error) {}
 	}
 	for _, m := range o.Pool.Profile.Mints {
-		other, err := o.Pool.Profile.Pool(m)
+		poolOfMint, err := o.Pool.Profile.Pool(m)
 		if err != nil {
 			return nil, err
 		}
-		if other.Address.Equals(o.Pool.Address) {
+		if poolOfMint.Address.Equals(o.Pool.Address) {
 			p.mints[m.Address.String()] = true
 		}
 	}
@@ -156,8 +156,9 @@ func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (onchain.Sn
 }
 
 // Root returns the root of the agreed tree, for clients to prove against; see AgreedTree. If the
-// endpoints do not agree in time, it is the root that one endpoint shows. mint is a base58 address,
-// or empty for the pool's own mint. Root refuses a mint of another pool with unknown_mint.
+// endpoints do not agree in time, Root returns the last agreed root or, without a recent one, the
+// root that one endpoint shows. mint is a base58 address, or empty for the pool's own mint. If the
+// mint is not one of this pool, Root fails with unknown_mint.
 func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error) {
 	if !p.mints[mint] {
 		return onchain.Root{}, refusal.New(refusal.UnknownMint, "mint is not one of this pool's: expected an address that GET / lists under pool.mints, or none; received %d characters", len(mint))
@@ -197,7 +198,8 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 		return onchain.Inspection{}, unavailable(err)
 	}
 	out := onchain.Inspection{Slot: minContextSlot}
-	// An endpoint may have invented another slot. No honest node would answer a call at that.
+	// If only one endpoint claims the slot, that endpoint may have invented it. No honest node
+	// would answer a call with that slot as minContextSlot.
 	if p.corroborated(slot) {
 		out.Slot = slot
 	}
@@ -250,8 +252,8 @@ func (p *PoolReader) refresh(ctx context.Context) reading {
 		r.err = unavailable(err)
 		return r
 	}
-	var alone bool
-	if r.snapshot, alone, r.err = p.update(accounts[0], slot, r.at); alone {
+	var rejected bool
+	if r.snapshot, rejected, r.err = p.update(accounts[0], slot, r.at); rejected {
 		if all, err := p.readAll(ctx); err == nil && all.err == nil {
 			r.snapshot = all.snapshot
 		}
@@ -272,8 +274,8 @@ func (p *PoolReader) pause(last time.Time) {
 
 // update makes the account's state the newest one and returns it. With several endpoints, update
 // does not accept an account with fewer leaves than the known state, because only one endpoint has
-// reported it so far. It then returns the known state, and sets alone.
-func (p *PoolReader) update(a *onchain.Account, slot uint64, at time.Time) (s onchain.Snapshot, alone bool, err error) {
+// reported it so far. It then returns the known state, and rejected is true.
+func (p *PoolReader) update(a *onchain.Account, slot uint64, at time.Time) (s onchain.Snapshot, rejected bool, err error) {
 	p.updating.Lock()
 	defer p.updating.Unlock()
 	last := p.cached()

@@ -13,7 +13,7 @@ func (e *Endpoints) candidates(roles []Role, method string, urgency outbound.Urg
 	now := e.now()
 	type candidate struct {
 		*endpoint
-		role, budget, lag, rank int
+		role, exhausted, lagging, rank int
 	}
 	var ranked []candidate
 	for _, ep := range e.all {
@@ -23,15 +23,15 @@ func (e *Endpoints) candidates(roles []Role, method string, urgency outbound.Urg
 		}
 		p := candidate{endpoint: ep, role: role, rank: ep.meter.Rank(method, now)}
 		if !ep.budget.HasRoom(urgency) {
-			p.budget = 1
+			p.exhausted = 1
 		}
 		if lag, at := e.slots.Lag(ep.index); lag > e.maxLag && now.Sub(at) < 2*e.probe {
-			p.lag = 1
+			p.lagging = 1
 		}
 		ranked = append(ranked, p)
 	}
 	slices.SortStableFunc(ranked, func(a, b candidate) int {
-		return cmp.Or(a.role-b.role, a.budget-b.budget, a.lag-b.lag, a.rank-b.rank)
+		return cmp.Or(a.role-b.role, a.exhausted-b.exhausted, a.lagging-b.lagging, a.rank-b.rank)
 	})
 	out := make([]*endpoint, len(ranked))
 	for i, p := range ranked {

@@ -19,10 +19,11 @@ import (
 // and before a root counts as stale.
 
 const (
-	// readAllInterval is the interval of these reads while callers ask for the tree.
+	// readAllInterval is the interval at which all endpoints are read while callers ask for the
+	// tree.
 	readAllInterval = 2 * time.Second
-	// openBreakerTimeout bounds the wait for an endpoint with an open breaker. If it hangs, it must
-	// not delay every read of the others.
+	// openBreakerTimeout bounds the wait for an endpoint with an open breaker. Such an endpoint may
+	// hang, and must not delay the reads of the others.
 	openBreakerTimeout = 500 * time.Millisecond
 )
 
@@ -35,9 +36,9 @@ type AccountAt struct {
 }
 
 // AccountAtAll reads a confirmed account at every endpoint at once. Endpoints that do not answer
-// soon are left out. An endpoint with an open breaker is asked too, with a shorter timeout. Failed
-// sends may have opened the breaker although reads succeed, and the only other endpoint may be
-// behind.
+// soon are left out. An endpoint with an open breaker is asked too, with a shorter timeout: failed
+// sends may have opened the breaker although reads succeed, and the only endpoint with a closed
+// breaker may be behind.
 func (e *Endpoints) AccountAtAll(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
 	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, source askedEndpoint) (slotted[[]*onchain.Account], error) {
 		return newSlotted(source.Accounts(ctx, []solana.PublicKey{key}, onchain.Confirmed, 0))

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// rentInterval is how often the rate of rent is read. A minute is often enough: the rate
+	// rentInterval is how often the rate of rent is read. A read a minute suffices: the rate
 	// changes only at the start of an epoch, at most once a day.
 	rentInterval = time.Minute
-	// rentRetry is the pause after the first failed read while the rate is unknown. It doubles
-	// with each further one, up to rentInterval.
+	// rentRetry is the pause after the first failed read while the rate is unknown. It doubles with
+	// each further failure, up to rentInterval.
 	rentRetry = 2 * time.Second
 )
 

@@ -17,9 +17,10 @@ import (
 // onchain.SearchResult from FinalizedSlot to ExpiredBefore. They show whether a transaction with an
 // unknown signature can still land. If the endpoint does not know a signature, or reports a
 // decisive status, Search asks other endpoints the same. A decisive status counts when two
-// endpoints report it; otherwise it is unverified. A blockhash counts as expired when two endpoints
-// agree on that. So one endpoint that lies, has lost its history or is ahead of the chain cannot
-// make the relay conclude that a transaction landed, or that it did not.
+// endpoints report it; a decisive status that only one reports is marked as unverified. A blockhash
+// counts as expired when two endpoints agree on that. So one endpoint that lies, has lost its
+// history or is ahead of the chain cannot make the relay conclude that a transaction landed, or
+// that it did not.
 func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
 	q := historyQuery("getSignatureStatuses", outbound.Read, func(ctx context.Context, source askedEndpoint) (onchain.SearchResult, error) {
 		return e.search(ctx, source, signatures)
@@ -34,13 +35,13 @@ func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (
 	if done || !e.hasOther(origin) {
 		return first, nil
 	}
-	askOthers(ctx, e, e.corroborationQuery(signatures), origin, func(ep *endpoint, w corroboration) bool {
-		if !w.expiryUsable {
-			w.FinalizedHeight = 0
+	askOthers(ctx, e, e.corroborationQuery(signatures), origin, func(ep *endpoint, further corroboration) bool {
+		if !further.expiryUsable {
+			further.FinalizedHeight = 0
 		}
-		results, reports = append(results, w.SearchResult), append(reports, endpointReport{ep, w.Statuses, w.Slot, w.FinalizedHeight})
+		results, reports = append(results, further.SearchResult), append(reports, endpointReport{ep, further.Statuses, further.Slot, further.FinalizedHeight})
 		statuses, done, outvoted = combineReports(reports, true, e.maxLag)
-		return done && w.expiryUsable && difference(w.FinalizedHeight, first.FinalizedHeight) <= e.maxLag
+		return done && further.expiryUsable && difference(further.FinalizedHeight, first.FinalizedHeight) <= e.maxLag
 	})
 	e.compareReports(reports)
 	// Expiry is not taken from an endpoint that is outvoted or reports an impossible height.

@@ -9,10 +9,10 @@ import (
 
 // Simulate runs a transaction on the newest confirmed state without sending it; see
 // rpc.Client.Simulate. The state is not older than minContextSlot. If the transaction fails, a
-// second endpoint runs it too. If it succeeds there, Simulate returns the success, because sending
-// it in vain costs at most a fee. A failure that no second endpoint reports is marked as
-// unverified. If only a single endpoint claims a slot after minContextSlot, the slot of the result
-// is minContextSlot.
+// second endpoint runs it too. If it succeeds there, Simulate returns the success, because a send
+// in vain costs at most a fee. A failure that no second endpoint reports is marked as unverified.
+// If only a single endpoint claims a slot after minContextSlot, the slot of the result is
+// minContextSlot.
 func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
 	simulate := func(minSlot uint64) query[onchain.Simulation] {
 		return query[onchain.Simulation]{
@@ -27,7 +27,8 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 	out, origin, err := askWithIndex(ctx, e, q)
 	slot := out.Slot
 	if err == nil && !e.Corroborated(slot) {
-		// The endpoint may have invented the slot. No honest node would answer a call at it.
+		// The endpoint may have invented the slot. No honest node would answer a call with that
+		// slot as minContextSlot.
 		out.Slot = minContextSlot
 	}
 	if err != nil || out.Err == nil || !e.hasOther(origin) {

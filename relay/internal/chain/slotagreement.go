@@ -64,8 +64,8 @@ type slotReport struct {
 	highestAt  time.Time
 	reported   uint64 // the slot of the newest answer, whether it counts or not
 	reportedAt time.Time
-	// refused means that reported was impossible. reported and reportedAt are then from the
-	// first of several consistent impossible answers.
+	// refused means that the slot in reported is impossible. The fields reported and reportedAt are
+	// then from the first of several consistent impossible answers.
 	refused      bool
 	lastPossible uint64 // the slot of the newest possible answer
 	lag          uint64
@@ -157,18 +157,18 @@ func (f *slotAgreement) Possible(slot uint64, now time.Time) bool {
 func (f *slotAgreement) SlotIsOld(slot uint64, at time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	least := float64(slot) + f.tolerance/2
+	threshold := float64(slot) + f.tolerance/2
 	if f.positionKnown(at) {
-		return least < f.expected(at)
+		return threshold < f.expected(at)
 	}
 	return slices.ContainsFunc(f.all, func(p slotReport) bool {
-		return !p.reportedAt.IsZero() && at.Sub(p.reportedAt) <= answerMaxAge && least < float64(p.reported)
+		return !p.reportedAt.IsZero() && at.Sub(p.reportedAt) <= answerMaxAge && threshold < float64(p.reported)
 	})
 }
 
-// HighestIfUnknown returns 0 while the chain's position is known, and when only one endpoint is
-// configured. Otherwise it returns the highest slot that an endpoint reported recently, or the
-// estimate if that is higher.
+// HighestIfUnknown returns the highest slot that an endpoint reported recently, or the estimate if
+// that is higher. It returns 0 while the chain's position is known, and when only one endpoint is
+// configured.
 func (f *slotAgreement) HighestIfUnknown(now time.Time) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -241,10 +241,10 @@ func (f *slotAgreement) checkAndRecord(i int, slot float64, now time.Time) (poss
 	}
 }
 
-// findAgreeing looks for other endpoints that are near the slot. reported is the highest slot that
-// they reported. projected is the highest slot that they should have reached by now. If only one
-// endpoint is configured, its slot agrees with its own earlier report, unless the slot has gone
-// back. If the earlier report was refused, they agree only after jumpAcceptedAfter.
+// findAgreeing looks for other endpoints that are near the slot. The result reported is the highest
+// slot that they reported, and projected is the highest slot that they should have reached by now.
+// If only one endpoint is configured, its slot agrees with its own earlier report, unless the slot
+// has gone back. If the earlier report was refused, they agree only after jumpAcceptedAfter.
 func (f *slotAgreement) findAgreeing(i int, slot float64, now time.Time) (projected, reported float64, ok bool) {
 	for j, p := range f.all {
 		if p.reportedAt.IsZero() || now.Sub(p.reportedAt) > answerMaxAge {
@@ -269,8 +269,9 @@ func (f *slotAgreement) continues(p *slotReport, slot float64, now time.Time) bo
 }
 
 // recordAgreement records the slot on which two endpoints agree, and measures the chain's speed.
-// newest is the higher of their two reports. While the chain stands still, its speed is not
-// measured. After a standstill the slot may jump, so the effect of one measurement is limited.
+// The parameter newest is the higher of their two reports. While the chain stands still, its speed
+// is not measured. After a standstill the slot may jump, so the effect of one measurement is
+// limited.
 func (f *slotAgreement) recordAgreement(slot, newest float64, now time.Time) {
 	f.slot, f.at, f.confirmedAt, f.pairSlot, f.pairAt = slot, now, now, slot, now
 	took := now.Sub(f.rateSince)
@@ -326,7 +327,7 @@ func (f *slotAgreement) Slot(i int) uint64 {
 }
 
 // checkSlot records the slot of an answer, and refuses the answer when the chain cannot have
-// reached that slot.
+// reached that slot. It checks an unconfirmed slot, but does not record it.
 func (e *Endpoints) checkSlot(ep *endpoint, method string, slot, best uint64, unconfirmed bool) error {
 	now := e.now()
 	if unconfirmed {

@@ -99,13 +99,13 @@ func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapsh
 	}
 }
 
-// agreedTree chooses from the trees of all endpoints that answered. last is the last agreed tree,
-// nil for none.
+// agreedTree chooses from the trees of all endpoints that answered, by the rules of AgreedTree. It
+// returns false when no tree counts. The parameter last is the last agreed tree, nil for none.
 func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (onchain.Snapshot, bool) {
 	all = upToDateTrees(all)
 	var confirmed, continuing []onchain.Snapshot
 	for i, s := range all {
-		s.Behind = true // unless the slot estimate or another endpoint shows otherwise
+		s.Behind = true // until another endpoint or, in agree, the slot estimate shows the opposite
 		if last != nil && historyHas(s, *last) {
 			continuing = append(continuing, s)
 		}
@@ -150,8 +150,8 @@ func upToDateTrees(all []onchain.Snapshot) []onchain.Snapshot {
 
 // confirmedSlot returns the slot that another endpoint confirms for the tree with index i; 0 when
 // none does. An endpoint confirms the tree if its root history contains the tree's root. The
-// confirmed slot is then the lower of the two slots. same reports that another tree has the same
-// newest root.
+// confirmed slot is then the lower of the two slots. The result same is true if another tree has
+// the same newest root.
 func confirmedSlot(all []onchain.Snapshot, i int) (slot uint64, same bool) {
 	for k, o := range all {
 		if k != i && historyHas(o, all[i]) {

@@ -11,7 +11,7 @@ import (
 // TreeWith returns a tree whose root history contains the root: the tree that Tree returns, or else
 // the tree of any endpoint. If no tree contains the root, TreeWith returns a tree that was read
 // after the call. This is the agreed tree if there is one, because its slot does not depend on a
-// single endpoint. Otherwise it is the newest tree.
+// single endpoint. If there is none, it is the newest tree.
 func (p *PoolReader) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	s, err := p.Tree(ctx, maxAge)
 	if err != nil || !s.Checked || s.Tree.LeavesUntilEviction(root) >= 0 {

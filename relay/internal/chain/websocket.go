@@ -55,9 +55,9 @@ func socketOf(endpoint, configured string) (func() *url.URL, error) {
 
 // Subscribe calls notify whenever an endpoint reports that the account has changed, at the
 // confirmed commitment, until the context ends. A notification only shows that a read is
-// worthwhile; its content is not used. Without notifications, the relay only notices a change a
-// little later. One connection is open at a time, to the first endpoint with a working WebSocket.
-// notify must not block.
+// worthwhile; its content is not used. Without notifications, the relay still notices each change,
+// but a little later. One connection is open at a time, to the first endpoint with a working
+// WebSocket. notify must not block.
 func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, notify func()) {
 	var candidates []*endpoint
 	for _, ep := range e.all {
@@ -74,8 +74,8 @@ func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, not
 			e.log.Debug("rpc endpoint websocket ended", "endpoint", ep.name, "reason", socketReason(err))
 		}
 		if e.now().Sub(began) >= socketStableAfter {
-			// Start with the first endpoint again: it may have been down only when this connection
-			// began.
+			// Start with the first endpoint again: it may have been down when this connection
+			// began, and work now.
 			delay, i = socketDelay, -1
 		}
 		if !sleep(ctx, time.Duration(float64(delay)*(1-retryJitter*e.rand()))) {

@@ -1,8 +1,8 @@
 // Package commitments keeps the pool's leaves in the tree's order, so that a client can rebuild
 // the Merkle tree. It reads them from the chain's blocks. It recomputes their root, and publishes
 // leaves only if the chain's tree account confirms that root. Relays without this check have
-// served complete lists with a wrong root, because of the order inside a slot, a short history or
-// an abandoned fork.
+// served lists with a wrong root, because of a wrong order inside a slot, a short history or an
+// abandoned fork.
 package commitments
 
 import (
@@ -36,8 +36,8 @@ type IndexedCommitment struct {
 	Slot       uint64
 }
 
-// Store keeps the leaves. Each write names the position that it starts from; when the stored
-// position is another, the write returns ErrMoved and changes nothing.
+// Store keeps the leaves. Each write names the position that it starts from. If the stored
+// position differs, the write returns ErrMoved and changes nothing.
 type Store interface {
 	Position(ctx context.Context) (Position, error)
 	// Append adds leaves after the position. Every slot up to slot counts as read completely.
@@ -49,7 +49,7 @@ type Store interface {
 	// Read returns at most limit stored leaves, starting at the leaf with the index from. It
 	// fails with ErrMoved when the generation has changed, or no leaf has that index.
 	Read(ctx context.Context, generation, from uint64, limit int) ([]IndexedCommitment, error)
-	// Find returns the newest leaf index of each commitment that is stored. It finds nothing
+	// Find returns the highest leaf index of each commitment that is stored. It finds nothing
 	// until some leaves are published: before that, the first stored leaf need not be the
 	// tree's first, so indexes may be wrong. After that, it finds unpublished leaves too.
 	Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error)
@@ -99,7 +99,7 @@ type Report struct {
 	At time.Time
 }
 
-// Lag returns how many leaves of the chain the served list lacks.
+// Lag returns the number of leaves that the chain has and the served list lacks.
 func (r Report) Lag() uint64 {
 	if r.Published >= r.ChainNext {
 		return 0

@@ -114,7 +114,8 @@ func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snaps
 	return f.compare(pos, leavesBefore, snap), nil
 }
 
-// applyVerdict publishes confirmed leaves; otherwise it returns the problem.
+// applyVerdict publishes the leaves that the chain confirms. It returns an error if the leaves are
+// wrong, if they are incomplete even after a rewind, or if they cannot be checked.
 func (f *Follower) applyVerdict(ctx context.Context, c comparison) error {
 	short := fmt.Errorf("%w: read %d of %d leaves", errShort, c.pos.Leaves, c.leavesBefore)
 	switch c.verdict {

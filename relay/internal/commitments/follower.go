@@ -34,7 +34,7 @@ type Follower struct {
 	stuckSince time.Time
 
 	mu      sync.Mutex
-	started uint64 // number of passes
+	started uint64 // number of passes that have started
 	last    outcome
 	status  Report
 	kind    string // the kind of the problem that was last logged
@@ -46,7 +46,7 @@ type outcome struct {
 	err    error
 }
 
-// New checks the options.
+// New checks the options and makes a Follower.
 func New(o Options) (*Follower, error) {
 	if o.Store == nil || o.Chain == nil || o.Tree == nil || o.Pool == nil || o.Log == nil || o.Now == nil || o.Interval <= 0 {
 		return nil, errors.New("the commitment index needs all of its options")
@@ -165,7 +165,7 @@ func (f *Follower) Status() Report {
 	return f.status
 }
 
-// Find returns the newest leaf index of each commitment that is stored, as Store.Find does.
+// Find returns the highest leaf index of each commitment that is stored, as Store.Find does.
 func (f *Follower) Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
 	return f.Store.Find(ctx, commitments)
 }

@@ -129,7 +129,7 @@ func oldestFirst(slots []uint64) []uint64 {
 	return slices.Compact(slots)
 }
 
-// readLeaves reads the leaves of the slots, in their order.
+// readLeaves reads the leaves of the slots, in the order of the slots.
 func (f *Follower) readLeaves(ctx context.Context, slots []uint64) ([]IndexedCommitment, error) {
 	found := make([][]IndexedCommitment, len(slots))
 	group, ctx := errgroup.WithContext(ctx)
@@ -154,8 +154,9 @@ func (f *Follower) readLeaves(ctx context.Context, slots []uint64) ([]IndexedCom
 	return slices.Concat(found...), nil
 }
 
-// leaves returns a block's leaves in execution order. It skips failed transactions, which
-// appended none, and other pools of the program, which have their own trees.
+// leaves returns a block's leaves in execution order. It skips failed transactions, because they
+// appended none, and instructions of the program's other pools, because these have their own
+// trees.
 func (f *Follower) leaves(slot uint64, b *onchain.Block) (out []IndexedCommitment) {
 	for _, tx := range b.Transactions {
 		if tx.Failed {

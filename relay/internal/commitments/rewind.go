@@ -10,19 +10,18 @@ import (
 )
 
 const (
-	// firstDepth is the number of slots that the second rewind goes back. The first rewind goes
-	// back as far if the chain confirms either all stored leaves or no prefix of them. firstDepth
-	// is more than an unfinalized fork can span. From the third on, each rewind goes back
-	// depthGrowth times as far as the one before, so that a few rewinds reach the tree's first
-	// leaf.
+	// firstDepth is the number of slots that the second rewind goes back; see rewind for the
+	// first. It is more than an unfinalized fork can span. From the third on, each rewind goes
+	// back depthGrowth times as far as the one before, so that a few rewinds reach the tree's
+	// first leaf.
 	firstDepth, depthGrowth = 512, 16
 	// firstRetryDelay and maxRetryDelay bound the wait after a rewind that did not help. The
 	// wait doubles at most maxDoublings times.
 	firstRetryDelay, maxRetryDelay, maxDoublings = time.Second, 10 * time.Minute, 10
 )
 
-// scheduleRetry delays the next rewind: otherwise an endpoint with a short history would be read
-// from the start again and again.
+// scheduleRetry delays the next rewind. Without the delay, an endpoint with a short history would
+// be read from the start again and again.
 func (f *Follower) scheduleRetry(err error) error {
 	f.retryAt = f.Now().Add(min(maxRetryDelay, firstRetryDelay<<min(f.failures, maxDoublings)))
 	f.failures++
@@ -30,8 +29,9 @@ func (f *Follower) scheduleRetry(err error) error {
 	return err
 }
 
-// rewind removes leaves, so that they are read again. The first rewind removes only leaves that
-// the chain disproves. Each further one removes more, because a fork can also move correct
+// rewind removes leaves, so that they are read again. The first rewind removes the leaves after
+// the confirmed prefix. If there is no such prefix, or it has all leaves, the first rewind goes
+// back firstDepth slots. Each further rewind removes more, because a fork can also move correct
 // leaves to other slots. Leaves that the endpoint no longer has are kept, unless the chain
 // disproves them.
 func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapshot) error {
@@ -69,18 +69,18 @@ func rewindSlot(slot uint64, rewinds int) uint64 {
 	return slot - min(slot, depth)
 }
 
-// prefix is the longest run of whole slots, from the tree's first leaf, whose root is in
-// the chain's root history. slot is the last of these slots.
+// prefix is the longest series of leaves, from the tree's first leaf to the end of a slot, whose
+// root is in the chain's root history. slot is the slot at whose end it stops.
 type prefix struct {
 	ok           bool
 	leaves, slot uint64
 }
 
-// publishPrefix publishes the confirmed prefix of the leaves when the chain does not confirm all
-// of them. If there is no such prefix, but the root of the published leaves should still be in
-// the root history, these leaves are wrong and are withdrawn. Otherwise they stay.
+// publishPrefix publishes the longest prefix of the leaves that the chain confirms. If there is
+// none, it withdraws the published leaves if their root should still be in the root history: the
+// leaves are wrong then. If their root may have left the history, they stay published.
 func (f *Follower) publishPrefix(ctx context.Context, pos *Position, snap onchain.Snapshot) (prefix, error) {
-	p, err := f.commonPrefix(ctx, *pos, snap)
+	p, err := f.confirmedPrefix(ctx, *pos, snap)
 	if err != nil {
 		return p, err
 	}
@@ -95,7 +95,7 @@ func (f *Follower) publishPrefix(ctx context.Context, pos *Position, snap onchai
 	}
 }
 
-func (f *Follower) commonPrefix(ctx context.Context, pos Position, snap onchain.Snapshot) (p prefix, err error) {
+func (f *Follower) confirmedPrefix(ctx context.Context, pos Position, snap onchain.Snapshot) (p prefix, err error) {
 	oldest, newest := window(snap)
 	if oldest > pos.Leaves {
 		return p, nil

@@ -19,10 +19,11 @@ import (
 
 const (
 	maxConcurrency = 10_000
-	// minConnections: one listens for notifications, the queue needs two, and requests one.
+	// minConnections: one connection listens for notifications, the queue needs two, and clients'
+	// requests need one.
 	minConnections = 4
-	// maxWait bounds the longest time for which a request may wait for its outcome. Proxies
-	// between client and relay close connections that wait longer.
+	// maxWait is the largest value of --wait-max. Proxies between client and relay close the
+	// connection of a request that waits longer for its outcome.
 	maxWait = 10 * time.Minute
 	maxPort = 1<<16 - 1
 	// An idempotency key replays its submission's outcome for minRetention, so finished
@@ -45,7 +46,7 @@ func (s Serve) checkKeyFiles() (problems []error) {
 	if len(s.FeePayerKeyFile) == 0 {
 		return []error{commandline.Problem(flag, "is missing: %s", advice)}
 	}
-	if strings.HasPrefix(s.FeePayerKeyFile[0], "[") { // a key in place of its file, split at its commas
+	if strings.HasPrefix(s.FeePayerKeyFile[0], "[") { // the content of a key file, which was split at its commas
 		return []error{commandline.Problem(flag, "starts like a JSON array: expected a path, not the content")}
 	}
 	for _, path := range s.FeePayerKeyFile {
@@ -67,66 +68,66 @@ func (s Serve) checkKeyFiles() (problems []error) {
 func isKeyFile(e fs.DirEntry) bool { return !e.IsDir() && !strings.HasPrefix(e.Name(), ".") }
 
 func (s Serve) checkNumbers() (problems []error) {
-	note := func(flag, format string, args ...any) {
+	addProblem := func(flag, format string, args ...any) {
 		problems = append(problems, commandline.Problem(flag, format, args...))
 	}
 	if s.PriorityFeeFloor > s.PriorityFeeCap {
-		note("priority-fee-floor", "expected at most %s, which is %d, received %d", commandline.Setting("priority-fee-cap"), s.PriorityFeeCap, s.PriorityFeeFloor)
+		addProblem("priority-fee-floor", "expected at most %s, which is %d, received %d", commandline.Setting("priority-fee-cap"), s.PriorityFeeCap, s.PriorityFeeFloor)
 	}
 	if s.PriorityFeePercentile < 0 || s.PriorityFeePercentile > 100 {
-		note("priority-fee-percentile", "expected 0 to 100, received %d", s.PriorityFeePercentile)
+		addProblem("priority-fee-percentile", "expected 0 to 100, received %d", s.PriorityFeePercentile)
 	}
 	if s.Concurrency < 1 || s.Concurrency > maxConcurrency {
-		note("concurrency", "expected 1 to %d, received %d", maxConcurrency, s.Concurrency)
+		addProblem("concurrency", "expected 1 to %d, received %d", maxConcurrency, s.Concurrency)
 	}
 	if s.Retention < minRetention {
-		note("retention", "expected %s or more, which is how long an Idempotency-Key replays an outcome, received %s", minRetention, s.Retention)
+		addProblem("retention", "expected %s or more, which is how long an Idempotency-Key replays an outcome, received %s", minRetention, s.Retention)
 	}
 	for _, c := range []struct {
 		flag     string
 		lamports uint64
 	}{{"spend-cap-hour", s.SpendCapHour}, {"spend-cap-day", s.SpendCapDay}, {"spend-cap-transfers-day", s.SpendCapTransfersDay}} {
 		if c.lamports != 0 && c.lamports < shieldpool.TransactCost {
-			note(c.flag, "expected 0, for no cap, or at least the %d lamports that one Transact costs, received %d", shieldpool.TransactCost, c.lamports)
+			addProblem(c.flag, "expected 0, for no cap, or at least the %d lamports that one Transact costs, received %d", shieldpool.TransactCost, c.lamports)
 		}
 	}
 	if s.Database.MaxConnections < minConnections {
-		note("database-max-connections", "expected at least %d, received %d: one listens, the queue needs two, and requests one", minConnections, s.Database.MaxConnections)
+		addProblem("database-max-connections", "expected at least %d, received %d: one listens, the queue needs two, and requests one", minConnections, s.Database.MaxConnections)
 	}
 	if s.WaitMax < time.Second || s.WaitMax > maxWait {
-		note("wait-max", "expected %s to %s, received %s", time.Second, maxWait, s.WaitMax)
+		addProblem("wait-max", "expected %s to %s, received %s", time.Second, maxWait, s.WaitMax)
 	}
 	if s.Wait < 0 || s.Wait > s.WaitMax {
-		note("wait", "expected 0s up to %s, which is %s, received %s", commandline.Setting("wait-max"), s.WaitMax, s.Wait)
+		addProblem("wait", "expected 0s up to %s, which is %s, received %s", commandline.Setting("wait-max"), s.WaitMax, s.Wait)
 	}
 	if s.RateLimit < 0 {
-		note("rate-limit", "expected 0, for no limit, or more requests a minute, received %d", s.RateLimit)
+		addProblem("rate-limit", "expected 0, for no limit, or more requests a minute, received %d", s.RateLimit)
 	}
 	if !slices.Contains([]string{"auto", "plain", "negated"}, s.ProofA) {
-		note("proof-a", "expected auto, plain or negated, received another value of %d characters", len(s.ProofA))
+		addProblem("proof-a", "expected auto, plain or negated, received another value of %d characters", len(s.ProofA))
 	}
 	return problems
 }
 
 func (s Serve) checkClients() (problems []error) {
-	note := func(flag, format string, args ...any) {
+	addProblem := func(flag, format string, args ...any) {
 		problems = append(problems, commandline.Problem(flag, format, args...))
 	}
 	for _, l := range []struct{ flag, address string }{{"listen", s.Listen}, {"operations-listen", s.OperationsListen}} {
 		if !isAddress(l.address) {
-			note(l.flag, "expected host:port, such as 127.0.0.1:%d, received %d characters that are not", contract.APIPort, len(l.address))
+			addProblem(l.flag, "expected host:port, such as 127.0.0.1:%d, received %d characters that are not", contract.APIPort, len(l.address))
 		}
 	}
 	if s.Listen == s.OperationsListen && !strings.HasSuffix(s.Listen, ":0") {
-		note("operations-listen", "is the same address as %s: metrics and probes need one of their own", commandline.Setting("listen"))
+		addProblem("operations-listen", "is the same address as %s: metrics and probes need one of their own", commandline.Setting("listen"))
 	}
 	for i, o := range s.CORSOrigins {
 		if !isOrigin(o) {
-			note("cors-origins", "expected scheme://host[:port] or *, received %d characters that are not in origin %d of %d", len(o), i+1, len(s.CORSOrigins))
+			addProblem("cors-origins", "expected scheme://host[:port] or *, received %d characters that are not in origin %d of %d", len(o), i+1, len(s.CORSOrigins))
 		}
 	}
 	if s.ClientIPHeader != "" && !regexp.MustCompile(`^[A-Za-z0-9-]+$`).MatchString(s.ClientIPHeader) {
-		note("client-ip-header", "expected a header's name of letters, digits and hyphens, received %d characters that are not", len(s.ClientIPHeader))
+		addProblem("client-ip-header", "expected a header's name of letters, digits and hyphens, received %d characters that are not", len(s.ClientIPHeader))
 	}
 	return problems
 }

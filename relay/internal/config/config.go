@@ -110,8 +110,7 @@ type Config struct {
 	// LookupTable is zero for none.
 	LookupTable         solana.PublicKey
 	CompliancePublicKey [32]byte
-	// APIKeys are the hashes of the keys of which a client has to present one. Without any
-	// hash, all clients are served.
+	// APIKeys are the hashes of the accepted API keys. If there are none, clients need no key.
 	APIKeys [][sha256.Size]byte
 }
 
@@ -122,31 +121,31 @@ func (s Serve) Load() (*Config, error) {
 	c := &Config{Serve: s}
 	c.EarlierProblems = nil
 	problems := append(commandline.Problems{}, s.EarlierProblems...)
-	note := func(err error) {
+	addProblem := func(err error) {
 		if err != nil {
 			problems = append(problems, err)
 		}
 	}
 	var err error
 	c.DatabaseURL, err = s.Database.Load()
-	note(err)
+	addProblem(err)
 	var found []error
 	c.Endpoints, found = s.RPC.Load()
 	problems = append(problems, found...)
 	c.Genesis, err = s.genesis()
-	note(err)
+	addProblem(err)
 	c.Profile, found = s.profile()
 	problems = append(problems, found...)
 	c.Key, err = verifyingKey(s.VerifyingKey)
-	note(err)
+	addProblem(err)
 	c.CompliancePublicKey, err = s.complianceKey()
-	note(err)
+	addProblem(err)
 	c.Swaps, found = s.swaps()
 	problems = append(problems, found...)
 	c.LookupTable, err = s.lookupTable()
-	note(err)
+	addProblem(err)
 	c.APIKeys, err = s.apiKeys()
-	note(err)
+	addProblem(err)
 	problems = append(problems, s.checkTransactionFormat(c.Profile)...)
 	problems = append(problems, s.checkKeyFiles()...)
 	problems = append(problems, s.checkNumbers()...)

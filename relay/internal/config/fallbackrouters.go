@@ -12,8 +12,8 @@ import (
 // PreferredRouter is the name of the router of --router-url in logs, metrics and /health.
 const PreferredRouter = "preferred"
 
-// maxFallbacks is the most fallback routers. It is small, because the relay asks them one
-// after another, and a swap has only about 40 seconds.
+// maxFallbacks is the largest number of fallback routers. It is small, because the relay asks the
+// routers one after another, and a swap has only about 40 seconds.
 const maxFallbacks = 4
 
 // SwapRouter is one swap router.

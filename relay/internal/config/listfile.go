@@ -80,12 +80,12 @@ func (p *itemParser) fault(format string, args ...any) {
 	p.faults = append(p.faults, fmt.Errorf(format, args...))
 }
 
-// parse reads the name and the URL of an item, and the fields in more, which only items of
-// this kind have.
-func (p *itemParser) parse(item *yaml.Node, more ...field) {
-	fields := append([]field{{"name", p.name}, {"url", p.url}, {"urlFile", p.urlFile}}, more...)
+// parse reads the name and the URL of an item, and ownFields, which only items of this kind
+// have.
+func (p *itemParser) parse(item *yaml.Node, ownFields ...field) {
+	fields := append([]field{{"name", p.name}, {"url", p.url}, {"urlFile", p.urlFile}}, ownFields...)
 	if item.Kind != yaml.MappingNode {
-		p.fault("expected keys and values: name, url or urlFile, %s", keysOf(more))
+		p.fault("expected keys and values: name, url or urlFile, %s", keysOf(ownFields))
 		return
 	}
 	read := map[string]func(*yaml.Node){}
@@ -121,7 +121,7 @@ func keysOf(fields []field) string {
 	return strings.Join(keys, ", ")
 }
 
-// text returns a scalar value; ok is false when the node has none.
+// text returns the text of a scalar node; ok is false if the node is not scalar or has no text.
 func (p *itemParser) text(key string, n *yaml.Node) (text string, ok bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || strings.TrimSpace(n.Value) == "" {
 		p.fault("%s is not text", key)

@@ -54,7 +54,7 @@ func (d Database) Load() (Secret, error) {
 		return Secret{}, err
 	}
 	url := strings.TrimSpace(string(content))
-	if _, err := pgconn.ParseConfig(url); err != nil { // its error can hold the password
+	if _, err := pgconn.ParseConfig(url); err != nil { // the parser's error can hold the password
 		return Secret{}, commandline.Problem(flag, "its content of %d bytes is not a Postgres URL: expected postgres://user:password@host:port/name", len(url))
 	}
 	return NewSecret(url), nil
@@ -72,31 +72,31 @@ func (s Serve) genesis() (solana.Hash, error) {
 }
 
 func (s Serve) profile() (p *shieldpool.Profile, problems []error) {
-	note := func(flag, format string, args ...any) {
+	addProblem := func(flag, format string, args ...any) {
 		problems = append(problems, commandline.Problem(flag, format, args...))
 	}
 	p, problems = s.baseProfile()
 	if len(problems) > 0 {
-		p = &shieldpool.Profile{} // so that the rest is checked too
+		p = &shieldpool.Profile{} // so that the other flags are checked too
 	}
 	var err error
 	if s.ProgramID != "" {
 		if p.ProgramID, err = solana.PublicKeyFromBase58(s.ProgramID); err != nil {
-			note("program-id", "expected 32 bytes in base58, received %d characters that are not", len(s.ProgramID))
+			addProblem("program-id", "expected 32 bytes in base58, received %d characters that are not", len(s.ProgramID))
 		}
 	}
 	if s.RootHistorySize != 0 {
 		if s.RootHistorySize < shieldpool.MinRootHistory || s.RootHistorySize > shieldpool.MaxRootHistory {
-			note("root-history-size", "expected %d to %d roots, or 0 for the profile's, received %d", shieldpool.MinRootHistory, shieldpool.MaxRootHistory, s.RootHistorySize)
+			addProblem("root-history-size", "expected %d to %d roots, or 0 for the profile's, received %d", shieldpool.MinRootHistory, shieldpool.MaxRootHistory, s.RootHistorySize)
 		}
 		p.RootHistory = s.RootHistorySize
 	}
 	if len(s.Mint) > 0 {
 		if p.Mints, err = shieldpool.ParseMints(s.Mint); err != nil {
-			note("mint", "%w", err)
+			addProblem("mint", "%w", err)
 		}
 	}
-	// A profile may allow this too. Without the flag, the profile decides.
+	// The flag allows off-curve recipients. Without the flag, the profile decides.
 	p.AllowOffCurveRecipient = p.AllowOffCurveRecipient || s.AllowOffCurveRecipient
 	messages, err := s.signInMessages()
 	switch {

@@ -22,7 +22,7 @@ func (s Serve) signInMessages() ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := yaml.Unmarshal(jsonAsYAML(content), &messages); err != nil || len(messages) == 0 { // its error repeats the content
+		if err := yaml.Unmarshal(jsonAsYAML(content), &messages); err != nil || len(messages) == 0 { // the parser's error repeats the content
 			return nil, commandline.Problem(flag, "its content of %d bytes is not a list: expected a YAML or JSON list of texts, at least one", len(content))
 		}
 	}

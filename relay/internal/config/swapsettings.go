@@ -48,7 +48,7 @@ type Swaps struct {
 // swaps should be on.
 func (s Serve) swaps() (*Swaps, []error) {
 	var problems []error
-	note := func(flag, format string, args ...any) {
+	addProblem := func(flag, format string, args ...any) {
 		problems = append(problems, commandline.Problem(flag, format, args...))
 	}
 	r := s.Router
@@ -56,14 +56,14 @@ func (s Serve) swaps() (*Swaps, []error) {
 	case r.URL.Reveal() == "" && r.URLFile == "":
 		const needsRouter = "is set, but no router is: give its URL with %s or %s"
 		if r.APIKeyFile != "" {
-			note("router-api-key-file", needsRouter, commandline.Setting("router-url"), commandline.Setting("router-url-file"))
+			addProblem("router-api-key-file", needsRouter, commandline.Setting("router-url"), commandline.Setting("router-url-file"))
 		}
 		if r.FallbacksFile != "" {
-			note("router-fallbacks-file", needsRouter, commandline.Setting("router-url"), commandline.Setting("router-url-file"))
+			addProblem("router-fallbacks-file", needsRouter, commandline.Setting("router-url"), commandline.Setting("router-url-file"))
 		}
 		return nil, problems
 	case r.URL.Reveal() != "" && r.URLFile != "":
-		note("router-url", "is set, and so is %s: give one", commandline.Setting("router-url-file"))
+		addProblem("router-url", "is set, and so is %s: give one", commandline.Setting("router-url-file"))
 		return nil, problems
 	}
 	swaps, err := new(Swaps), error(nil)
@@ -78,19 +78,19 @@ func (s Serve) swaps() (*Swaps, []error) {
 	problems = append(problems, found...)
 	swaps.Routers = append([]SwapRouter{preferred}, fallbacks...)
 	if swaps.Program, err = solana.PublicKeyFromBase58(r.Program); err != nil {
-		note("router-program", "expected 32 bytes in base58, received %d characters that are not", len(r.Program))
+		addProblem("router-program", "expected 32 bytes in base58, received %d characters that are not", len(r.Program))
 	}
 	if r.Timeout < minRouterTimeout || r.Timeout > maxRouterTimeout {
-		note("router-timeout", "expected %s to %s, received %s", minRouterTimeout, maxRouterTimeout, r.Timeout)
+		addProblem("router-timeout", "expected %s to %s, received %s", minRouterTimeout, maxRouterTimeout, r.Timeout)
 	}
 	if r.RequestsPerSecond < 0 || r.RequestsPerSecond > maxRequests {
-		note("router-requests-per-second", "expected 0, for no limit, to %d, received %d", maxRequests, r.RequestsPerSecond)
+		addProblem("router-requests-per-second", "expected 0, for no limit, to %d, received %d", maxRequests, r.RequestsPerSecond)
 	}
 	if s.SwapSlippageBps < minSlippage || s.SwapSlippageBps > maxSlippage {
-		note("swap-slippage-bps", "expected %d to %d hundredths of a percent, received %d", minSlippage, maxSlippage, s.SwapSlippageBps)
+		addProblem("swap-slippage-bps", "expected %d to %d hundredths of a percent, received %d", minSlippage, maxSlippage, s.SwapSlippageBps)
 	}
 	if s.SwapConcurrency < 1 || s.SwapConcurrency > maxConcurrency {
-		note("swap-concurrency", "expected 1 to %d, received %d", maxConcurrency, s.SwapConcurrency)
+		addProblem("swap-concurrency", "expected 1 to %d, received %d", maxConcurrency, s.SwapConcurrency)
 	}
 	return swaps, problems
 }

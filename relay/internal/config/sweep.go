@@ -37,19 +37,19 @@ type SweepRequest struct {
 	Genesis     solana.Hash
 }
 
-// Load checks the flags and reads the files. more has the problems of the step's own flags.
+// Load checks the flags and reads the files. stepProblems are the problems of the step's own flags.
 // The error of Load is commandline.Problems.
-func (s Sweep) Load(more ...error) (*SweepRequest, error) {
+func (s Sweep) Load(stepProblems ...error) (*SweepRequest, error) {
 	problems := append(commandline.Problems{}, s.EarlierProblems...)
-	m, err := new(SweepRequest), error(nil)
-	if m.DatabaseURL, err = s.Database.Load(); err != nil {
+	request, err := new(SweepRequest), error(nil)
+	if request.DatabaseURL, err = s.Database.Load(); err != nil {
 		problems = append(problems, err)
 	}
 	endpoints, found := s.RPC.Load()
-	m.Endpoints, problems = endpoints, append(problems, found...)
+	request.Endpoints, problems = endpoints, append(problems, found...)
 	if s.GenesisHash == "" {
 		problems = append(problems, commandline.Problem("genesis-hash", "is missing: give the hash of the chain on which the keys hold lamports; relay serve logs it at start"))
-	} else if m.Genesis, err = (Serve{GenesisHash: s.GenesisHash}).genesis(); err != nil {
+	} else if request.Genesis, err = (Serve{GenesisHash: s.GenesisHash}).genesis(); err != nil {
 		problems = append(problems, err)
 	}
 	if s.PriorityFeeFloor > s.PriorityFeeCap {
@@ -62,7 +62,7 @@ func (s Sweep) Load(more ...error) (*SweepRequest, error) {
 		problems = append(problems, flagProblem("timeout", "expected more than 0s, received %s", s.Timeout))
 	}
 	problems = append(problems, s.Logging.check()...)
-	for _, p := range more {
+	for _, p := range stepProblems {
 		if p != nil {
 			problems = append(problems, p)
 		}
@@ -70,7 +70,7 @@ func (s Sweep) Load(more ...error) (*SweepRequest, error) {
 	if len(problems) > 0 {
 		return nil, problems
 	}
-	return m, nil
+	return request, nil
 }
 
 // CheckBalance refuses a balance below the rent-exempt minimum, because no account may have
@@ -83,10 +83,10 @@ func CheckBalance(flag string, lamports uint64) error {
 }
 
 // CheckKeyPaths checks that each path of a flag leads to a file with content, or to a directory
-// with files. The keys themselves are read where they are used. Its errors omit the path. If
+// with files. The keys themselves are read where they are used. No error contains the path: if
 // somebody gives a key instead of a path, the key must not get into the log.
 func CheckKeyPaths(flag string, paths []string) error {
-	if len(paths) > 0 && strings.HasPrefix(paths[0], "[") { // a key in place of its file, split at its commas
+	if len(paths) > 0 && strings.HasPrefix(paths[0], "[") { // the content of a key file, which was split at its commas
 		return flagProblem(flag, "starts like a JSON array: expected a path, not the content")
 	}
 	for i, path := range paths {

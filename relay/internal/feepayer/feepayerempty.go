@@ -33,7 +33,7 @@ func (p *Payers) refuse(lamports uint64, cause error) error {
 		Retry(retryEmpty).Because(shortage{balances: balances, need: max(lamports, p.minBalance)})
 }
 
-// shortage lists for the operator why each payer cannot pay.
+// shortage lists why each payer cannot pay, for the people who run the relay.
 type shortage struct {
 	balances []Balance
 	need     uint64

@@ -12,8 +12,8 @@ import (
 
 // ReadKeys reads keys from files and folders in the given order, each key in a format that Parse
 // accepts. A folder's files are sorted by name. Every file of a folder must be a key,
-// except names that begin with a dot, which belong to a mounted Kubernetes Secret;
-// subfolders are skipped. It is an error when no key is found. It is also an error when two files
+// except files whose names begin with a dot, which belong to a mounted Kubernetes Secret.
+// Subfolders are skipped. It is an error when no key is found. It is also an error when two files
 // hold the same key, because the relay would count that payer's money twice. Errors name files,
 // never content.
 func ReadKeys(paths []string) ([]*Key, error) {

@@ -7,8 +7,8 @@ type change struct {
 	payer    solana.PublicKey
 	lamports uint64
 	dry      bool
-	// breakerClosed means that the payer's breaker has closed, which a refusal by the chain had
-	// opened.
+	// breakerClosed says that the payer's breaker, which a refusal by the chain had opened, has
+	// closed.
 	breakerClosed bool
 }
 
@@ -23,7 +23,7 @@ func (p *Payers) logChange(c change) {
 	}
 }
 
-// transition says how the answer to "can any payer be used?" changed.
+// transition says whether the relay has just lost its last usable payer, or has one again.
 type transition int
 
 const (
@@ -34,8 +34,8 @@ const (
 	usableAgain
 )
 
-// overallTransition returns the transition since its previous call, or noTransition before the
-// first reading. The caller has locked mu.
+// overallTransition returns the transition since the previous call of this function. Before the
+// first reading it returns noTransition. The caller has locked mu.
 func (p *Payers) overallTransition() transition {
 	known := false
 	for _, a := range p.accounts {

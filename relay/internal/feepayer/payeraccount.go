@@ -10,8 +10,8 @@ type account struct {
 	known          bool
 	lamports, slot uint64
 	at             time.Time
-	// unconfirmed is set when the newest reading was not taken over: it is below the minimum,
-	// and this process's own spending does not explain the fall.
+	// unconfirmed is set when the newest reading was not accepted, because it is below the
+	// minimum and this process's own spending does not explain the fall.
 	unconfirmed bool
 
 	inFlight int

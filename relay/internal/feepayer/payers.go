@@ -21,8 +21,8 @@ const MaxKeys = 100
 // slot at which it read them all. An account that does not exist has 0 lamports.
 type BalanceReader interface {
 	Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error)
-	// HighestBalances also reads a second endpoint, where there is one, and returns the
-	// higher balance of each account.
+	// HighestBalances reads two endpoints, if there are two, and returns the higher balance of
+	// each account.
 	HighestBalances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error)
 }
 
@@ -44,9 +44,9 @@ type Options struct {
 	Funded func()
 }
 
-// Payers chooses who pays for a transaction, by balance and by what is in flight. When a read
-// fails, the last good balances stay, because an unknown balance is not an empty one. Safe for
-// concurrent use.
+// Payers chooses who pays for a transaction, by the payers' balances and their attempts in flight.
+// When a read fails, the last good balances stay, because a failed read does not mean that a payer
+// is empty. Payers is safe for concurrent use.
 type Payers struct {
 	balances   BalanceReader
 	log        *slog.Logger
@@ -69,7 +69,7 @@ type Payers struct {
 	exhausted bool
 }
 
-// New makes Payers. It reads nothing from the chain; Run, Pick and Ready do.
+// New makes Payers. It does not read the chain; Run, Pick and Ready do.
 func New(o Options) (*Payers, error) {
 	switch {
 	case o.Balances == nil || o.Log == nil || o.Now == nil:
@@ -117,7 +117,7 @@ func (p *Payers) Cancel(key solana.PublicKey, lamports uint64) {
 }
 
 // Release ends a reservation of Pick whose attempt landed or expired. Until the next read
-// its lamports count as spent. It ignores a key that is not a payer's.
+// the reserved lamports count as spent. It ignores a key that is not a payer's.
 func (p *Payers) Release(key solana.PublicKey, lamports uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,14 +14,14 @@ import (
 // qualifies if its free balance before the payment is at least the cost and at least the
 // minimum. Among these payers Pick prefers those with the fewest attempts in flight, because
 // transactions that write the same account do not run in parallel on the chain. Among equals
-// it takes the one that has most free lamports.
+// Pick takes the payer that has the most free lamports.
 //
 // Before refusing, Pick reads the balances again, at most once a second. Refusals:
 // fee_payer_empty when none can pay, chain_unavailable when no balance has ever been read.
 //
 // Set endsWork for a transaction that finishes work already begun, such as the second leg of a
-// swap. It may also spend the minimum, which is kept for such transactions, as long as the
-// payer stays rent-exempt.
+// swap. Such a transaction may also spend the minimum, which is kept for this purpose, as long as
+// the payer stays rent-exempt.
 func (p *Payers) Pick(ctx context.Context, lamports uint64, endsWork bool) (txmgr.Payer, error) {
 	minimum := p.minBalance
 	if endsWork {

@@ -23,7 +23,7 @@ const (
 // be used, it reads them every 2 s.
 func (p *Payers) Run(ctx context.Context) {
 	for {
-		_ = p.Refresh(ctx) // it logs errors, and keeps the last good values
+		_ = p.Refresh(ctx) // Refresh logs errors, and keeps the last good values
 		if !p.wait(ctx) {
 			return
 		}
@@ -32,7 +32,7 @@ func (p *Payers) Run(ctx context.Context) {
 
 // wait waits until the next read is due. It returns false when ctx ended first.
 func (p *Payers) wait(ctx context.Context) bool {
-	timer := time.NewTimer(p.pause())
+	timer := time.NewTimer(p.untilNextRead())
 	defer timer.Stop()
 	soon := p.readNow
 	for {
@@ -48,8 +48,8 @@ func (p *Payers) wait(ctx context.Context) bool {
 	}
 }
 
-// pause returns the time until the next read.
-func (p *Payers) pause() time.Duration {
+// untilNextRead returns the time until the next read.
+func (p *Payers) untilNextRead() time.Duration {
 	if p.anyUnusable() {
 		return min(unusableInterval, p.interval)
 	}
@@ -100,9 +100,9 @@ func (p *Payers) refreshOnDemand(ctx context.Context) error {
 	return p.Refresh(ctx)
 }
 
-// read asks one endpoint. It asks two when the answer is unconfirmed or a payer cannot be used,
-// because an endpoint that reports too little must not stop the relay, and must not hide that a
-// payer was funded. Only one read runs at a time.
+// read asks one endpoint for the balances. It asks two endpoints if the first answer is
+// unconfirmed or a payer cannot be used: an endpoint that reports too little must neither stop the
+// relay nor hide that a payer was funded. Only one read runs at a time.
 func (p *Payers) read(ctx context.Context) error {
 	fromTwo := p.anyUnusable()
 	unconfirmed, err := p.readOnce(ctx, fromTwo)
@@ -178,12 +178,12 @@ type reading struct {
 	fromTwo bool
 }
 
-// update replaces the last good reading by n, unless n is older or unconfirmed. n is unconfirmed
-// when it is below the minimum, the last good reading was not, this process's own spending does
-// not explain the fall, and n is the first such reading or comes from only one endpoint.
+// update replaces the last good reading by n, unless n is older or unconfirmed. A fall from the
+// minimum or more to less than the minimum is unconfirmed if this process's own spending does not
+// explain it, and n is the first reading that shows it or comes from only one endpoint.
 func (a *account) update(n reading, minimum uint64) (unconfirmed bool) {
 	if a.known && n.slot < a.slot && n.began.Sub(a.at) < slotMaxAge {
-		return false // this node is behind the one of the last good reading
+		return false // this node is behind the node that gave the last good reading
 	}
 	fell := n.lamports < minimum && (!a.known || a.lamports >= minimum)
 	explained := a.known && n.lamports >= a.free()

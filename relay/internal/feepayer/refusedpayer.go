@@ -63,8 +63,8 @@ func (b *breaker) closeAfterSuccess() (closed bool) {
 
 // closeIfFunded closes the breaker if n was read after the refusal. The caller has checked that n
 // is at least the minimum. From the second refusal in a row on, n also has to differ from
-// knownLamports. Otherwise a node that reports too many lamports would close the breaker again and
-// again, and the chain would refuse every attempt.
+// knownLamports. Without this condition, a node that reports too many lamports would close the
+// breaker again and again, and the chain would refuse every attempt.
 func (b *breaker) closeIfFunded(n reading) {
 	if b.open && n.began.After(b.refusedAt) && (b.refusals == 1 || n.lamports != b.knownLamports) {
 		b.open, b.probing = false, false

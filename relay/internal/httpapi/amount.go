@@ -7,9 +7,8 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// amount reads a whole number from 1 to 2^64-1, as a JSON number or a string, which may contain
-// only digits. An amount has only one valid notation, because a client's own library may already
-// have misread 1e3, 1.0 or 007.
+// amount reads a whole number from 1 to 2^64-1, as a JSON number or a string. Both have to consist
+// of decimal digits: a client's own library may already have misread 1e3, 1.0 or 007.
 func (o object) amount(name string) (uint64, error) {
 	raw, ok := o[name]
 	if !ok || kindOf(raw) == "null" {
@@ -37,7 +36,8 @@ func (o object) amount(name string) (uint64, error) {
 
 const amountText = "a whole number from 1 to 18446744073709551615 in the output mint's smallest unit, as a JSON number or a string, in decimal digits alone"
 
-// parseAmount returns the amount, or why the text is not an amount.
+// parseAmount returns the amount. If the text is not an amount, fault says why, as the end of a
+// phrase such as "received a number with a sign".
 func parseAmount(text string) (amount uint64, fault string) {
 	if len(text) > maxAmountLength {
 		return 0, "of " + strconv.Itoa(len(text)) + " characters"

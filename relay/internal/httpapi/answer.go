@@ -87,8 +87,8 @@ func (a *api) internal(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// badParameter answers a parameter that the generated server refuses. The generated
-// errors contain the value, so only their kind is reported.
+// badParameter answers a request with a parameter that the generated server refuses. The
+// generated errors contain the value, so only their kind is reported.
 func (a *api) badParameter(w http.ResponseWriter, r *http.Request, err error) {
 	var (
 		malformed *openapi.InvalidParamFormatError

@@ -15,9 +15,9 @@ func (a *api) clientAddress(r *http.Request) string {
 	return httprate.CanonicalizeIP(clientIP(r, a.ClientIPHeader))
 }
 
-// clientIP is the last address in the header, which the nearest proxy wrote: the
-// client itself may have sent the others. Without a valid header it is the peer's
-// address.
+// clientIP returns the last address in the header. The nearest proxy wrote that one, while the
+// client itself may have sent the addresses before it. Without a valid header, clientIP returns
+// the peer's address.
 func clientIP(r *http.Request, header string) string {
 	if header != "" {
 		if lines := r.Header.Values(header); len(lines) > 0 {

@@ -21,8 +21,8 @@ type readers struct {
 	byAddress map[string]int
 }
 
-// enter reserves capacity for an answer; leave releases it.
-func (r *readers) enter(address string) (leave func(), err error) {
+// acquire reserves capacity for an answer. Calling release frees it.
+func (r *readers) acquire(address string) (release func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -35,10 +35,10 @@ func (r *readers) enter(address string) (leave func(), err error) {
 	}
 	r.all++
 	r.byAddress[address]++
-	return func() { r.leave(address) }, nil
+	return func() { r.release(address) }, nil
 }
 
-func (r *readers) leave(address string) {
+func (r *readers) release(address string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all--

@@ -58,12 +58,12 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 		a.fail(w, r, err)
 		return
 	}
-	leave, err := a.readers.enter(a.clientAddress(r))
+	release, err := a.readers.acquire(a.clientAddress(r))
 	if err != nil {
 		a.fail(w, r, err)
 		return
 	}
-	defer leave()
+	defer release()
 	l, err := a.openList(r.Context(), from, limit)
 	if err != nil {
 		a.fail(w, r, err)

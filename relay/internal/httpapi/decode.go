@@ -70,8 +70,8 @@ func (f field) check(text string) error {
 	return nil
 }
 
-// object is a JSON object's members, undecoded. It distinguishes a missing member from
-// one of the wrong kind, and names that differ only in letter case.
+// object is a JSON object's members, undecoded. It distinguishes a missing member from one of
+// the wrong kind. Names that differ only in letter case are different members.
 type object map[string]json.RawMessage
 
 // parseObject parses one JSON object and nothing after it.

@@ -35,8 +35,8 @@ const MaxBody = 16 << 10
 // Admission accepts submissions. A refusal is a *refusal.Refusal; any other error is a fault of
 // the relay, not of the request.
 type Admission interface {
-	// Submit accepts the request durably, or returns the submission that it repeats. If r.Wait is
-	// set, Submit may take longer by that time.
+	// Submit accepts the request durably. If the request repeats an accepted one, Submit returns
+	// the earlier submission. If r.Wait is set, Submit may take longer by that time.
 	Submit(ctx context.Context, r submission.Request) (*submission.Submission, error)
 }
 
@@ -132,9 +132,9 @@ type Options struct {
 	// CallTimeout bounds each call to one of the parts above. It does not include the waits of a
 	// submission.
 	CallTimeout time.Duration
-	// WaitDefault is how long POST /transact waits until the submission is accepted and has an
-	// outcome. WaitMax is the longest wait that a client can ask for; it is not below
-	// WaitDefault.
+	// WaitDefault is the time that POST /transact waits at most for the acceptance and the outcome
+	// of a submission, unless the client asks for another time. WaitMax is the longest time that
+	// it can ask for, and is not below WaitDefault.
 	WaitDefault, WaitMax time.Duration
 	// ListStall is how long a reader of GET /commitments may take to read a chunk of
 	// the answer before it is cut off, and ListTime is how long the whole answer may take.

@@ -10,7 +10,7 @@ import (
 // requestContext is what the handlers of one request share.
 type requestContext struct {
 	id string
-	// code is the refusal that was sent, if any.
+	// code is the code of the refusal or error that was sent; empty when none was sent.
 	code refusal.Code
 	// client is the hash of the valid API key that the client sent; zero without one.
 	client [sha256.Size]byte

@@ -9,7 +9,7 @@ import (
 )
 
 // serviceInfo makes the service information document, without the limits by format. These change
-// while the relay runs, and GetServiceInfo adds them.
+// while the relay runs, so GetServiceInfo adds them to each answer.
 func serviceInfo(i Info) openapi.ServiceInfo {
 	mints := make([]openapi.MintInfo, len(i.Profile.Mints))
 	for n, m := range i.Profile.Mints {

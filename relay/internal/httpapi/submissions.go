@@ -25,7 +25,8 @@ func (a *api) Transact(w http.ResponseWriter, r *http.Request, params openapi.Tr
 	a.answerSubmission(w, r, a.awaitOutcome(r, s, waitLeft))
 }
 
-// Withdraw relays a withdrawal without waiting for it.
+// Withdraw relays a withdrawal without waiting for its outcome. Only a repeated request waits; see
+// awaitOutcome.
 func (a *api) Withdraw(w http.ResponseWriter, r *http.Request, params openapi.WithdrawParams) {
 	s, _, err := a.submit(w, r, decodeSubmission, params.IdempotencyKey, true, 0)
 	if err != nil {

@@ -24,12 +24,12 @@ type accumulator struct {
 	gaps     []gap
 	lastSlot uint64 // the last slot that was added or skipped
 	gapless  bool   // no history was missing in or before the last slot
-	// problem is why no more slots are added; its texts are constants.
+	// problem is the reason for which no more slots are added. It is problemMissing or problemGap.
 	problem     string
 	problemSlot uint64
 }
 
-// start starts from a cursor, nil for none.
+// start sets the cursor from which slots are added; nil for a payer without a cursor.
 func (b *accumulator) start(cursor *Cursor) {
 	if cursor != nil {
 		c := *cursor
@@ -80,8 +80,8 @@ func (b *accumulator) addEntry(p *onchain.Payment) (lost int64) {
 
 // slotBalances finds the balances before and after a slot from its payments, whose order is
 // unknown: each payment except the first starts at the balance at which another payment ends.
-// consistent reports that the payments form such a chain, and that it starts at the cursor's
-// balance. Otherwise closing is a guess.
+// consistent is true if the payments form such a chain, and if the chain starts at the cursor's
+// balance. If consistent is false, closing is a guess.
 func slotBalances(payments []*onchain.Payment, cursor *Cursor) (opening, closing uint64, consistent bool) {
 	if len(payments) == 0 {
 		return 0, 0, false

@@ -11,9 +11,9 @@ import (
 )
 
 // newEntry classifies a payment. attempt is nil when the database has none. rate is the chain's
-// rate of rent, 0 when it is unknown. ok is false when another account paid the fee and the
-// payer's balance did not change. Such a transaction gets no entry, because anybody may name the
-// payer's address in a transaction.
+// rate of rent, 0 when it is unknown. When another account paid the fee and the payer's balance did
+// not change, ok is false: such a transaction gets no entry, because anybody may name the payer's
+// address in a transaction.
 func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, rate shieldpool.Rent, now time.Time) (e Entry, ok bool) {
 	e = Entry{Signature: p.Signature, Payer: payer, Slot: p.Slot, At: p.At, BalanceAfter: p.After}
 	if e.At.IsZero() {

@@ -13,8 +13,8 @@ import (
 // Kind classifies a transaction. The kinds are a fixed set, so they can be a metric's label.
 type Kind string
 
-// The first three are submissions whose transaction succeeded; for a swap, the transactions
-// of both legs.
+// The first three kinds are transactions of submissions, and succeeded. KindSwap is the kind of
+// both legs of a swap.
 const (
 	KindTransfer   = Kind(shieldpool.KindTransfer)
 	KindWithdrawal = Kind(shieldpool.KindWithdrawal)
@@ -78,7 +78,8 @@ type Entry struct {
 	// At is the block's time, or the time of reading when the chain has none.
 	At   time.Time
 	Kind Kind
-	// Submission is the submission of the attempt; nil without one, as for a sweep.
+	// Submission is the submission of the attempt; nil if no submission caused the transaction, as
+	// for a sweep.
 	Submission *uuid.UUID
 	Amounts
 	// BalanceAfter is the payer's lamports after the transaction.

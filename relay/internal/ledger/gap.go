@@ -7,8 +7,8 @@ import (
 
 const defaultGapTimeout = 10 * time.Minute
 
-// gap is a place where history is missing, in slot or before it. missing is what the payer gained
-// by the missing transactions, in lamports; negative for a loss.
+// gap is a place where history is missing, in the slot or before it. missing is what the payer
+// gained by the missing transactions, in lamports; negative for a loss.
 type gap struct {
 	slot    uint64
 	missing int64
@@ -19,9 +19,9 @@ const (
 	problemGap     = "the balance before the slot differs from the balance after the previous slot"
 )
 
-// checkGap reports whether the slot s is to be added. found is the number of its payments that an
-// endpoint knows. If history is missing and gaps are not accepted, checkGap sets problem. If gaps
-// are accepted, the slot is skipped, or added with a gap.
+// checkGap reports whether the slot s is to be added. found is the number of the slot's payments
+// that an endpoint knows. If history is missing and gaps are not accepted, checkGap sets problem.
+// If gaps are accepted, the slot is skipped, or added with a gap.
 func (b *accumulator) checkGap(s slot, found int, consistent bool) (add bool) {
 	complete := found == len(s.payments)
 	switch {
@@ -57,8 +57,8 @@ func (h *payerHistory) gapTimedOut(now time.Time, timeout time.Duration) bool {
 	return !h.gapSince.IsZero() && now.Sub(h.gapSince) >= timeout
 }
 
-// reportProblems logs once when the history does not add up, and once when it adds up
-// again or the gap was skipped.
+// reportProblems logs once when the history does not add up, and once when it adds up again. After
+// a skipped gap it also counts as adding up again.
 func (r *Reconciler) reportProblems(ctx context.Context, h *payerHistory, b *accumulator) {
 	if b.problem != "" && h.gapSince.IsZero() {
 		h.gapSince = b.now

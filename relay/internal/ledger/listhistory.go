@@ -9,8 +9,8 @@ import (
 )
 
 // listHistory lists the payer's transactions from the newest back to the cursor. This may take
-// several passes. reached reports whether it has come to the cursor.
-func (r *Reconciler) listHistory(ctx context.Context, h *payerHistory, cursor *Cursor) (reached bool, err error) {
+// several passes. It returns true once the list is complete.
+func (r *Reconciler) listHistory(ctx context.Context, h *payerHistory, cursor *Cursor) (listed bool, err error) {
 	if h.listed {
 		return true, nil
 	}

@@ -19,6 +19,7 @@ const maxListed = 200_000
 type payerHistory struct {
 	payer solana.PublicKey
 
+	// walking is true during the walk. listed is true once it has ended.
 	walking, listed bool
 	// startedAt is when the walk started. The walk lists everything that was finalized by then.
 	startedAt  time.Time
@@ -27,14 +28,14 @@ type payerHistory struct {
 	emptyPages int
 	// signatures is newest first during the walk, oldest first after it.
 	signatures []onchain.SignatureInfo
-	// truncated reports that the newest signatures were dropped, and have to be listed again.
+	// truncated is true if the newest signatures were dropped, and have to be listed again.
 	truncated bool
 
-	// gapSince is when a gap was first found; zero without one.
+	// gapSince is when the present gap was found; zero while there is no gap.
 	gapSince time.Time
 }
 
-// addPage adds a page, and reports whether the walk has ended.
+// addPage adds a page of signatures to the list, and reports whether the walk has ended.
 func (h *payerHistory) addPage(page []onchain.SignatureInfo, cursor *Cursor) (ended bool) {
 	for _, info := range page {
 		if cursor != nil && info.Slot <= cursor.Slot {
@@ -82,7 +83,7 @@ func (h *payerHistory) truncate() {
 // the first slot has more.
 func (h *payerHistory) nextSlots(cursor *Cursor, limit int) []slot {
 	if cursor != nil {
-		h.dropThrough(cursor.Slot) // another process may have read them
+		h.dropThrough(cursor.Slot) // another process may have added these slots
 	}
 	var slots []slot
 	for i, n := 0, 0; i < len(h.signatures); {
@@ -105,12 +106,12 @@ func (h *payerHistory) dropThrough(lastSlot uint64) {
 	h.signatures = h.signatures[n:]
 }
 
-// finishStep drops the signatures of slots that were added or skipped, and reports whether none
-// are left and the whole history was read. The next pass starts a new walk if no signatures are
-// left, or if there was a problem.
-func (h *payerHistory) finishStep(b *accumulator, readAll bool) (done bool) {
+// finishStep drops the signatures of slots that were added or skipped. It reports whether the whole
+// history has been read. stepRead says whether all payments of the step could be read. The next
+// pass starts a new walk if no signatures remain, or if there was a problem.
+func (h *payerHistory) finishStep(b *accumulator, stepRead bool) (done bool) {
 	h.dropThrough(b.lastSlot)
-	done = readAll && b.problem == "" && len(h.signatures) == 0 && !h.truncated
+	done = stepRead && b.problem == "" && len(h.signatures) == 0 && !h.truncated
 	if b.problem != "" || len(h.signatures) == 0 {
 		h.restart()
 	}

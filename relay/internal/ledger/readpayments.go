@@ -11,7 +11,8 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// slot is a slot's transactions. A payment is nil when no endpoint knows it.
+// slot has the payer's transactions of one slot of the chain. A payment is nil when no endpoint
+// knows the transaction.
 type slot struct {
 	signatures []solana.Signature
 	payments   []*onchain.Payment
@@ -26,7 +27,7 @@ func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, s
 	for i := range slots {
 		slots[i].payments = make([]*onchain.Payment, len(slots[i].signatures))
 	}
-	failed := len(slots)
+	firstFailed := len(slots)
 	var mu sync.Mutex
 	for i := range slots {
 		for j, signature := range slots[i].signatures {
@@ -35,13 +36,14 @@ func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, s
 				if err != nil && !errors.Is(err, onchain.ErrUnavailable) && ctx.Err() == nil {
 					// The endpoints answer, but cannot decode this transaction. Anybody may
 					// name a payer's address in a transaction of a version that no endpoint
-					// supports. It counts as unknown, so that the reading goes on.
+					// supports. The payment is then nil, as if no endpoint knew the
+					// transaction, so that the reading goes on.
 					r.Log.DebugContext(ctx, "reading a transaction of a fee payer's history failed", "payer", payer, "slot", slots[i].number, "error", err)
 					p, err = nil, nil
 				}
 				if err != nil {
 					mu.Lock()
-					failed = min(failed, i)
+					firstFailed = min(firstFailed, i)
 					mu.Unlock()
 				}
 				slots[i].payments[j] = p
@@ -50,7 +52,7 @@ func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, s
 		}
 	}
 	err := group.Wait()
-	return slots[:failed], err
+	return slots[:firstFailed], err
 }
 
 func signaturesOf(slots []slot) []solana.Signature {

@@ -23,16 +23,15 @@ type Cursor struct {
 	// Opening is the payer's balance before the first transaction of the ledger:
 	// 0 when history goes back to the account's creation.
 	Opening uint64
-	// Signature is a transaction of Slot; BalanceAfter is the balance at the end of
-	// Slot.
+	// Signature is that of a transaction in Slot; BalanceAfter is the balance at the end of Slot.
 	Signature          solana.Signature
 	Slot, BalanceAfter uint64
 	// Gaps counts places where no endpoint has history that must exist. Missing is what the
 	// payer gained in these gaps together; negative for a loss.
 	Gaps    uint64
 	Missing int64
-	// CheckedAt is the time up to which the whole finalized history has been read; zero before
-	// that has happened once.
+	// CheckedAt is the time up to which the whole finalized history has been read; zero until the
+	// history has been read completely for the first time.
 	CheckedAt time.Time
 }
 
@@ -43,8 +42,8 @@ type Store interface {
 	// Attempts returns the attempts that are stored for the signatures.
 	Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]Attempt, error)
 	// Append adds entries and moves the cursor, in one database transaction. from is the cursor
-	// that the caller has read, nil for none. If the stored cursor is another one, Append
-	// changes nothing and returns ErrCursorMoved. It skips entries that exist already.
+	// that the caller has read; nil if there was none. If the stored cursor is another one, Append
+	// changes nothing and returns ErrCursorMoved. Append skips entries that exist already.
 	Append(ctx context.Context, from *Cursor, to Cursor, entries []Entry) error
 }
 
@@ -54,9 +53,8 @@ type Chain interface {
 	// no order within a slot. The bounds before and until are exclusive; a zero signature
 	// sets no bound.
 	SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error)
-	// Payment returns what a finalized transaction did to the account; nil when no
-	// endpoint knows the transaction. Only the error onchain.ErrUnavailable may be
-	// retried.
+	// Payment returns what a finalized transaction did to the account; nil when no endpoint knows
+	// the transaction. A retry can help only after the error onchain.ErrUnavailable.
 	Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error)
 }
 
@@ -180,15 +178,15 @@ func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (
 	if listed, err := r.listHistory(ctx, h, cursor); err != nil || !listed {
 		return 0, err
 	}
-	read, readErr := r.readPayments(ctx, h.payer, h.nextSlots(cursor, limit))
-	signatures := signaturesOf(read)
+	slots, readErr := r.readPayments(ctx, h.payer, h.nextSlots(cursor, limit))
+	signatures := signaturesOf(slots)
 	attempts, err := r.Store.Attempts(ctx, signatures)
 	if err != nil {
 		return 0, errors.Join(readErr, err)
 	}
 	b := accumulator{payer: h.payer, now: r.Now(), rent: r.Rent(), attempts: attempts, acceptGap: h.gapTimedOut(r.Now(), r.GapTimeout)}
 	b.start(cursor)
-	for _, s := range read {
+	for _, s := range slots {
 		if b.add(s); b.problem != "" {
 			break
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// Sum is the sum of one payer's transactions of one kind: of a day (UTC), or of all
-// days when Day is zero.
+// Sum is the sum of one payer's transactions of one kind on one day (UTC). If Day is zero, it is
+// the sum of all days.
 type Sum struct {
 	Day          time.Time
 	Payer        solana.PublicKey
@@ -59,7 +59,7 @@ type PayerLine struct {
 	Payer   solana.PublicKey `json:"payer"`
 	Opening uint64           `json:"opening"`
 	// Spent is everything that left the account, except what sweeps moved. Moved is what sweeps
-	// moved from the payer, less what they moved to it.
+	// moved from the payer, less what sweeps moved to the payer.
 	Spent    int64  `json:"spent"`
 	Moved    int64  `json:"moved"`
 	Received uint64 `json:"received"`
@@ -84,7 +84,7 @@ type PayerLine struct {
 	CheckedAt time.Time `json:"checked_at,omitzero"`
 }
 
-// Statement makes the statement. chain are the present balances on the chain, in lamports;
+// Statement makes the statement. chain has the present balances on the chain, in lamports; it is
 // nil when they were not read.
 func (l *Snapshot) Statement(chain map[solana.PublicKey]uint64) Statement {
 	s := Statement{Days: []DayLine{}, Kinds: []KindLine{}, Payers: l.payers()}
@@ -106,9 +106,9 @@ func (l *Snapshot) Statement(chain map[solana.PublicKey]uint64) Statement {
 		s.Days[i].SpentSOL = sol(s.Days[i].Spent)
 	}
 	for i := range s.Payers {
-		if now, ok := chain[s.Payers[i].Payer]; ok {
-			difference := int64(now) - int64(s.Payers[i].Closing) //nolint:gosec // any sum of lamports fits 63 bits
-			s.Payers[i].Chain, s.Payers[i].Difference = &now, &difference
+		if balance, ok := chain[s.Payers[i].Payer]; ok {
+			difference := int64(balance) - int64(s.Payers[i].Closing) //nolint:gosec // any sum of lamports fits 63 bits
+			s.Payers[i].Chain, s.Payers[i].Difference = &balance, &difference
 		}
 	}
 	return s

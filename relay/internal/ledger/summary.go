@@ -15,8 +15,8 @@ type Summary struct {
 	// the balances that the sums do not explain. That part is 0 unless rows were changed by
 	// hand.
 	Unexplained int64
-	// OldestCheck is the oldest CheckedAt of the payers' cursors; zero when some payer's history
-	// has never been read completely.
+	// OldestCheck is the oldest CheckedAt of the payers' cursors; zero when the history of at
+	// least one payer has never been read completely.
 	OldestCheck time.Time
 }
 

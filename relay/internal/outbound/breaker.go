@@ -1,5 +1,5 @@
-// Package outbound limits calls to other services: a circuit breaker for a failing service,
-// and a budget of requests for one with a rate limit. It makes no call itself.
+// Package outbound limits calls to other services: a circuit breaker for a failing service, and a
+// budget of requests for one with a rate limit. The package makes no call itself.
 package outbound
 
 import (
@@ -25,7 +25,8 @@ type Outcome int
 
 // The outcomes.
 const (
-	// NoOutcome: the call shows nothing, because the caller stopped waiting or it was not made.
+	// NoOutcome: the call shows nothing, because the caller stopped waiting, or the call was not
+	// made.
 	NoOutcome Outcome = iota
 	// Reachable: the endpoint answered, but the answer shows nothing about its health. For
 	// example, the endpoint has not reached the requested slot yet.
@@ -183,7 +184,7 @@ func (b *Breaker) done(p Permit, o Outcome) (notify func()) {
 	case p.probe && o == Bad:
 		return b.open(now, min(2*b.delay, b.o.MaxDelay))
 	case p.probe || (o == Good && p.at.After(b.openedAt)):
-		// A good call that was forced through the open breaker counts as a probe.
+		// A good call that was forced through the open breaker counts as a successful probe.
 		return b.close(now)
 	}
 	return func() {}

@@ -123,7 +123,7 @@ func (b *Budget) reserveAndWait(ctx context.Context, deadline time.Time) error {
 	return sleep(ctx, wait)
 }
 
-// try takes a request, or returns how long until one may be available.
+// try takes a request and returns 0, or returns the time until a request may be available.
 func (b *Budget) try(u Urgency) time.Duration {
 	if b.limiter == nil {
 		return 0

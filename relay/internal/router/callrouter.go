@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// maxResponse is the most bytes of an uncompressed answer; a normal one has some
-	// thousands.
+	// maxResponse is the largest size of an answer in bytes, uncompressed; a normal answer has
+	// a few thousand bytes.
 	maxResponse = 512 << 10
-	// maxPause bounds the pause that one Retry-After can cause: a swap has about 40 seconds
-	// in all.
+	// maxPause is the longest pause that one Retry-After can cause: a swap has only about 40
+	// seconds in all.
 	maxPause = 8 * time.Second
 	// If the caller's deadline ends a call that has run for at least abandonAfter, the call
 	// counts as a failure of the router.
@@ -70,7 +70,8 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 }
 
 // admit waits until the limit of concurrent calls and the budget allow one more call, and asks
-// the breaker. After the call, leave frees its capacity, and recordResult releases the permit.
+// the breaker. After the call, its caller frees the capacity with leave, and releases the permit
+// with recordResult.
 func (c *Client) admit(parent context.Context) (permit outbound.Permit, leave func(), fault *swap.RouterUnavailable) {
 	ctx, cancel := context.WithTimeout(parent, c.timeout)
 	defer cancel()
@@ -236,20 +237,20 @@ func connectionDetail(err error) string {
 
 // recordResult reports a call's outcome to the breaker, and releases the permit.
 func (c *Client) recordResult(permit outbound.Permit, took time.Duration, err error) {
-	var u *swap.RouterUnavailable
-	var h *swap.RejectedRoute
+	var unavailable *swap.RouterUnavailable
+	var rejected *swap.RejectedRoute
 	outcome, pause := outbound.Good, time.Duration(0)
 	switch {
-	case errors.As(err, &h):
+	case errors.As(err, &rejected):
 		outcome = outbound.Bad
 		c.last.set(outcomeRejected)
-	case !errors.As(err, &u):
+	case !errors.As(err, &unavailable):
 		// NoRoute is a good answer: the router works.
-	case u.Kind == swap.FaultCancelled && (took < abandonAfter || !errors.Is(u.Err, context.DeadlineExceeded)):
+	case unavailable.Kind == swap.FaultCancelled && (took < abandonAfter || !errors.Is(unavailable.Err, context.DeadlineExceeded)):
 		outcome = outbound.NoOutcome
 	default:
-		outcome, pause = outbound.Bad, u.RetryAfter
-		c.last.set(u.Kind)
+		outcome, pause = outbound.Bad, unavailable.RetryAfter
+		c.last.set(unavailable.Kind)
 	}
 	permit.Done(outcome)
 	if pause > 0 {
@@ -270,14 +271,14 @@ const outcomeRejected = "route_rejected"
 
 // outcomeOf is a call's outcome as a metric's label, from a fixed set.
 func outcomeOf(err error) string {
-	var u *swap.RouterUnavailable
-	var h *swap.RejectedRoute
+	var unavailable *swap.RouterUnavailable
+	var rejected *swap.RejectedRoute
 	switch {
 	case err == nil:
 		return "ok"
-	case errors.As(err, &u):
-		return u.Kind
-	case errors.As(err, &h):
+	case errors.As(err, &unavailable):
+		return unavailable.Kind
+	case errors.As(err, &rejected):
 		return outcomeRejected
 	default:
 		return "no_route"

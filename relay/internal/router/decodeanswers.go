@@ -52,7 +52,7 @@ func decodeQuote(body []byte, q swap.QuoteRequest) (*swap.Quote, error) {
 		return nil, &swap.RejectedRoute{What: swap.RejectedMode}
 	case quote.InAmount != q.Amount:
 		return nil, &swap.RejectedRoute{What: swap.RejectedAmount}
-	case slippage != uint64(q.SlippageBps): //nolint:gosec // Quote refuses a negative one
+	case slippage != uint64(q.SlippageBps): //nolint:gosec // Quote refuses a negative slippage
 		return nil, &swap.RejectedRoute{What: swap.RejectedSlippage}
 	case quote.Threshold > quote.OutAmount:
 		return nil, &swap.RejectedRoute{What: swap.RejectedThreshold}
@@ -60,9 +60,9 @@ func decodeQuote(body []byte, q swap.QuoteRequest) (*swap.Quote, error) {
 	return quote, nil
 }
 
-// decodeInstructions decodes a swap's instructions from an answer of either version of the
-// API. If an instruction fits no transaction, the error is a *swap.NoRoute, not a bad response,
-// because a quote for fewer accounts may fit.
+// decodeInstructions decodes a swap's instructions from an answer of either version of the API. If
+// an instruction is too large for any transaction, the error is a *swap.NoRoute, not a bad
+// response, because a quote for fewer accounts may fit.
 func decodeInstructions(body []byte, user solana.PublicKey) (*swap.Instructions, error) {
 	o, err := parseObject(body)
 	if err != nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/outbound"
 )
 
-// failureMaxAge is the time after the last call during which an open breaker means that the
-// router fails. Only swaps make calls. Without calls, nobody notices that the router works
-// again.
+// failureMaxAge is how long after the last requested call an open breaker counts as a failing
+// router. Only swaps make calls, and without calls nobody notices that the router works again.
 const failureMaxAge = 2 * time.Minute
 
 func (c *Client) failing() bool {

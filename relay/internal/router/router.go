@@ -3,8 +3,8 @@
 // instructions that carry them out, and checks the answers against the request. Before
 // signing, the caller still has to check which accounts the instructions touch.
 //
-// A router's URL and key are credentials, and a request to it contains part of a client's
-// request: no error, log line or metric contains any of them.
+// A router's URL and key are credentials, and a request to it contains part of a client's request.
+// No error, log line or metric contains any part of the URL, the key or the request.
 package router
 
 import (

@@ -39,12 +39,12 @@ func NewRouters(clients ...*Client) (*Routers, error) {
 // If none answered, it returns the first router's error, with the shortest wait for which a
 // router asks.
 func (r *Routers) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, error) {
-	first := slices.IndexFunc(r.clients, func(c *Client) bool { return c.name == q.After }) + 1
+	firstIndex := slices.IndexFunc(r.clients, func(c *Client) bool { return c.name == q.After }) + 1
 	var fault error
 	wait := time.Duration(math.MaxInt64)
 	for i := range r.clients {
-		quote, err := r.clients[(first+i)%len(r.clients)].Quote(ctx, q)
-		if err == nil || ctx.Err() != nil || !mayDiffer(err) {
+		quote, err := r.clients[(firstIndex+i)%len(r.clients)].Quote(ctx, q)
+		if err == nil || ctx.Err() != nil || !anotherMayQuote(err) {
 			return quote, err
 		}
 		wait = min(wait, retryAfterOf(err))
@@ -76,10 +76,10 @@ func withRetryAfter(err error, wait time.Duration) error {
 	return &changed
 }
 
-// mayDiffer reports whether another router may give a quote after one router returned this
-// error. After an invalid request, none may. After a route that is too large, the caller asks
-// the same router again, for a narrower route.
-func mayDiffer(err error) bool {
+// anotherMayQuote reports whether another router may give a quote after one router returned this
+// error. After an invalid request, no router gives a quote. After a route that is too large, the
+// caller asks the same router again, for a narrower route.
+func anotherMayQuote(err error) bool {
 	var noRoute *swap.NoRoute
 	var rejected *swap.RejectedRoute
 	if errors.As(err, &noRoute) {
@@ -107,8 +107,8 @@ func (r *Routers) Instructions(ctx context.Context, q *swap.Quote, user solana.P
 // Len is the number of routers.
 func (r *Routers) Len() int { return len(r.clients) }
 
-// Failing reports for each router, by its name, whether it fails. A router fails if calls to it
-// are skipped because the last ones failed, and a swap has needed it within two minutes.
+// Failing reports for each router, by its name, whether it fails. A router fails if calls to it are
+// skipped because the last calls failed, and a swap has needed it within two minutes.
 func (r *Routers) Failing() map[string]bool {
 	failing := make(map[string]bool, len(r.clients))
 	for _, c := range r.clients {

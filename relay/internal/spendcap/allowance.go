@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// recordDelay is how long an ended allowance still counts. If the database's answer was lost, the
-// database may commit the attempt a little later than the allowance ended. Until the commit, the
-// database's sum of the spending does not contain the attempt.
+// recordDelay is the time from the end of an allowance until the database's sum of the spending
+// contains the attempt for certain. If the database's answer was lost, the database may commit the
+// attempt a little later than the allowance ended.
 const recordDelay = 500 * time.Millisecond
 
 // allowance is an amount that this process may spend, or may have spent since the sum was
@@ -15,19 +15,20 @@ const recordDelay = 500 * time.Millisecond
 type allowance struct {
 	transfer bool
 	lamports uint64
-	// ended is when the attempt was recorded, as far as this process knows; zero before.
+	// ended is when the allowance ended with an attempt that may have been recorded; zero before.
 	ended time.Time
 }
 
-// endAllowance ends an allowance. If its attempt may have been recorded, the allowance counts
-// until the database's sum contains the attempt. Otherwise it stops counting immediately.
-func (c *Caps) endAllowance(a *allowance, recorded bool) {
+// endAllowance ends an allowance. If the attempt may have been recorded, the allowance counts until
+// the database's sum contains the attempt. If the attempt was not recorded, the allowance stops
+// counting immediately.
+func (c *Caps) endAllowance(a *allowance, mayBeRecorded bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.Index(c.allowances, a)
 	switch {
 	case i < 0 || !a.ended.IsZero():
-	case recorded:
+	case mayBeRecorded:
 		a.ended = c.now()
 	default:
 		c.allowances = slices.Delete(c.allowances, i, i+1)

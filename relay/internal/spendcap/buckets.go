@@ -26,8 +26,8 @@ type Bucket struct {
 	// Transfer is set for transfers, which pay the pool no fee.
 	Transfer bool
 	// Lamports is the reserved cost of attempts, less the released cost of attempts that died
-	// without payment. It can be negative, because an attempt may be released in a later bucket
-	// than the one in which its cost was reserved.
+	// without payment. It can be negative, because the cost of an attempt may be released in a
+	// later bucket than the one in which it was reserved.
 	Lamports int64
 }
 

@@ -15,7 +15,7 @@ const (
 	maxRetry = time.Hour
 )
 
-// Limits are caps in lamports; 0 is no cap.
+// Limits are caps in lamports; 0 means that there is no cap.
 type Limits struct {
 	// Hour and Day cap what the fleet spends in any hour and any day.
 	Hour, Day uint64
@@ -53,7 +53,7 @@ type Caps struct {
 
 	mu         sync.Mutex
 	caps       []*spendCap
-	read       time.Time // when the sum was last requested; zero before the first time
+	sumReadAt  time.Time // when the newest sum was requested; zero before the first sum
 	allowances []*allowance
 }
 
@@ -67,8 +67,8 @@ type spendCap struct {
 
 	window  window
 	pending uint64 // allowed by this process, and perhaps not yet in the window
-	// refused is the amount that was refused last; 0 while nothing is refused.
-	refused uint64
+	// lastRefused is the amount that was refused last; 0 while the cap is not reached.
+	lastRefused uint64
 }
 
 // New makes caps. It makes no call.
@@ -83,11 +83,11 @@ func New(o Options) (*Caps, error) {
 	}}, nil
 }
 
-// Allow permits an attempt that costs at most lamports, fees and rent together. The attempt
-// counts until done is called. If the caller passes recorded as true, it also counts after that,
-// until the database's sum contains it. Only the first call of done has an effect. transfer is
-// set for an attempt that pays the pool no fee. The sum is at most 2 s old. The refusal is
-// spend_cap_reached; any other error comes from the store, and the attempt is not permitted.
+// Allow permits an attempt that costs at most lamports, fees and rent together. The attempt counts
+// until done is called. If the caller passes recorded as true, the attempt also counts after that,
+// until the database's sum contains it. Only the first call of done has an effect. transfer is set
+// for an attempt that pays the pool no fee. The sum is at most 2 s old. The refusal is
+// spend_cap_reached. An error of the store also means that the attempt is not permitted.
 func (c *Caps) Allow(ctx context.Context, transfer bool, lamports uint64) (done func(recorded bool), err error) {
 	a := &allowance{transfer: transfer, lamports: lamports}
 	if err := c.check(ctx, transfer, lamports, a); err != nil {
@@ -96,14 +96,14 @@ func (c *Caps) Allow(ctx context.Context, transfer bool, lamports uint64) (done 
 	return func(recorded bool) { c.endAllowance(a, recorded) }, nil
 }
 
-// Ready answers as Allow does, but counts nothing. It is for work for which no attempt is made
-// yet.
+// Ready returns the same errors as Allow, but counts nothing. It is for work for which no attempt
+// is made yet.
 func (c *Caps) Ready(ctx context.Context, transfer bool, lamports uint64) error {
 	return c.check(ctx, transfer, lamports, nil)
 }
 
-// check refuses an amount that exceeds a cap. Otherwise it counts the allowance, if there
-// is one.
+// check refuses an amount that exceeds a cap. If the amount exceeds no cap, check counts the
+// allowance a, unless a is nil.
 func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, a *allowance) error {
 	if c.limits == (Limits{}) {
 		return nil
@@ -112,25 +112,25 @@ func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, a *all
 		return err
 	}
 	c.mu.Lock()
-	var refused *spendCap
+	var exceeded *spendCap
 	for _, s := range c.caps {
 		if s.appliesTo(transfer) && s.window.spent+s.pending+lamports > s.limit {
-			refused = s
+			exceeded = s
 			break
 		}
 	}
-	if refused == nil {
+	if exceeded == nil {
 		if a != nil {
 			c.count(a)
 		}
 		c.mu.Unlock()
 		return nil
 	}
-	reached := refused.refused == 0
-	refused.refused = max(lamports, 1)
-	copied := *refused
+	justReached := exceeded.lastRefused == 0
+	exceeded.lastRefused = max(lamports, 1)
+	copied := *exceeded
 	c.mu.Unlock()
-	if reached {
+	if justReached {
 		c.log.WarnContext(ctx, "spend cap reached; attempts that it covers wait until earlier spending leaves its window or the cap is raised",
 			"cap", copied.name, "spent", copied.window.spent+copied.pending, "limit", copied.limit)
 	}
@@ -145,14 +145,15 @@ func (s *spendCap) appliesTo(transfer bool) bool {
 type Usage struct {
 	// Cap is hour, day or transfers_day.
 	Cap string
-	// Limit is in lamports, 0 without a cap. Spent is the amount that counts towards it.
+	// Limit is in lamports; 0 means that there is no cap. Spent is the amount that counts towards
+	// the limit.
 	Limit, Spent uint64
-	// Reached reports that an attempt was refused and would still be refused.
+	// Reached is true if an attempt was refused and would still be refused.
 	Reached bool
 }
 
-// Usage returns how much of each cap is used, with or without a limit, from a
-// sum at most 2 s old. The error is the store's.
+// Usage returns how much of each cap is used, also of caps without a limit. The sum is at most 2 s
+// old. The error is the store's.
 func (c *Caps) Usage(ctx context.Context) ([]Usage, error) {
 	if err := c.ensureFresh(ctx); err != nil {
 		return nil, err
@@ -161,7 +162,7 @@ func (c *Caps) Usage(ctx context.Context) ([]Usage, error) {
 	defer c.mu.Unlock()
 	out := make([]Usage, len(c.caps))
 	for i, s := range c.caps {
-		out[i] = Usage{Cap: string(s.name), Limit: s.limit, Spent: s.window.spent + s.pending, Reached: s.refused > 0}
+		out[i] = Usage{Cap: string(s.name), Limit: s.limit, Spent: s.window.spent + s.pending, Reached: s.lastRefused > 0}
 	}
 	return out, nil
 }

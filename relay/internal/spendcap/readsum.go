@@ -10,14 +10,14 @@ const (
 	// sumAge is the maximum age of the fleet's sum. The sum does not contain what other processes
 	// have spent since it was read, so caps may be exceeded by that amount.
 	sumAge = 2 * time.Second
-	// readTimeout ends a hanging read, because all callers wait for it.
+	// readTimeout ends a hanging read, because all callers wait for the read.
 	readTimeout = 5 * time.Second
 )
 
 // ensureFresh makes sure that the sum is at most sumAge old.
 func (c *Caps) ensureFresh(ctx context.Context) error {
 	c.mu.Lock()
-	fresh := !c.read.IsZero() && c.now().Sub(c.read) < sumAge
+	fresh := !c.sumReadAt.IsZero() && c.now().Sub(c.sumReadAt) < sumAge
 	c.mu.Unlock()
 	if fresh {
 		return nil
@@ -37,7 +37,7 @@ func (c *Caps) ensureFresh(ctx context.Context) error {
 	}
 }
 
-// readSum reads the fleet's spending, and drops allowances that it contains.
+// readSum reads the fleet's spending, and drops the allowances that the spending contains.
 func (c *Caps) readSum(ctx context.Context) error {
 	began := c.now()
 	buckets, err := c.store.SpendBuckets(ctx, BucketsKept)
@@ -45,7 +45,7 @@ func (c *Caps) readSum(ctx context.Context) error {
 		return err
 	}
 	c.mu.Lock()
-	c.read = began
+	c.sumReadAt = began
 	kept := slices.DeleteFunc(c.allowances, func(a *allowance) bool { return !a.ended.IsZero() && a.ended.Before(began.Add(-recordDelay)) })
 	c.allowances = nil
 	var lifted []spendCap
@@ -56,8 +56,8 @@ func (c *Caps) readSum(ctx context.Context) error {
 		c.count(a)
 	}
 	for _, s := range c.caps {
-		if s.refused > 0 && s.window.spent+s.pending+s.refused <= s.limit {
-			s.refused = 0
+		if s.lastRefused > 0 && s.window.spent+s.pending+s.lastRefused <= s.limit {
+			s.lastRefused = 0
 			lifted = append(lifted, *s)
 		}
 	}

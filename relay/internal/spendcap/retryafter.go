@@ -8,7 +8,7 @@ import (
 )
 
 // timeUntilFree returns the time until at least excess lamports have left the window. ok is
-// false when the window has fewer lamports than that.
+// false when the window has fewer than excess lamports.
 func (w window) timeUntilFree(excess uint64) (wait time.Duration, ok bool) {
 	for _, p := range w.parts {
 		if p.lamports >= excess {

@@ -12,15 +12,16 @@ type window struct {
 	parts []part // the oldest first
 }
 
+// part is the spending of one bucket. leavesIn is the time until it drops out of the window.
 type part struct {
 	leavesIn time.Duration
 	lamports uint64
 }
 
-// sum adds up the buckets of the newest period of the given length. A bucket counts until all of
-// it is older than the period. A release reduces only spending that is older than the release.
-// When the bucket of an attempt has dropped out of the period, a release of the attempt must not
-// make room for newer spending.
+// sum adds up the buckets of the newest period of the given length. A bucket counts until the whole
+// bucket is older than the period. A release reduces only spending that is older than the release:
+// when the bucket of an attempt has dropped out of the period, the release of the attempt's cost
+// must not make room for newer spending.
 func sum(buckets []Bucket, length time.Duration, transfersOnly bool) window {
 	var inWindow []Bucket
 	for _, b := range buckets {

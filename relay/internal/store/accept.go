@@ -24,9 +24,9 @@ const acceptTries = 5
 const overlapState = "RP409"
 
 // acceptSQL writes all of a submission or, when a nullifier or the idempotency key is in use,
-// nothing. Reservations are inserted in the order of $12, which is sorted, so that two
-// submissions cannot deadlock. It gives the lease only to a live worker. A dead worker's lease
-// would have to be released first, and that would delay the submission.
+// nothing. Reservations are inserted in the order of $12, which is sorted, so that two submissions
+// cannot deadlock. The statement gives the lease only to a live worker. A dead worker's lease would
+// have to be released first, and that would delay the submission.
 const acceptSQL = `
 WITH submitted AS (
 	INSERT INTO submissions (id, pool, kind, content_hash, root_seq, due_at, lease_owner, state, epoch)
@@ -64,7 +64,7 @@ func (s *Store) Accept(ctx context.Context, sub *submission.Submission, keyHash 
 		if err != nil || earlier != nil {
 			return earlier, err
 		}
-		if err := s.forgetKey(ctx, keyHash); err != nil {
+		if err := s.deleteStaleKey(ctx, keyHash); err != nil {
 			return nil, err
 		}
 	}

@@ -52,11 +52,11 @@ ORDER BY `
 	claimStarted = `(s.state = 'processing' AND COALESCE(s.hold_reason, '') IN ('', '` + txmgr.HoldSecondEndpoint + `'))`
 
 	claimSQL = claimHead + claimDue + claimAlive + ` ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt
-	// probeSQL finds out whether the cause of a pause is gone. It claims all started submissions
-	// and one of the others: the one that has been due longest. If the try of that one fails, its
-	// due time moves, so the next probe claims another. In the order of roots, probes would claim
-	// the same few for ever. If these wait for something other than the cause of the pause, their
-	// tries do not show whether the pause can end.
+	// probeSQL finds out whether the cause of a pause is gone. It claims all started submissions,
+	// and from the rest the submission that has been due longest. If the try of that submission
+	// fails, its due time moves, so the next probe claims another one. In the order of roots, every
+	// probe would claim the same submission. If that one waits for something other than the
+	// cause of the pause, its tries do not show whether the pause can end.
 	probeSQL = claimHead + claimDue + claimAlive + ` AND (` + claimStarted + ` OR s.id = (
 		SELECT s.id FROM submissions s WHERE ` + claimDue + ` AND NOT ` + claimStarted + ` ORDER BY s.due_at, ` + byRoot + ` LIMIT 1
 	)) ORDER BY ` + byRoot + claimTail + byRoot + thenByAttempt

@@ -118,7 +118,7 @@ func (c *Commitments) Read(ctx context.Context, generation, from uint64, limit i
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("read leaves: %w", err))
 	}
-	if len(out) == 0 { // the generation has changed, or the tree ends before from
+	if len(out) == 0 { // the generation has changed, or no leaf has an index of at least from
 		return nil, commitments.ErrMoved
 	}
 	return out, nil

@@ -42,7 +42,7 @@ DELETE FROM submissions WHERE id = ANY (ARRAY(SELECT id FROM legs))`
 type Deleted struct{ Submissions, IdempotencyKeys, SpendBuckets int64 }
 
 // DeleteOld deletes submissions that finished longer than keep ago, with their requests and
-// attempts. It also deletes expired idempotency keys and spend buckets, whatever keep is.
+// attempts. It also deletes expired idempotency keys and spend buckets, regardless of keep.
 // Ages are measured by the database's clock, which also wrote the times. DeleteOld works in
 // small transactions with pauses, can stop between any two of them, and can run concurrently
 // with itself and everything else. With an error it also returns the counts so far.
@@ -68,7 +68,7 @@ func (s *Store) DeleteFinished(ctx context.Context, before time.Time, batch int)
 	return s.deleteBatches(ctx, "finished submissions", deleteFinishedSQL, before, batch)
 }
 
-// deleteBatches runs one statement until it deletes less than a batch. It pauses between
+// deleteBatches repeats one statement until it deletes less than a full batch. It pauses between
 // batches, so that the disk can serve other work.
 func (s *Store) deleteBatches(ctx context.Context, what, sql string, before time.Time, batch int) (n int64, err error) {
 	for {

@@ -45,7 +45,7 @@ func unavailable(err error) error {
 		Retry(retryAfter).Because(err)
 }
 
-// Unreachable reports whether the database is unreachable, so that a retry may help.
+// Unreachable reports whether err means that the database is unreachable, so that a retry may help.
 func Unreachable(err error) bool {
 	r, ok := refusal.As(unavailable(err))
 	return ok && r.Code == refusal.DatabaseUnavailable
@@ -58,10 +58,10 @@ func Unmigrated(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "42P01" || pg.Code == "42703")
 }
 
-// transientState reports whether a retry may help: classes 08 connection exception, 40
-// transaction rollback (a deadlock, or a conflict that can be retried), 53 insufficient
-// resources, 57 operator intervention (shutdown, crash, starting up), and 25006 read-only
-// (a demoted primary).
+// transientState reports whether a retry may help after an error with this SQLSTATE: classes 08
+// connection exception, 40 transaction rollback (a deadlock, or a conflict that can be retried), 53
+// insufficient resources, 57 operator intervention (shutdown, crash, starting up), and 25006
+// read-only (a demoted primary).
 func transientState(code string) bool {
 	return len(code) == 5 && (slices.Contains([]string{"08", "40", "53", "57"}, code[:2]) || code == "25006")
 }

@@ -17,9 +17,9 @@ const (
 	// that leg's lease. It locks in the order of ids.
 	lockSQL = `SELECT FROM submissions WHERE (id = $1 AND epoch = $2 AND lease_owner IS NOT DISTINCT FROM $3::uuid) OR parent = $1 ORDER BY id FOR UPDATE`
 
-	// failSQL also fails a swap's second leg, whichever worker has that leg's lease. A second leg
-	// exists only if the first leg had landed on a fork that was abandoned later. If the second
-	// leg is final, the first leg must have landed, and failSQL fails neither leg.
+	// failSQL also fails a swap's second leg, whichever worker has that leg's lease. A first leg
+	// that fails has a second leg only if it had landed on a fork that was abandoned later. If
+	// the second leg is final, the first leg must have landed, and failSQL fails neither leg.
 	failSQL = `
 WITH failed AS (
 	UPDATE submissions s SET state = 'failed', error_code = $4, error_message = $5, error_fields = $6,

@@ -45,7 +45,7 @@ func (s *Store) FindRepeated(ctx context.Context, sub *submission.Submission, ke
 		if r.ID != nil && bytes.Equal(r.ContentHash, hash[:]) {
 			earlier, err := s.getIfStored(ctx, *r.ID)
 			if earlier != nil {
-				// Without the same key, anybody may have sent this request.
+				// The key is not the same, so anybody may have sent the new request.
 				earlier.Repeated = true
 			}
 			return earlier, err
@@ -91,7 +91,7 @@ func (s *Store) readKeyAndReservations(ctx context.Context, sub *submission.Subm
 func (s *Store) getIfStored(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
 	sub, err := s.Get(ctx, id)
 	if r, ok := refusal.As(err); ok && r.Code == refusal.NotFound {
-		return nil, nil //nolint:nilnil // nil is "new", as documented
+		return nil, nil //nolint:nilnil // nil is "deleted", as documented
 	}
 	return sub, err
 }

@@ -15,9 +15,9 @@ import (
 // idempotencyWindow is how long an Idempotency-Key is kept.
 const idempotencyWindow = 24 * time.Hour
 
-// forgetKey deletes a key that is older than the window, or whose submission is deleted, so
-// that it can be used again.
-func (s *Store) forgetKey(ctx context.Context, keyHash []byte) error {
+// deleteStaleKey deletes the key if it is older than the window, or if its submission is
+// deleted, so that the key can be used again.
+func (s *Store) deleteStaleKey(ctx context.Context, keyHash []byte) error {
 	if keyHash == nil {
 		return nil
 	}

@@ -26,7 +26,7 @@ WITH before AS MATERIALIZED (
 )
 SELECT COALESCE((SELECT lapsed FROM renewed), true)`
 
-// Heartbeat implements submission.Store. lapsed is also true for a worker's first heartbeat,
+// Heartbeat implements submission.Store. The result is also true for a worker's first heartbeat,
 // because the statement cannot tell a new worker from one whose row FreeDeadProcesses has
 // deleted.
 func (s *Store) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Duration) (lapsed bool, err error) {
@@ -42,7 +42,7 @@ func (s *Store) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Durati
 
 const (
 	// deleteDeadWorkersSQL deletes workers whose heartbeat stopped. It skips a locked row:
-	// its worker is renewing it, or another process is deleting it.
+	// the worker is renewing that row, or another process is deleting it.
 	deleteDeadWorkersSQL = `DELETE FROM workers WHERE id IN (SELECT id FROM workers WHERE until <= now() FOR UPDATE SKIP LOCKED)`
 
 	// freeLeasesSQL frees the leases of workers without a row. It also finds a lease that was

@@ -77,7 +77,7 @@ func (m *Maintenance) loop(ctx, runCtx context.Context, j Job) {
 	defer tick.Stop()
 	failing := false
 	for {
-		end := time.Now().Add(j.Timeout) // computed before the start is recorded, so this run ends before the next
+		end := time.Now().Add(j.Timeout) // computed before the start is recorded, so that this run ends before the next one starts
 		due, err := m.store.startJob(ctx, j)
 		if err != nil && !failing && ctx.Err() == nil {
 			m.Log.WarnContext(ctx, "looking for due maintenance failed; retrying", "job", j.Name, "error", err)

@@ -11,8 +11,8 @@ import (
 )
 
 // RecordTreeSlot implements submission.Store. Only the first process to observe a slot writes. A
-// lower slot replaces the recorded one if no higher slot has come for a minute. Otherwise, after
-// one node had reported a slot that was too high, all others would count as behind for ever.
+// lower slot replaces the recorded one if no higher slot has come for a minute. Without this
+// rule, one node that reported too high a slot would make all other nodes count as behind for ever.
 func (s *Store) RecordTreeSlot(ctx context.Context, pool solana.PublicKey, slot uint64) error {
 	_, err := s.Pool.Exec(ctx, `INSERT INTO sightings (pool, slot) VALUES ($1, $2)
 		ON CONFLICT (pool) DO UPDATE SET slot = EXCLUDED.slot, seen_at = now()
@@ -23,16 +23,16 @@ func (s *Store) RecordTreeSlot(ctx context.Context, pool solana.PublicKey, slot 
 	return nil
 }
 
-// HighestTreeSlot implements submission.Store.
+// HighestTreeSlot implements submission.Store. It reads the recorded slot of one pool.
 func (s *Store) HighestTreeSlot(ctx context.Context, pool solana.PublicKey) (slot uint64, err error) {
 	if err := s.Pool.QueryRow(ctx, `SELECT COALESCE(max(slot), 0) FROM sightings WHERE pool = $1`, pool.Bytes()).Scan(&slot); err != nil {
-		return 0, unavailable(fmt.Errorf("read the newest slot: %w", err))
+		return 0, unavailable(fmt.Errorf("read the pool's newest tree slot: %w", err))
 	}
 	return slot, nil
 }
 
-// LatestTreeSlot returns the highest slot that any process recorded, for any
-// pool, and how long ago. Both are 0 if none was recorded.
+// LatestTreeSlot returns the highest recorded slot of all pools, and the time since it was
+// recorded; 0 and 0 if no slot is recorded.
 func (s *Store) LatestTreeSlot(ctx context.Context) (slot uint64, ago time.Duration, err error) {
 	var age float64
 	err = s.Pool.QueryRow(ctx, `SELECT slot, EXTRACT(epoch FROM now() - seen_at)::float8 FROM sightings ORDER BY slot DESC LIMIT 1`).Scan(&slot, &age)
@@ -40,7 +40,7 @@ func (s *Store) LatestTreeSlot(ctx context.Context) (slot uint64, ago time.Durat
 		return 0, 0, nil
 	}
 	if err != nil {
-		return 0, 0, unavailable(fmt.Errorf("read the newest slot: %w", err))
+		return 0, 0, unavailable(fmt.Errorf("read the newest tree slot of all pools: %w", err))
 	}
 	return slot, seconds(age), nil
 }

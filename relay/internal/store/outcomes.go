@@ -24,7 +24,7 @@ import (
 // waiting for the first leg's row.
 //
 // When the second leg is final, its own cost replaces the cost that the first leg booked for it
-// on the spend caps. The lamports that it returned are subtracted.
+// on the spend caps. The lamports that the second leg returned are subtracted.
 //
 // The caps' buckets are updated after the proof A encoding is pinned, because all statements lock
 // buckets last. A pin that is stored already is not written again: the conflict would lock its
@@ -87,8 +87,8 @@ SELECT id, epoch, owner, ` + notifyDone + ` FROM done`
 ), caps_updated AS (` + spendSQL + `)
 SELECT id, epoch, owner, '' FROM done`
 
-	// notifyDone notifies those who wait for a row's submission or for its parent. Clients know a
-	// second leg only by its parent's id.
+	// notifyDone notifies those who wait for a row's submission or for its parent: clients know a
+	// second leg only by the parent's id.
 	notifyDone = `pg_notify(` + doneChannel + `, id::text)::text || CASE WHEN parent IS NOT NULL THEN pg_notify(` + doneChannel + `, parent::text)::text ELSE '' END`
 )
 
@@ -98,7 +98,7 @@ func (s *Store) Complete(ctx context.Context, l []submission.Landing) (lost []tx
 }
 
 // Finalize implements submission.Store. A pin is stored only if the landing that proves it is
-// written. A new pin replaces one of the other encoding.
+// written. It replaces a stored pin of the other encoding.
 func (s *Store) Finalize(ctx context.Context, l []submission.Landing, pins []submission.ProofAPin) (lost []txmgr.Lease, err error) {
 	keys, encodings, signatures := make([][]byte, len(pins)), make([]string, len(pins)), make([][]byte, len(pins))
 	for i := range pins {

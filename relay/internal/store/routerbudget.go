@@ -20,7 +20,7 @@ const takeRouterCallSQL = `WITH taken AS (
 SELECT CASE WHEN EXISTS (SELECT FROM taken) THEN 0
 	ELSE greatest(1, EXTRACT(epoch FROM (SELECT used_until FROM router_budgets WHERE router = $3) - clock_timestamp() - $2::interval) * 1000000000) END::bigint`
 
-// TakeRouterCall takes one call from the budget of the swap router of that name. All processes
+// TakeRouterCall takes one call from the budget of the named swap router. All processes
 // together may call the router perSecond times a second, and up to perSecond times at once.
 // TakeRouterCall returns 0 if it took a call. Otherwise it returns how long to wait before the
 // next try. The next try may fail too, because another process may take the call first.

@@ -35,7 +35,7 @@ func (s *Store) SpendBuckets(ctx context.Context, age time.Duration) ([]spendcap
 }
 
 // DeleteSpendBefore deletes the buckets that started before a time, and returns the number
-// of rows. It keeps buckets that a cap still needs.
+// of rows. It keeps all buckets that a cap still needs, even if they started before that time.
 func (s *Store) DeleteSpendBefore(ctx context.Context, before time.Time) (int64, error) {
 	tag, err := s.Pool.Exec(ctx, `DELETE FROM spend_buckets WHERE bucket < least($1, now() - $2::interval)`, before, spendcap.BucketsKept)
 	if err != nil {

@@ -21,14 +21,14 @@ import (
 // Store is the fleet's database. It is safe for concurrent use.
 type Store struct {
 	Pool *pgxpool.Pool
-	// Heartbeats is a separate pool with one connection: a heartbeat that waited in Pool
-	// behind clients' requests would let the leases expire. Nil uses Pool.
+	// Heartbeats is a separate connection pool with one connection: a heartbeat that waited in
+	// Pool behind clients' requests would let the leases expire. Nil uses Pool.
 	Heartbeats *pgxpool.Pool
 }
 
 var _ submission.Store = (*Store)(nil)
 
-// New wraps a pool.
+// New makes a Store that uses a connection pool.
 func New(pool *pgxpool.Pool) (*Store, error) {
 	if pool == nil {
 		return nil, errors.New("store needs a connection pool")

@@ -41,7 +41,8 @@ func (w *swapRow) swap() *submission.Swap {
 	return out
 }
 
-// swapTerms decodes what shieldpool.SwapTerms.Bytes encoded. No bytes mean no swap: nil.
+// swapTerms decodes what shieldpool.SwapTerms.Bytes encoded. Without bytes the submission is no
+// swap, and the result is nil.
 func swapTerms(b []byte) (*shieldpool.SwapTerms, error) {
 	switch len(b) {
 	case 0:

@@ -19,8 +19,8 @@ import (
 const (
 	// sweepLockPrefix is the prefix of the advisory locks' keys, which end with an account.
 	sweepLockPrefix = "relaypool sweep "
-	// sessionIdle is the idle time after which the server ends a session: otherwise the
-	// locks of a process whose machine is gone would last for hours.
+	// sessionIdle is the idle time after which the server ends a session. Without this limit,
+	// the locks of a process whose machine is gone would last for hours.
 	sessionIdle = time.Minute
 	// keepaliveInterval is the time between the queries by which a session avoids being idle.
 	keepaliveInterval = 10 * time.Second
@@ -78,7 +78,8 @@ func (s *session) lock(ctx context.Context, accounts []solana.PublicKey) error {
 	return nil
 }
 
-// keepAlive queries the server until the session stops, so that it does not time out as idle.
+// keepAlive queries the server until the session stops, so that the server does not end the
+// session as idle.
 func (s *session) keepAlive() {
 	tick := time.NewTicker(keepaliveInterval)
 	defer tick.Stop()
@@ -89,7 +90,7 @@ func (s *session) keepAlive() {
 		case <-tick.C:
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), keepaliveInterval)
-		_ = s.exec(ctx, "keep the keys locked", "SELECT 1") // if it fails, so does the next write
+		_ = s.exec(ctx, "keep the keys locked", "SELECT 1") // if the query fails, the next write fails too
 		cancel()
 	}
 }
@@ -124,9 +125,9 @@ const (
 	resolveSweepSQL = `UPDATE sweeps SET state = $2, slot = NULLIF($3::bigint, 0), ended_at = now() WHERE signature = $1 AND state = 'open'`
 
 	// unresolvedSQL starts from the submissions under way: these are few, even if millions have
-	// finished. It cannot start from the payer. Attempts have no index by payer, because every
-	// write of an attempt would have to update that index. OFFSET 0 keeps the planner from
-	// reading all attempts instead.
+	// finished. It cannot start from the payer, because attempts have no index by payer: every
+	// write of an attempt would have to update that index. Without OFFSET 0, the planner could
+	// decide to read all attempts.
 	unresolvedSQL = `
 WITH unfinished AS MATERIALIZED (
 	SELECT id, state FROM submissions WHERE state IN ('pending', 'processing')

@@ -10,7 +10,8 @@ import (
 )
 
 // undecidedSQL claims submissions that wait for an attempt to expire, even if they are not due.
-// Only `relay attempts --end` uses it, so that nobody has to wait until they are due.
+// Only `relay attempts --end` uses it, because the person who runs that command should not have
+// to wait until the submissions are due.
 const undecidedSQL = claimHead + undecidedCondition + ` AND s.lease_owner IS NULL` + claimAlive + ` ORDER BY ` + byDue + claimTail + byDue + thenByAttempt
 
 const undecidedCondition = `s.state = 'processing' AND s.hold_reason = '` + txmgr.HoldExpiry + `' AND s.kind IN (` + firstLegs + `, 'swap_execution')`

@@ -10,7 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 )
 
-// PutViewingKey implements viewingkey.Store. The primary key decides between concurrent inserts.
+// PutViewingKey implements viewingkey.Store. The table's primary key lets only one of several
+// concurrent inserts succeed.
 func (s *Store) PutViewingKey(ctx context.Context, r viewingkey.Record) (*viewingkey.Record, error) {
 	tag, err := s.Pool.Exec(ctx, `INSERT INTO viewing_keys (identifier, sealed, fingerprint, key_id)
 		VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`, r.Identifier[:], r.Sealed, r.Fingerprint[:], r.KeyID)

@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// WarnUnreplicated warns when a commit does not survive the loss of the primary: accepted
-// submissions could then be lost with it.
+// WarnUnreplicated warns if commits do not survive the loss of the primary server: accepted
+// submissions could then be lost together with that server.
 func WarnUnreplicated(ctx context.Context, pool *pgxpool.Pool, log *slog.Logger) error {
 	var names, commit string
 	err := pool.QueryRow(ctx, `SELECT current_setting('synchronous_standby_names'), current_setting('synchronous_commit')`).Scan(&names, &commit)

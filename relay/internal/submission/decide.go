@@ -49,17 +49,17 @@ const (
 	rootUnverifiable
 )
 
-// facts are what is known about a processing submission, to decide the next step. Accounts are
-// read after the verdicts.
+// facts are what is known about a submission in the state processing, to decide its next step. The
+// accounts are read after the search that gives the verdicts.
 type facts struct {
 	verdicts []verdict
 	notes    noteFact
 	root     rootFact
 	// class is the class of a failure on the chain or in simulation; "" for none.
 	class shieldpool.Class
-	// rootLongMissing reports that the submission has had rootLagTries tries. If the program or
-	// the tree account lacks the root even now, a lagging node does not explain it.
-	rootLongMissing bool
+	// lagRuledOut is true once the submission has had rootLagTries tries. If the program or the
+	// tree account lacks the root even now, a lagging node is not the reason.
+	lagRuledOut bool
 }
 
 // step is the next action.
@@ -92,7 +92,7 @@ const (
 
 // decide is the only place that decides the next step from the facts. Before an attempt is
 // signed or the submission fails, every earlier attempt must be dead, and the nullifiers must
-// have been read after that.
+// have been read since then.
 func decide(f *facts) step {
 	var anyMayLand, anyForgotten bool
 	for _, v := range f.verdicts {
@@ -140,12 +140,12 @@ func afterClass(f *facts) step {
 		return stepSign
 	case shieldpool.ClassTransient, shieldpool.ClassBlockhash, shieldpool.ClassAlreadyProcessed,
 		shieldpool.ClassSwapNotReady, shieldpool.ClassRaiseCompute, shieldpool.ClassFeePayerEmpty, shieldpool.ClassSpent:
-		// ClassFeePayerEmpty: another payer may have lamports; if none has, picking a payer pauses
-		// the queue. ClassSpent: the program and the accounts disagree about the notes, because
-		// they were read at different slots.
+		// ClassFeePayerEmpty: another payer may have lamports; if none has, the next try pauses
+		// the queue. ClassSpent: the simulation ran at another slot than the read of the accounts,
+		// which shows the notes as unspent.
 		return stepRetry
 	case shieldpool.ClassStaleProof:
-		if f.root == rootUnverifiable || f.rootLongMissing {
+		if f.root == rootUnverifiable || f.lagRuledOut {
 			return stepFailRoot
 		}
 		return stepRetry

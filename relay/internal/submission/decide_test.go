@@ -45,7 +45,7 @@ func TestDecide(t *testing.T) {
 		"a stale root that is still in the root history is retried":         {failed(shieldpool.ClassStaleProof, rootInHistory), stepRetry},
 		"a stale root that was evicted fails the submission":                {failed(shieldpool.ClassStaleProof, rootGone), stepFailRoot},
 		"a stale root and an unverifiable root history fail the submission": {failed(shieldpool.ClassStaleProof, rootUnverifiable), stepFailRoot},
-		"a root that the program refuses for long fails the submission":     {facts{notes: notesUnspent, root: rootInHistory, class: shieldpool.ClassStaleProof, rootLongMissing: true}, stepFailRoot},
+		"a root that the program refuses for long fails the submission":     {facts{notes: notesUnspent, root: rootInHistory, class: shieldpool.ClassStaleProof, lagRuledOut: true}, stepFailRoot},
 		"a failure on the chain: read the notes first":                      {facts{verdicts: []verdict{failedOnChain}, class: shieldpool.ClassBadInput}, stepReadNotes},
 		"a failed attempt and a landed one: landed":                         {facts{verdicts: []verdict{failedOnChain, landed}, class: shieldpool.ClassBadInput}, stepLand},
 	}

@@ -48,9 +48,9 @@ func (h *Handler) format(c *shieldpool.Call) (shieldpool.Format, bool) {
 	return "", false
 }
 
-// withoutNotes returns a copy of the submission without notes, which fits every format. It is
-// for a simulation that only checks the root: neither the proof nor the program checks the
-// notes.
+// withoutNotes returns a copy of the submission without its notes. The copy fits every format. It
+// is for a simulation that only checks the root, because neither the proof nor the program checks
+// the notes.
 func (s *Submission) withoutNotes() *Submission {
 	short, call := *s, *s.Call
 	call.Notes, short.Call = nil, &call

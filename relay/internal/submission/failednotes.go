@@ -12,22 +12,23 @@ import (
 // maxFailedNotes bounds the number of notes in failedNotes.
 const maxFailedNotes = 10_000
 
-// failedNotes are the notes of failed submissions whose transactions failed on the chain, each
-// for a fee. New submissions of these notes are refused for a while. Each process has its own
+// failedNotes are the notes of failed submissions whose transactions failed on the chain and so
+// cost fees. New submissions of these notes are refused for a while. Each process has its own
 // failedNotes. The zero value is ready to use.
 type failedNotes struct {
 	mu    sync.Mutex
 	notes map[[32]byte]failedNote
 }
 
-// failedNote is a note's number of paid failures, and the time until which the note is
-// refused.
+// failedNote has a note's number of paid failures, which are failures on the chain, and the time
+// until which the note is refused.
 type failedNote struct {
 	paid  int
 	until time.Time
 }
 
-// expired reports whether the note's delay ended more than maxRetryDelay ago.
+// expired reports whether until passed more than maxRetryDelay ago. The failures then no longer
+// count.
 func (f failedNote) expired(now time.Time) bool { return now.Sub(f.until) > maxRetryDelay }
 
 // add adds a submission's number of paid failures to each of its notes.

@@ -51,7 +51,7 @@ type Options struct {
 // implements txmgr.Handler and txmgr.Outcomes.
 type Handler struct {
 	Options
-	// Manager has the submissions as its main lane.
+	// Manager is the transaction manager. Its main lane is the queue of the submissions.
 	Manager   *txmgr.Manager
 	TreeSlots *TreeSlots
 	// SecondLegDue is called for every swap whose first leg landed; nil when this process
@@ -100,13 +100,13 @@ func (h *Handler) Run(ctx context.Context) {
 	slots.Wait()
 }
 
-// RecipientMinimum returns the least that a recipient must hold after a withdrawal, in
-// lamports: the program's minimum or the network's, whichever is larger.
+// RecipientMinimum returns the minimum balance of a recipient after a withdrawal, in lamports: the
+// program's minimum or the network's, whichever is larger.
 func (h *Handler) RecipientMinimum() uint64 {
 	return max(h.Pool.Profile.RecipientMinimum, h.Rent().Minimum(0))
 }
 
-// class classifies the failure of a transaction with that purpose and format.
+// class returns the class of the failure of a transaction with that purpose and format.
 func (h *Handler) class(p txmgr.Purpose, f shieldpool.Format, err *shieldpool.TransactionError) shieldpool.Class {
 	if p == txmgr.PurposeTransact || err.Kind != "InstructionError" || err.Detail != "Custom" {
 		return h.Pool.Profile.ClassOfTransaction(err, f.PoolInstruction())
@@ -119,19 +119,19 @@ func (h *Handler) class(p txmgr.Purpose, f shieldpool.Format, err *shieldpool.Tr
 // progress is the state of one submission during Advance.
 type progress struct {
 	facts
-	// minContextSlot is the slot that account reads must have reached.
+	// minContextSlot is the slot that a node must have reached when it reads the accounts.
 	minContextSlot uint64
 	// landing is set when a transaction of this submission landed: one of its attempts, or one
 	// that the database does not know.
 	landing *txmgr.Landing
-	// spent is the index of the spent nullifier.
+	// spent is the index of the first nullifier that is spent, if any is.
 	spent int
 	tree  *shieldpool.TreeAccount
 	// failure is the error behind class.
 	failure *shieldpool.TransactionError
 }
 
-// newProgress starts from the chain's verdicts on the attempts.
+// newProgress makes the progress that the search for the attempts shows.
 func newProgress(r *txmgr.Resolution) *progress {
 	p := &progress{facts: facts{verdicts: r.Fates}, minContextSlot: r.MinContextSlot, landing: r.Landing}
 	if r.Failure != nil {
@@ -142,15 +142,15 @@ func newProgress(r *txmgr.Resolution) *progress {
 
 // Advance implements txmgr.Handler: it takes a submission as far as it can go now.
 func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error) {
-	found, err := h.Manager.Resolve(ctx, j)
+	resolution, err := h.Manager.Resolve(ctx, j)
 	if err != nil {
 		return txmgr.Next{}, err
 	}
-	p := newProgress(found)
-	if j.JustAccepted() {
+	p := newProgress(resolution)
+	if j.JustAccepted() { // admission has just read the notes
 		p.notes = notesUnspent
 	}
-	p.rootLongMissing = j.Tries >= rootLagTries
+	p.lagRuledOut = j.Tries >= rootLagTries
 	for {
 		switch next := decide(&p.facts); next {
 		case stepLand, stepAdopt:
@@ -178,7 +178,8 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 	}
 }
 
-// launch signs and sends the client's call, or records why it would fail.
+// launch signs and sends the client's call. If the simulation fails, it stores the failure in p
+// instead.
 func (h *Handler) launch(ctx context.Context, j *txmgr.Job, p *progress) error {
 	draft, err := h.draft(FromJob(j))
 	if err != nil {
@@ -192,8 +193,8 @@ func (h *Handler) launch(ctx context.Context, j *txmgr.Job, p *progress) error {
 	return nil
 }
 
-// fail records a simulation's failure. If the failure concerns the notes or the root, their
-// accounts have to be read again.
+// fail stores the failure of a simulation. If the failure concerns the notes or the root, the
+// accounts of both have to be read again.
 func (p *progress) fail(f *txmgr.Failure) {
 	p.failure, p.class, p.minContextSlot = f.Err, f.Class, max(p.minContextSlot, f.Slot)
 	if f.Class == shieldpool.ClassSpent || f.Class == shieldpool.ClassStaleProof {
@@ -201,7 +202,7 @@ func (p *progress) fail(f *txmgr.Failure) {
 	}
 }
 
-// finishStep acts on a step that ends this pass: a failure, a hold or a retry.
+// finishStep acts on a step that ends this call of Advance: a failure, a hold or a retry.
 func (h *Handler) finishStep(ctx context.Context, j *txmgr.Job, p *progress, s step) error {
 	switch s {
 	case stepNoHistory:

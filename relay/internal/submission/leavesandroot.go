@@ -13,13 +13,12 @@ import (
 // so that responses can contain them.
 const leavesTimeout = time.Second
 
-// finalityTreeAge is how long ago the tree account may have been read whose root a finalized
-// submission gets.
+// finalityTreeAge is the maximum age of the tree account whose root a finalized submission gets.
 const finalityTreeAge = time.Minute
 
-// addLeavesAndRoot adds leaf indices and root to completed submissions. They are only a
-// convenience for clients. If the commitment index or the chain does not answer, the outcome must
-// not wait.
+// addLeavesAndRoot adds leaf indices and root to the landings of completed submissions, and the
+// timeout to the landings of swaps. Leaf indices and root are only a convenience for clients. If
+// the commitment index or the chain does not answer, the outcome is written without them.
 func (h *Handler) addLeavesAndRoot(ctx context.Context, landed []txmgr.Landed, landings []Landing) {
 	ctx, cancel := context.WithTimeout(ctx, leavesTimeout)
 	defer cancel()
@@ -46,7 +45,7 @@ func (h *Handler) addLeavesAndRoot(ctx context.Context, landed []txmgr.Landed, l
 	}
 }
 
-// commitmentsOf returns the leaves that a submission adds.
+// commitmentsOf returns the commitments that a submission appends to the tree.
 func commitmentsOf(s *Submission) [][32]byte {
 	if s.Kind == KindSwapExecution {
 		return nil
@@ -54,7 +53,7 @@ func commitmentsOf(s *Submission) [][32]byte {
 	return slices.DeleteFunc(slices.Clone(s.Call.Inputs.Commitments[:]), func(c [32]byte) bool { return c == [32]byte{} })
 }
 
-// indicesOf returns the indices of the commitments; nil if the index of one is missing.
+// indicesOf returns the indices of the commitments; nil if any of the indices is missing.
 func indicesOf(commitments [][32]byte, found map[[32]byte]uint64) []uint64 {
 	var out []uint64
 	for _, c := range commitments {

@@ -41,11 +41,11 @@ func (t *TreeSlots) Observe(slot uint64) {
 // whose nodes are all behind would reject roots newer than its tree as stale.
 func (t *TreeSlots) landed(slot uint64) {
 	for {
-		seen := t.highest.Load()
-		if slot <= seen {
+		highest := t.highest.Load()
+		if slot <= highest {
 			return
 		}
-		if t.highest.CompareAndSwap(seen, slot) {
+		if t.highest.CompareAndSwap(highest, slot) {
 			t.signal()
 			return
 		}
@@ -55,7 +55,7 @@ func (t *TreeSlots) landed(slot uint64) {
 func (t *TreeSlots) signal() {
 	select {
 	case t.changed <- struct{}{}:
-	default: // one is enough
+	default: // one pending signal is enough
 	}
 }
 
@@ -70,8 +70,9 @@ func (t *TreeSlots) run(ctx context.Context) {
 		call, cancel := context.WithTimeout(ctx, treeSlotTimeout)
 		if err := t.store.RecordTreeSlot(call, t.pool, t.highest.Load()); err != nil && ctx.Err() == nil {
 			t.log.DebugContext(ctx, "sharing the highest observed slot failed; retrying", "error", err)
-			// Retry soon: once the database is back, another process may read the highest slot
-			// before this process has reported its own, and would refuse new roots.
+			// The retry comes soon: once the database is back, another process may read the
+			// highest slot before this process has reported a newer one, and would then refuse
+			// new roots.
 			time.AfterFunc(treeSlotRetry, t.signal)
 		}
 		cancel()

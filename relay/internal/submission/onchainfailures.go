@@ -16,10 +16,10 @@ const (
 	// maxPaidFailures is the number of failures on the chain after which a submission fails. Each
 	// of them costs the network's fee, although the simulation had just succeeded.
 	maxPaidFailures = 8
-	// immediateRetries is the number of failures from which on the next attempt has to wait. The
+	// failuresBeforeDelay is the number of failures from which on the next attempt has to wait. The
 	// delay begins when the last failed attempt was signed. It is firstRetryDelay at first. Each
 	// further failure doubles it, up to maxRetryDelay.
-	immediateRetries               = 2
+	failuresBeforeDelay            = 2
 	firstRetryDelay, maxRetryDelay = 30 * time.Second, 8 * time.Minute
 )
 
@@ -40,25 +40,25 @@ func retryAt(dead []txmgr.Attempt) (until time.Time, paid int) {
 
 // retryDelay returns the delay after the given number of paid failures.
 func retryDelay(paid int) time.Duration {
-	if paid < immediateRetries {
+	if paid < failuresBeforeDelay {
 		return 0
 	}
-	return min(firstRetryDelay<<min(paid-immediateRetries, maxPaidFailures), maxRetryDelay)
+	return min(firstRetryDelay<<min(paid-failuresBeforeDelay, maxPaidFailures), maxRetryDelay)
 }
 
 // launchAfterDelay signs and sends the client's call. If earlier attempts failed on the chain, it
-// defers the submission until a delay is over. After too many failures it fails the submission,
-// and ended is true. A simulation alone does not prevent the fees: an account may be changed
+// defers the submission until a delay is over. After too many failures it ends the submission as
+// failed, and returns true. A simulation alone does not prevent the fees: an account may be changed
 // between simulation and landing, even on purpose.
 func (h *Handler) launchAfterDelay(ctx context.Context, j *txmgr.Job, p *progress) (ended bool, err error) {
 	until, paid := retryAt(j.Dead)
-	switch pause := until.Sub(h.Now()); {
+	switch delay := until.Sub(h.Now()); {
 	case paid >= maxPaidFailures:
 		return true, h.fail(ctx, j, refusal.New(refusal.ProgramError,
 			"the transaction failed on the chain %d times, although each time it had just been simulated without a fault: an account that it uses changes between the two; no note was spent", paid))
-	case pause > 0:
+	case delay > 0:
 		return false, &txmgr.Deferral{
-			Reason: HoldFailing, Delay: pause, Fault: true,
+			Reason: HoldFailing, Delay: delay, Fault: true,
 			Cause: fmt.Errorf("the transaction has failed on the chain %d times, each for a fee, after a simulation without a fault: it is signed anew later", paid),
 		}
 	}

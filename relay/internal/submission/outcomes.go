@@ -8,8 +8,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Complete implements txmgr.Outcomes. Each call gets either only landings of second legs, or only
-// other landings.
+// Complete implements txmgr.Outcomes. Each call gets landings of one lane: either of clients'
+// submissions, or of swaps' second legs.
 func (h *Handler) Complete(ctx context.Context, landed []txmgr.Landed) (lost []txmgr.Lease, err error) {
 	landings := make([]Landing, len(landed))
 	for i, l := range landed {
@@ -81,8 +81,8 @@ func (h *Handler) TrimRow(r txmgr.Row) txmgr.Row {
 	return w
 }
 
-// endPhase returns the last phase of a swap that a transaction with the purpose ends; "" if the
-// purpose does not end a swap.
+// endPhase returns the phase of a swap after a transaction with the purpose has ended it; "" if
+// transactions with the purpose do not end swaps.
 func endPhase(p txmgr.Purpose) Phase {
 	switch p {
 	case txmgr.PurposeExecute:

@@ -19,13 +19,13 @@ type PoolState interface {
 	// Tree returns the tree account, not older than maxAge if the chain answers.
 	Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error)
 	// TreeWith returns a tree account that has the root in its root history: the account from
-	// Tree, or that of another endpoint. When no account has the root, it returns one that it
-	// has read anew.
+	// Tree, or the account as another endpoint returns it. When no endpoint's account has the
+	// root, TreeWith returns an account that was read anew.
 	TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error)
 	// Inspect reads nullifiers and recipient at one slot, not before minContextSlot.
 	Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error)
-	// Spent reports whether all endpoints that answer agree that a nullifier is spent, after
-	// one endpoint reported it.
+	// Spent asks all endpoints about a nullifier that one endpoint has reported as spent. It
+	// returns true if all endpoints that answer report the nullifier as spent.
 	Spent(ctx context.Context, nullifier [32]byte) (bool, error)
 	// Tokens reads a mint and a token account at one slot.
 	Tokens(ctx context.Context, mint, account solana.PublicKey) (onchain.Tokens, error)
@@ -71,21 +71,22 @@ type Store interface {
 	txmgr.Store
 
 	// Accept commits row, reservations and idempotency key, or returns the earlier
-	// submission that the request repeats. If worker is not nil, it owns the row from the
-	// commit on (state processing, epoch 1), and Accept sets the same fields of s. keyHash is
-	// nil without an idempotency key. Refusals: nullifier_reserved, idempotency_key_reused.
+	// submission that the request repeats. If worker is not nil, that worker owns the row from
+	// the commit on (state processing, epoch 1), and Accept sets the same fields of s. keyHash is
+	// nil if the request has no idempotency key. Refusals: nullifier_reserved,
+	// idempotency_key_reused.
 	Accept(ctx context.Context, s *Submission, keyHash []byte, worker *uuid.UUID) (*Submission, error)
-	// FindRepeated finds the earlier submission that the request repeats, by idempotency
-	// key or by content; nil when it is new. Refusals as for Accept.
+	// FindRepeated finds the earlier submission that the request repeats, by idempotency key or
+	// by content; nil when the request is new. It returns the same refusals as Accept.
 	FindRepeated(ctx context.Context, s *Submission, keyHash []byte) (*Submission, error)
 	// Get reads a submission; the refusal not_found when there is none.
 	Get(ctx context.Context, id uuid.UUID) (*Submission, error)
 	Backlog(ctx context.Context) (Backlog, error)
 	// CountAhead counts the pool's submissions that have not landed and whose root is evicted
 	// from the root history no later than the root with rootSeq. A submission whose root is
-	// older than oldest does not count, because that root is already evicted. A held submission
-	// does not count if its reason concerns it alone, such as a spend cap or failures on the
-	// chain, because others proceed meanwhile. The count stops at limit.
+	// older than oldest does not count, because that root is already evicted. A submission that
+	// is held for a reason of its own, such as a spend cap or failures on the chain, does not
+	// count either, because new submissions proceed meanwhile. The count stops at limit.
 	CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error)
 
 	// RecordTreeSlot records for all relays that the pool's tree changed at slot.
@@ -102,22 +103,22 @@ type Store interface {
 	// that have been due longest. Their Call is the first leg's, and Swap is set.
 	ClaimSwapExecutions(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error)
 
-	// UpdateSwap writes a second leg's phase, as the chain shows it, and the slot of its
-	// timeout.
+	// UpdateSwap writes the phase of a swap, as the chain shows it, and the slot of the swap's
+	// timeout. The lease is that of the second leg.
 	UpdateSwap(ctx context.Context, l txmgr.Lease, phase Phase, timeout uint64) error
 	// Complete records landings; the leases stay until the landings are final. For the landing
 	// of a swap's first leg it also creates the second leg in the same database transaction,
 	// unless an earlier landing has created it. The second leg is due immediately. Complete
 	// returns the leases that were lost; under these it writes nothing.
 	Complete(ctx context.Context, landings []Landing) (lost []txmgr.Lease, err error)
-	// Finalize records that landings are final. It corrects each landing's slot, and its leaf
-	// indices when the outcome has any. It also writes the pins. If an older pin of the same
-	// verifying key names the other encoding, the new pin replaces it. Finalize returns the
-	// leases that were lost.
+	// Finalize records that landings are final. It overwrites the recorded slot of each landing,
+	// and the recorded leaf indices if the given landing has any. It also writes the pins. If an
+	// older pin of the same verifying key names the other encoding, the new pin replaces the
+	// older one. Finalize returns the leases that were lost.
 	Finalize(ctx context.Context, landings []Landing, pins []ProofAPin) (lost []txmgr.Lease, err error)
 	// Fail records the final failure and frees the nullifiers. It returns
-	// txmgr.ErrLeaseLost while an attempt is not marked as dead. When a swap's first leg
-	// fails after it had landed on a fork that died, its second leg fails too.
+	// txmgr.ErrLeaseLost while an attempt is not marked as dead. When a swap's first leg fails
+	// after it had landed on a fork that died, the swap's second leg fails too.
 	Fail(ctx context.Context, l txmgr.Lease, why *refusal.Refusal) error
 
 	// PinnedProofA returns the pinned encoding of A for a verifying key; "" when none is
@@ -139,13 +140,13 @@ type Outcome struct {
 	Slot        uint64
 	LeafIndices []uint64
 	Root        *[32]byte
-	// Phase is how a second leg ended: PhaseExecuted or PhaseRefunded; "" for other kinds.
+	// Phase is how a second leg ended: PhaseExecuted or PhaseRefunded; "" if a client's submission
+	// landed.
 	Phase Phase
-	// Timeout is the slot in which a swap times out, if this landing is the swap's first leg;
-	// otherwise 0.
+	// Timeout is the slot in which a swap times out, if a swap's first leg landed; 0 if not.
 	Timeout uint64
 	// Returned is how many lamports the relay's payers got back when a swap was executed. Once
-	// the landing is final, they are subtracted from the spending.
+	// the landing is final, Returned is subtracted from the spending.
 	Returned uint64
 }
 

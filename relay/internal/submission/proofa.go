@@ -29,7 +29,7 @@ type ProofAPolicy struct {
 	// required is the configured or pinned encoding, if any. readAt is when the pin was read.
 	required groth16.Sign
 	readAt   time.Time
-	// configured reports that the operator set the encoding, so that it never changes.
+	// configured is true if the operator set the encoding, so that required never changes.
 	configured bool
 }
 

@@ -31,8 +31,8 @@ func (h *Handler) programRefusal(txErr *shieldpool.TransactionError) *refusal.Re
 		With("program_code", fmt.Sprintf("0x%x", txErr.Custom)).With("program_error", name).Because(txErr)
 }
 
-// RecipientBelowRent refuses a withdrawal after which its recipient holds fewer lamports than
-// least.
+// RecipientBelowRent returns the refusal of a withdrawal after which the recipient would have fewer
+// lamports than least.
 func RecipientBelowRent(least uint64) *refusal.Refusal {
 	return refusal.New(refusal.RecipientBelowRent,
 		"the recipient would hold less than %d lamports, the least that the network and the program let it hold: withdraw more, or to a wallet that holds more", least)

@@ -8,9 +8,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// TryCall simulates a submission's call. why is the refusal for a permanent failure; nil when
-// the call would land. badProof reports that the program refuses the proof itself. An error
-// means that nothing is decided, because the chain does not answer or the failure is
+// TryCall simulates a submission's call. If the simulation succeeds, why is nil. If it fails
+// permanently, why is the refusal, and badProof is true if the program refuses the proof itself. An
+// error means that nothing is decided, because the chain does not answer or the failure is
 // temporary.
 func (h *Handler) TryCall(ctx context.Context, s *Submission) (why *refusal.Refusal, badProof bool, err error) {
 	draft, err := h.draft(s)

@@ -11,15 +11,15 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// readNotes reads the nullifiers' accounts on a node that has reached the slot of the verdicts. If
-// an account exists, its nullifier is spent, and readNotes finds the spender.
+// readNotes reads the nullifiers' accounts on a node that has reached minContextSlot. If an account
+// exists, its nullifier is spent, and readNotes finds the spender.
 func (h *Handler) readNotes(ctx context.Context, j *txmgr.Job, p *progress) error {
-	seen, err := h.State.Inspect(ctx, FromJob(j).Call.Inputs, FromJob(j).Call.Recipient, p.minContextSlot)
+	inspection, err := h.State.Inspect(ctx, FromJob(j).Call.Inputs, FromJob(j).Call.Recipient, p.minContextSlot)
 	if err != nil {
 		return txmgr.Refused(j, err)
 	}
-	p.minContextSlot = max(p.minContextSlot, seen.Slot)
-	index := slices.Index(seen.Spent[:], true)
+	p.minContextSlot = max(p.minContextSlot, inspection.Slot)
+	index := slices.Index(inspection.Spent[:], true)
 	if index < 0 {
 		p.notes = notesUnspent
 		return nil
@@ -54,9 +54,9 @@ func (h *Handler) findSpender(ctx context.Context, j *txmgr.Job, p *progress) er
 	return nil
 }
 
-// isOwnTransaction reports whether a transaction is this submission's: a payer of the relay
-// paid it, and it has the submission's content. A swap that a stranger started with the same
-// call also counts, because its lamports wait for a second leg.
+// isOwnTransaction reports whether a transaction belongs to this submission: a payer of the relay
+// paid it, and it has the submission's content. A swap that a stranger started with the same call
+// also counts, because the lamports of that swap wait for a second leg.
 func (h *Handler) isOwnTransaction(j *txmgr.Job, creation *onchain.Creation) bool {
 	ownPayer := j.Kind == shieldpool.KindSwap || h.Payers.Owns(creation.FeePayer) ||
 		slices.ContainsFunc(j.Attempts(), func(a txmgr.Attempt) bool { return a.FeePayer == creation.FeePayer })
@@ -66,7 +66,7 @@ func (h *Handler) isOwnTransaction(j *txmgr.Job, creation *onchain.Creation) boo
 // errSpentNotFinal reports that another transaction spent the notes, but is not finalized.
 var errSpentNotFinal = errors.New("the notes are spent by another transaction that is not yet final")
 
-// NullifierSpent refuses a call whose i-th nullifier is spent on the chain.
+// NullifierSpent returns the refusal of a call whose i-th nullifier is spent on the chain.
 func NullifierSpent(i int) *refusal.Refusal {
 	return refusal.New(refusal.NullifierSpent, "nullifier %d is already spent on the chain: its note is gone; choose another note", i).With("nullifier_index", i)
 }

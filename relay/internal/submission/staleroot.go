@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// rootLagTries is the number of tries after which a missing root counts as stale. The tries and
-// their pauses take about a minute, and no usable node lags longer.
+// rootLagTries is the number of tries after which a missing root counts as stale. So many tries,
+// with the delays between them, take about a minute, and no usable node lags longer.
 const rootLagTries = 10
 
 // readRoot looks for the root in the root history. If the program has reported that it does not
@@ -36,7 +36,7 @@ func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error
 		p.root = rootInHistory
 	case evicted(FromJob(j).RootSeq, snap.Tree):
 		p.root = rootGone
-	case p.rootLongMissing:
+	case p.lagRuledOut:
 		return h.treatRootAsGone(ctx, p, snap.Slot)
 	default:
 		p.root = rootNotSeen
@@ -44,15 +44,16 @@ func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error
 	return nil
 }
 
-// treatRootAsGone treats a root that did not appear within rootLagTries as gone, because its fork
-// died. If the node is behind the other relays, it does so only later.
+// treatRootAsGone sets p.root for a root that did not appear within rootLagTries. The root is gone,
+// because its fork died. But while the node has not reached the highest slot that any relay
+// observed, the root only counts as not seen yet.
 func (h *Handler) treatRootAsGone(ctx context.Context, p *progress, slot uint64) error {
-	seen, err := h.Store.HighestTreeSlot(ctx, h.Pool.Address)
+	highest, err := h.Store.HighestTreeSlot(ctx, h.Pool.Address)
 	if err != nil {
 		return err
 	}
 	p.root = rootGone
-	if slot < seen {
+	if slot < highest {
 		p.root = rootNotSeen
 	}
 	return nil
@@ -66,9 +67,10 @@ func evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
 }
 
 // tryRoot simulates a transaction whose root is missing from the tree account. A single endpoint
-// returned that account, so it may be fabricated. tryRoot returns nil when the simulation fails
-// permanently too. If the call's notes are too long for every format, it simulates the call
-// without them: a submission that is held for its notes must also end when its root is gone.
+// returned that account, so the account may be fabricated. tryRoot returns nil only if the
+// simulation fails permanently, so that the submission can end. If the call's notes are too long
+// for every format, tryRoot simulates the call without them: a submission that is held for its
+// notes must also end when its root is gone.
 func (h *Handler) tryRoot(ctx context.Context, j *txmgr.Job, p *progress) error {
 	draft, err := h.draft(FromJob(j))
 	if err != nil {

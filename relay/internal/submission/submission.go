@@ -38,17 +38,18 @@ type Request struct {
 	IdempotencyKey string
 	// Client is the hash of the client's API key; zero when none is required.
 	Client [32]byte
-	// WithdrawalOnly refuses a transfer, whose public amount is 0, with withdrawal_required.
+	// WithdrawalOnly is true if the route accepts no transfer, which is a request with the public
+	// amount 0. The refusal is withdrawal_required.
 	WithdrawalOnly bool
 	// Wait is how long the request may wait to be accepted while the chain is unavailable for a
 	// moment. If it is 0, the request does not wait.
 	Wait time.Duration
-	// Swap holds the terms of a swap, which is a withdrawal too; nil otherwise.
+	// Swap is set if the request is a swap, and has its terms. A swap is also a withdrawal.
 	Swap *SwapRequest
 }
 
-// SwapRequest is a swap's terms as the client sent them. The request's Recipient may be
-// empty when the recipient's token account exists; its owner is then the recipient.
+// SwapRequest has a swap's terms as the client sent them. The request's Recipient may be empty if
+// the token account RecipientATA exists. The owner of that account is then the recipient.
 type SwapRequest struct {
 	// OutputMint and RecipientATA are base58.
 	OutputMint, RecipientATA string
@@ -78,7 +79,8 @@ type Submission struct {
 	Epoch int64
 	Owner uuid.UUID
 	// Tries counts the failed steps since the last progress, for the backoff. Steps that ended
-	// with the submission held do not count. Hold is the reason why it was last held, if it was.
+	// with the submission held do not count. Hold is the reason for which the submission is held;
+	// "" if it is not.
 	Tries int
 	Hold  string
 
@@ -92,13 +94,13 @@ type Submission struct {
 	Root        *[32]byte
 	Finalized   bool
 
-	// Parent is the submission that a second leg belongs to; nil otherwise.
+	// Parent is the id of the swap that a second leg belongs to; nil for clients' submissions.
 	Parent *uuid.UUID
-	// Swap is the second leg, once the first leg has landed; nil before, and for submissions
-	// other than swaps.
+	// Swap is the state of the second leg, once a swap's first leg has landed; nil before, and for
+	// transfers and withdrawals.
 	Swap *Swap
 
-	// Failure is why a failed submission failed. RolledBack reports that it had been
+	// Failure is why a failed submission failed. RolledBack is true if the submission had been
 	// completed on a fork that died.
 	Failure    *refusal.Refusal
 	RolledBack bool
@@ -106,7 +108,7 @@ type Submission struct {
 	CreatedAt   time.Time
 	CompletedAt *time.Time
 
-	// Repeated reports that a request was answered with this submission because of the same
+	// Repeated is true if a request was answered with this submission because of the same
 	// content, not because of an Idempotency-Key. Once the submission has landed, anybody can
 	// read its content on the chain, so the sender of such a request does not get its id.
 	Repeated bool
@@ -121,7 +123,7 @@ type Phase string
 
 // The phases. A quoted swap returns to PhaseFunded when its execution expires or fails.
 const (
-	// PhaseFunded: the first leg landed, and the swap state holds the lamports.
+	// PhaseFunded: the first leg landed, and the lamports are in the swap state account.
 	PhaseFunded Phase = "funded"
 	// PhaseQuoted: an execution is signed, with a quote that meets the minimum.
 	PhaseQuoted Phase = "quoted"
@@ -135,7 +137,7 @@ type Swap struct {
 	Phase Phase
 	// TimeoutSlot is the slot from which the swap is refunded instead of executed.
 	TimeoutSlot uint64
-	// HeldBy is the second leg's Hold; "" when it is not held.
+	// HeldBy is the Hold of the second leg; "" when the second leg is not held.
 	HeldBy string
 	// Signature, Slot, Finalized and EndedAt belong to the transaction that executed
 	// or refunded the swap; zero before.
@@ -146,8 +148,8 @@ type Swap struct {
 	CreatedAt time.Time
 }
 
-// RequestID is the id by which the client knows the submission. The id of a second leg is that
-// of its swap.
+// RequestID is the id by which the client knows the submission. For a second leg it is the id of
+// the swap.
 func (s *Submission) RequestID() uuid.UUID {
 	if s.Parent != nil {
 		return *s.Parent
@@ -176,7 +178,7 @@ func (s *Submission) Job() *txmgr.Job {
 // FromJob returns the submission of a job.
 func FromJob(j *txmgr.Job) *Submission { return j.Row.(*Submission) }
 
-// Done reports whether a client has nothing left to wait for.
+// Done reports whether the submission is completed or failed, so that the client need not wait.
 func (s *Submission) Done() bool { return s.State == Completed || s.State == Failed }
 
 // Backlog is the work of all relays.

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// rereadInterval is the interval at which a waiter reads the row without a notification. This
-	// is needed because a notification can be lost with its connection.
+	// rereadInterval is the interval at which a waiter reads the row without a notification. The
+	// reads are needed because a notification can be lost with its connection.
 	rereadInterval = 3 * time.Second
 	// listenRetry is the pause before a broken notification connection is replaced.
 	listenRetry = time.Second
@@ -102,8 +102,8 @@ func (d *Reader) Waiting() (n int) {
 	return n
 }
 
-// Close ends all waits; a later Wait returns immediately. A relay that shuts down calls it, so
-// that it can still respond to the waiting clients.
+// Close ends all waits; a later Wait returns immediately. A relay calls Close when it shuts down,
+// so that it can still respond to the waiting clients.
 func (d *Reader) Close() { d.closed.Do(func() { close(d.closing) }) }
 
 func (d *Reader) read(ctx context.Context, id uuid.UUID) (*Submission, error) {

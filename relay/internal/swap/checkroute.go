@@ -7,16 +7,17 @@ import (
 )
 
 const (
-	// maxAccounts and maxData bound a router's instruction before it is checked: nothing
-	// larger fits a transaction.
+	// maxAccounts and maxData limit a router's instruction before its accounts are checked: a
+	// larger instruction does not fit a transaction.
 	maxAccounts = 128
 	maxData     = shieldpool.MaxTransactionSizeV1
-	// maxTables is how many lookup tables the relay reads for one transaction.
+	// maxTables is the largest number of lookup tables that a router may name.
 	maxTables = 8
 )
 
-// forbiddenPrograms are programs that cannot be routers: called with the swap state's signature,
-// they would do whatever the router's instruction says.
+// forbiddenPrograms are programs that cannot be routers. The pool program calls the router's
+// program with the swap state's signature, and with it these programs would do whatever the
+// router's instruction says.
 func forbiddenPrograms() []solana.PublicKey {
 	return []solana.PublicKey{
 		{}, solana.TokenProgramID, solana.Token2022ProgramID, solana.SPLAssociatedTokenAccountProgramID,
@@ -32,8 +33,8 @@ func forbiddenPrograms() []solana.PublicKey {
 // refused by address, even if the instruction only reads them.
 type routeGuard struct {
 	program solana.PublicKey
-	// state is the swap state. It may sign but must not be writable: only the program that
-	// owns it moves its lamports.
+	// state is the swap state. It may sign but must not be writable: no router needs to write
+	// it, because only the pool program moves its lamports.
 	state solana.PublicKey
 	// ownAccounts are the state's token accounts for the input and the output.
 	ownAccounts [2]solana.PublicKey
@@ -46,8 +47,8 @@ type routeGuard struct {
 
 // newGuard makes the guard of a swap; payers are all keys that may pay.
 func newGuard(r *snapshot, program solana.PublicKey, payers []solana.PublicKey) (*routeGuard, error) {
-	p := r.swap.Pool
-	g := &routeGuard{program: program, state: r.swap.State, ownAccounts: [2]solana.PublicKey{r.swap.WSOL, r.swap.Output}, forbidden: map[solana.PublicKey]bool{
+	p := r.accounts.Pool
+	g := &routeGuard{program: program, state: r.accounts.State, ownAccounts: [2]solana.PublicKey{r.accounts.WSOL, r.accounts.Output}, forbidden: map[solana.PublicKey]bool{
 		p.Address: true, p.MerkleTree: true, p.Treasury: true, p.Profile.ProgramID: true,
 		r.wallet: true, r.terms.RecipientATA: true, r.submission.Call.Recipient: true,
 	}}
@@ -82,8 +83,8 @@ func (g *routeGuard) forbid(outputMint solana.PublicKey, payers ...solana.Public
 	return nil
 }
 
-// check returns an *rejectedByGuard for an instruction that must not be signed, and
-// errTooLarge for an instruction that fits no transaction.
+// check returns a *rejectedByGuard for an instruction that must not be signed, and
+// errTooLarge for an instruction that is too large for any transaction.
 func (g *routeGuard) check(ix *Instructions) error {
 	if !ix.Program.Equals(g.program) {
 		return &rejectedByGuard{RejectedRoute{What: RejectedProgram}}

@@ -39,7 +39,7 @@ const (
 	ReasonRefundFailed    = "swap_refund_failed"
 	// ReasonTimeoutNotReached: the program refuses the refund as too early.
 	ReasonTimeoutNotReached = "swap_timeout_not_reached"
-	// ReasonTimeoutNear: too few slots are left before the timeout to execute the swap.
+	// ReasonTimeoutNear: too few slots are left to execute the swap before its timeout.
 	ReasonTimeoutNear = "swap_timeout_near"
 )
 
@@ -53,7 +53,7 @@ func Reasons() []string {
 	}
 }
 
-// causeOf returns the cause of a deferral for the reason, if no failed call is the cause.
+// causeOf explains a reason, for a deferral that was not caused by a failed call.
 func causeOf(reason string) error {
 	text, ok := map[string]string{
 		ReasonPrice:           "the market gives less than the user's minimum: the relay asks for new quotes until the timeout slot, then refunds the lamports",
@@ -74,36 +74,37 @@ func causeOf(reason string) error {
 }
 
 const (
-	// A wait is a quarter of the swap's age, but at least minWait and at most maxWait. A price
+	// A delay is a quarter of the swap's age, but at least minWait and at most maxWait. A price
 	// that recovers soon is then noticed soon, and a price that stays low costs few requests.
 	minWait, maxWait = 500 * time.Millisecond, 8 * time.Second
-	// shortWait bounds the wait after a draft that would have failed: a price that has just
-	// moved away may soon move back.
+	// shortWait is the longest delay after a draft that would have failed: a price that has just
+	// got worse may soon recover.
 	shortWait = 2 * time.Second
 )
 
-// pause returns how long to defer a swap of the given age: at most atMost, or atLeast if that
-// is longer, because the router asked for it. left is the number of slots until the timeout;
-// 0 if the timeout has passed or is not known. The wait ends at most one slot after the
-// timeout.
-func pause(age, atLeast, atMost time.Duration, left uint64, slot time.Duration) time.Duration {
+// delay returns how long to defer a swap of the given age. The delay is at most atMost, except
+// that the router can ask for a longer one, atLeast. slotsLeft is the number of slots until the
+// timeout; 0 if the timeout has passed or is not known. The delay ends at most one slot after
+// the timeout.
+func delay(age, atLeast, atMost time.Duration, slotsLeft uint64, slot time.Duration) time.Duration {
 	d := max(min(max(age/4, minWait), atMost), atLeast)
-	if left > 0 && left < uint64(maxSlotsLeft) {
-		d = min(d, time.Duration(left+1)*slot)
+	if slotsLeft > 0 && slotsLeft < uint64(maxSlotsLeft) {
+		d = min(d, time.Duration(slotsLeft+1)*slot)
 	}
 	return d
 }
 
-// maxSlotsLeft is more slots than any wait takes. A larger number is not converted to a
+// maxSlotsLeft is more slots than any delay takes. A larger number is not converted to a
 // duration, because the duration could overflow.
 const maxSlotsLeft = 1 << 20
 
 // deferral makes and counts a *txmgr.Deferral for the snapshot's swap.
 func (s *Planner) deferral(r *snapshot, reason string, cause error) *txmgr.Deferral {
-	return s.deferFor(r, reason, cause, maxWait)
+	return s.deferAtMost(r, reason, cause, maxWait)
 }
 
-func (s *Planner) deferFor(r *snapshot, reason string, cause error, atMost time.Duration) *txmgr.Deferral {
+// deferAtMost is deferral with a delay of at most atMost, unless the router asks for a longer one.
+func (s *Planner) deferAtMost(r *snapshot, reason string, cause error, atMost time.Duration) *txmgr.Deferral {
 	if cause == nil {
 		cause = causeOf(reason)
 	}
@@ -111,10 +112,10 @@ func (s *Planner) deferFor(r *snapshot, reason string, cause error, atMost time.
 	if u := (*RouterUnavailable)(nil); errors.As(cause, &u) {
 		atLeast = u.RetryAfter
 	}
-	left := uint64(0)
+	slotsLeft := uint64(0)
 	if r.slot < r.timeout {
-		left = r.timeout - r.slot
+		slotsLeft = r.timeout - r.slot
 	}
 	s.observer.SwapDeferred(reason)
-	return &txmgr.Deferral{Reason: reason, Delay: pause(s.now().Sub(r.submission.CreatedAt), atLeast, atMost, left, s.slotDuration()), Cause: cause}
+	return &txmgr.Deferral{Reason: reason, Delay: delay(s.now().Sub(r.submission.CreatedAt), atLeast, atMost, slotsLeft, s.slotDuration()), Cause: cause}
 }

@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// maxRemembered is the most swaps that have notes, and rememberedFor is how long notes
-	// are kept after their last use.
+	// maxRemembered is the largest number of swaps that are remembered, and rememberedFor is
+	// how long a swap is remembered after the last change of its earlierTries.
 	maxRemembered = 4096
 	rememberedFor = 10 * time.Minute
 )
 
-// swapNotes are what earlier tries found out about one swap; they are not notes of the pool.
-// Losing them costs a few requests, so they are kept only in memory.
-type swapNotes struct {
+// earlierTries is what earlier tries found out about one swap. Its loss costs a few requests, so
+// it is kept only in memory.
+type earlierTries struct {
 	// level is the index in routeWidths of the width to ask for first.
 	level int
 	// failed counts the executions that would have failed for another reason than the price.
 	failed int
-	// after is the name of the router that gave the last quote. The next quote begins with the
-	// router that follows it.
+	// after is the name of the last router that gave a quote, or refused a route as too large.
+	// The next request for a quote begins with the router after that one.
 	after string
 	// otherForm says that the next refund must be for wrapped lamports although the accounts
 	// suggest unwrapped ones, or the other way round.
@@ -32,67 +32,67 @@ type swapNotes struct {
 	refusedAsEarly time.Time
 	// stateSeen is the newest slot at which the chain showed the swap state; 0 for none.
 	stateSeen uint64
-	// lastRejection is the kind of the router's last rejected answer; empty for none.
+	// lastRejection is the kind of the last rejected answer of any router; empty for none.
 	lastRejection string
-	// used is when the notes were last used.
-	used time.Time
+	// changed is when these fields were last changed.
+	changed time.Time
 }
 
-// memory keeps the notes on swaps, by the id of the second leg.
+// memory keeps the earlier tries of swaps, by the id of the second leg.
 type memory struct {
-	mu    sync.Mutex
-	notes map[uuid.UUID]*swapNotes
+	mu     sync.Mutex
+	bySwap map[uuid.UUID]*earlierTries
 }
 
-func newMemory() *memory { return &memory{notes: map[uuid.UUID]*swapNotes{}} }
+func newMemory() *memory { return &memory{bySwap: map[uuid.UUID]*earlierTries{}} }
 
-// update changes the notes on a swap.
-func (m *memory) update(id uuid.UUID, now time.Time, change func(*swapNotes)) {
+// update changes the earlier tries of a swap.
+func (m *memory) update(id uuid.UUID, now time.Time, change func(*earlierTries)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := m.notes[id]
-	if k == nil {
-		if len(m.notes) >= maxRemembered {
+	tries := m.bySwap[id]
+	if tries == nil {
+		if len(m.bySwap) >= maxRemembered {
 			m.dropExpired(now)
 		}
-		if len(m.notes) >= maxRemembered {
+		if len(m.bySwap) >= maxRemembered {
 			m.dropOldest()
 		}
-		k = new(swapNotes)
-		m.notes[id] = k
+		tries = new(earlierTries)
+		m.bySwap[id] = tries
 	}
-	k.used = now
-	change(k)
+	tries.changed = now
+	change(tries)
 }
 
-// dropOldest drops the notes that have been unused for the longest time.
+// dropOldest forgets the swap whose earlierTries has been unchanged for the longest time.
 func (m *memory) dropOldest() {
 	var oldest uuid.UUID
 	var at time.Time
-	for id, k := range m.notes {
-		if at.IsZero() || k.used.Before(at) {
-			oldest, at = id, k.used
+	for id, tries := range m.bySwap {
+		if at.IsZero() || tries.changed.Before(at) {
+			oldest, at = id, tries.changed
 		}
 	}
-	delete(m.notes, oldest)
+	delete(m.bySwap, oldest)
 }
 
 func (m *memory) dropExpired(now time.Time) {
-	for id, k := range m.notes {
-		if now.Sub(k.used) > rememberedFor {
-			delete(m.notes, id)
+	for id, tries := range m.bySwap {
+		if now.Sub(tries.changed) > rememberedFor {
+			delete(m.bySwap, id)
 		}
 	}
 }
 
-// get returns a copy of the notes on a swap; empty notes for an unknown swap.
-func (m *memory) get(id uuid.UUID) swapNotes {
+// get returns a copy of the earlier tries of a swap; the zero value for an unknown swap.
+func (m *memory) get(id uuid.UUID) earlierTries {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if k := m.notes[id]; k != nil {
-		return *k
+	if tries := m.bySwap[id]; tries != nil {
+		return *tries
 	}
-	return swapNotes{}
+	return earlierTries{}
 }
 
 func (m *memory) level(id uuid.UUID) int { return m.get(id).level }
@@ -100,5 +100,5 @@ func (m *memory) level(id uuid.UUID) int { return m.get(id).level }
 func (m *memory) forget(id uuid.UUID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.notes, id)
+	delete(m.bySwap, id)
 }

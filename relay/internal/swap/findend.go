@@ -12,13 +12,13 @@ import (
 
 // findEnd searches the history for the transaction that ended the swap.
 func (s *Planner) findEnd(ctx context.Context, r *snapshot) error {
-	// Strangers can send any number of transactions to the state's address, so the
-	// range is as short as possible. It starts forkSlots before the newest slot at
-	// which the state was seen, because a fork may have shown the state once more after
-	// its end. It ends at the slot of this snapshot, because a fork may also have
-	// hidden the state before its end.
+	// Strangers can send any number of transactions to the state's address, so the search
+	// covers as few slots as possible. It starts forkSlots before the newest slot at which
+	// the state was seen, because a fork may have shown the state once more after the
+	// swap's end. It goes on to the slot of this snapshot, because at an earlier slot
+	// without the state, only a fork may have lacked it.
 	stateSeen := s.memory.get(r.submission.ID).stateSeen
-	ended, err := s.chain.FindSwapEnd(ctx, r.swap, max(r.firstLegSlot, stateSeen-min(stateSeen, forkSlots)), r.slot)
+	ended, err := s.chain.FindSwapEnd(ctx, r.accounts, max(r.firstLegSlot, stateSeen-min(stateSeen, forkSlots)), r.slot)
 	if err != nil {
 		return fmt.Errorf("find the swap's end: %w", err)
 	}
@@ -29,8 +29,8 @@ func (s *Planner) findEnd(ctx context.Context, r *snapshot) error {
 	return nil
 }
 
-// ended returns the order for a swap that has already ended. One of the relay's own attempts
-// may have ended it although it was marked dead.
+// ended returns the order for a swap that has already ended. The transaction that ended the swap
+// may be one of the relay's own attempts, even one that was marked dead.
 func (s *Planner) ended(r *snapshot) Order {
 	s.memory.forget(r.submission.ID)
 	phase, purpose := submission.PhaseExecuted, txmgr.PurposeExecute
@@ -43,7 +43,7 @@ func (s *Planner) ended(r *snapshot) Order {
 // findOwnEnd searches for the relay's own attempt, live or dead, that ended the swap.
 func (h *Handler) findOwnEnd(ctx context.Context, j *txmgr.Job, wait *txmgr.Deferral) (*txmgr.Landing, error) {
 	if wait.Reason != txmgr.HoldHistory {
-		return nil, nil //nolint:nilnil // nil: no own attempt ended the swap, as for FindLanding
+		return nil, nil //nolint:nilnil // nil: no own attempt is known to have ended the swap, as for FindLanding
 	}
 	// An earlier release created token accounts in separate attempts, which did not end the
 	// swap.

@@ -8,11 +8,11 @@ import (
 )
 
 // findWallet finds the wallet that owns the token account named in the terms: the
-// submission's recipient, or the owner of the existing account.
-func (s *Planner) findWallet(r *snapshot, recipient *onchain.Account) (solana.PublicKey, error) {
+// submission's recipient, or the owner that tokenAccount names if the account exists.
+func (s *Planner) findWallet(r *snapshot, tokenAccount *onchain.Account) (solana.PublicKey, error) {
 	candidates := []solana.PublicKey{r.submission.Call.Recipient}
-	if recipient != nil && recipient.Owner.Equals(solana.TokenProgramID) {
-		if t, err := shieldpool.ParseTokenAccount(recipient.Data); err == nil {
+	if tokenAccount != nil && tokenAccount.Owner.Equals(solana.TokenProgramID) {
+		if t, err := shieldpool.ParseTokenAccount(tokenAccount.Data); err == nil {
 			candidates = append(candidates, t.Owner)
 		}
 	}

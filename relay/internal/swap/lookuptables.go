@@ -32,7 +32,7 @@ func (s *Planner) readTables(ctx context.Context, e *execution) error {
 	for i, a := range accounts {
 		t, err := tableOf(keys[i], a)
 		if err != nil && s.table != nil && i == 0 {
-			continue // the relay's own table is gone: the swap can do without it
+			continue // the swap can do without the relay's own table
 		}
 		if err != nil {
 			return err
@@ -42,9 +42,10 @@ func (s *Planner) readTables(ctx context.Context, e *execution) error {
 	return nil
 }
 
-// tableOf decodes a lookup table. Its addresses come from the chain, never from the router,
-// so that an index means the address that was checked. Addresses are only ever added to a
-// table, so that an index keeps its meaning.
+// tableOf decodes a lookup table that was read from the chain. Addresses that the router gives for
+// a table are never used: with wrong ones, the transaction's indices would stand for other accounts
+// than those that were checked. Addresses are only ever added to a table, so an index keeps its
+// meaning.
 func tableOf(key solana.PublicKey, a *onchain.Account) (shieldpool.LookupTable, error) {
 	rejected := &rejectedByGuard{RejectedRoute{What: RejectedTable}}
 	if a == nil || !a.Owner.Equals(solana.AddressLookupTableProgramID) {
@@ -60,20 +61,20 @@ func tableOf(key solana.PublicKey, a *onchain.Account) (shieldpool.LookupTable, 
 // maxAddresses is how many addresses a lookup table can hold (Solana).
 const maxAddresses = 256
 
-// worthwhileTables returns the tables that make a transaction with these accounts smaller: a
-// table takes 34 bytes, and each account found in it saves 31.
+// worthwhileTables returns the tables that make a transaction with these accounts smaller. A table
+// adds 34 bytes to the transaction, and each account found in the table saves 31.
 func worthwhileTables(tables []shieldpool.LookupTable, accounts []*solana.AccountMeta) (out []shieldpool.LookupTable) {
-	left := map[solana.PublicKey]bool{}
+	uncovered := map[solana.PublicKey]bool{}
 	for _, a := range accounts {
 		if !a.IsSigner {
-			left[a.PublicKey] = true
+			uncovered[a.PublicKey] = true
 		}
 	}
 	for {
 		best, most := -1, 1 // a table with one of the accounts saves nothing
 		for i := range tables {
 			n := 0
-			for key := range left {
+			for key := range uncovered {
 				if slices.Contains(tables[i].Addresses, key) {
 					n++
 				}
@@ -86,7 +87,7 @@ func worthwhileTables(tables []shieldpool.LookupTable, accounts []*solana.Accoun
 			return out
 		}
 		for _, key := range tables[best].Addresses {
-			delete(left, key)
+			delete(uncovered, key)
 		}
 		out = append(out, tables[best])
 	}

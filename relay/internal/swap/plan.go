@@ -17,7 +17,7 @@ const (
 	// stateHeld: the state holds the lamports, under the terms that the user proved.
 	stateHeld
 	// stateWrong: the account exists, but it is malformed, its terms are not those that the
-	// user proved, or its slots are impossible.
+	// user proved, or its creation slot and timeout slot are impossible.
 	stateWrong
 )
 
@@ -103,8 +103,8 @@ const (
 
 // No execution starts within lastTime before the timeout, nor in the last minLastSlots before
 // it. Such an execution would hardly land in time, and the refund would have to wait until the
-// execution is dead. Besides, a confirmed slot is a few slots behind the chain's newest one.
-// maxLastSlots limits the number of these slots where slots are short.
+// execution has expired. Besides, a confirmed slot is a few slots behind the chain's newest one.
+// On a chain with short slots, maxLastSlots limits the number of slots in lastTime.
 const (
 	lastTime                   = 1600 * time.Millisecond
 	minLastSlots, maxLastSlots = 4, 16
@@ -116,7 +116,7 @@ func lastSlots(slot time.Duration) uint64 {
 }
 
 // plan is the one place that decides the next step from the facts. It assumes that no
-// earlier attempt can land any more. reason is set only with stepWait.
+// earlier attempt can land any more. With stepWait it also returns the reason for the wait.
 //
 // From the timeout on, a swap whose state exists is refunded regardless of other faults,
 // unless the wallet is not known. Before the timeout the swap is executed, and it waits

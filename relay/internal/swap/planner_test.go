@@ -72,7 +72,7 @@ func TestFalseSlotDoesNotPreventExecution(t *testing.T) {
 		want  txmgr.Purpose
 	}{
 		"soon after the refusal":                          {true, time.Second, txmgr.PurposeExecute},
-		"long after the refusal, a refund is tried again": {true, notReachedFor, txmgr.PurposeRefund},
+		"long after the refusal, a refund is tried again": {true, ignoreSlotFor, txmgr.PurposeRefund},
 		"other endpoints confirm the slot":                {false, time.Second, txmgr.PurposeRefund},
 	} {
 		t.Run(name, func(t *testing.T) {

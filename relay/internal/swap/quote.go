@@ -18,7 +18,7 @@ const (
 	quoteSlots  = 150
 )
 
-// errTooLarge says that a route does not fit a transaction; a narrower one may.
+// errTooLarge says that a route does not fit a transaction; a narrower route may fit.
 var errTooLarge = errors.New("the route does not fit a transaction")
 
 // quote asks for a price, first with the configured slippage. When the expected output
@@ -47,14 +47,14 @@ func (s *Planner) ask(ctx context.Context, r *snapshot, slippage int) (*Quote, e
 	for {
 		w := routeWidths()[r.level]
 		q, err := s.router.Quote(ctx, QuoteRequest{
-			InputMint: solana.WrappedSol, OutputMint: r.terms.OutputMint, User: r.swap.State, Amount: r.lamports,
+			InputMint: solana.WrappedSol, OutputMint: r.terms.OutputMint, User: r.accounts.State, Amount: r.lamports,
 			SlippageBps: slippage, MaxAccounts: w.accounts, DirectOnly: w.direct, After: r.after,
 		})
 		if err == nil {
-			// There is a next try only if this quote does not lead to an execution, whatever the
-			// reason. That try begins with the next router, because a router that is wrong or
-			// lies must not keep the swap from the others.
-			s.remember(r, func(k *swapNotes) { k.after = q.Router })
+			// If this quote does not lead to an execution, whatever the reason, the next try
+			// begins with the next router: a router that is wrong or lies must not keep the
+			// swap from the other routers.
+			s.remember(r, func(tries *earlierTries) { tries.after = q.Router })
 			err = checkQuote(q, r.lamports)
 		}
 		if err == nil && q.ContextSlot > 0 && q.ContextSlot+quoteSlots < r.slot {
@@ -81,7 +81,7 @@ func checkQuote(q *Quote, lamports uint64) error {
 	}
 }
 
-func (s *Planner) remember(r *snapshot, change func(*swapNotes)) {
+func (s *Planner) remember(r *snapshot, change func(*earlierTries)) {
 	s.memory.update(r.submission.ID, s.now(), change)
 }
 
@@ -109,17 +109,16 @@ func (s *Planner) classify(ctx context.Context, r *snapshot, err error) error {
 	case errors.As(err, &byClient):
 		return s.rejectRoute(ctx, r, byClient)
 	case errors.As(err, &noRoute) && noRoute.Code == CodeTooLarge:
-		s.remember(r, func(k *swapNotes) { k.after = noRoute.Router })
+		s.remember(r, func(tries *earlierTries) { tries.after = noRoute.Router })
 		return errTooLarge
 	case errors.As(err, &noRoute):
-		// Perhaps only routes this narrow are missing, so the next pass starts with the
-		// widest.
-		s.remember(r, func(k *swapNotes) { k.level = 0 })
+		// There may be a wider route, so the next pass starts with the widest.
+		s.remember(r, func(tries *earlierTries) { tries.level = 0 })
 		return s.deferral(r, ReasonNoRoute, err)
 	case errors.Is(err, ErrRouterUnavailable) && ctx.Err() == nil:
 		return s.deferral(r, ReasonRouterUnavailable, err)
 	default:
-		// Either the chain returned the error, or the caller stopped waiting. Neither is a
+		// Either reading the chain failed, or the caller stopped waiting. Neither is a
 		// reason to defer the swap.
 		return fmt.Errorf("prepare the swap: %w", err)
 	}
@@ -127,11 +126,11 @@ func (s *Planner) classify(ctx context.Context, r *snapshot, err error) error {
 
 // rejectRoute defers a swap because the router's answer must not be signed. It logs a
 // rejection only if the swap's last rejection had another kind, because every try may bring
-// the same one.
-func (s *Planner) rejectRoute(ctx context.Context, r *snapshot, h *RejectedRoute) error {
-	if s.memory.get(r.submission.ID).lastRejection != h.What {
-		s.log.WarnContext(ctx, "swap route rejected", "request_id", r.submission.Parent, "router", h.Router, "what", h.What)
+// the same rejection.
+func (s *Planner) rejectRoute(ctx context.Context, r *snapshot, rejected *RejectedRoute) error {
+	if s.memory.get(r.submission.ID).lastRejection != rejected.What {
+		s.log.WarnContext(ctx, "swap route rejected", "request_id", r.submission.Parent, "router", rejected.Router, "what", rejected.What)
 	}
-	s.remember(r, func(k *swapNotes) { k.lastRejection = h.What })
-	return s.deferral(r, ReasonRouteRejected, h)
+	s.remember(r, func(tries *earlierTries) { tries.lastRejection = rejected.What })
+	return s.deferral(r, ReasonRouteRejected, rejected)
 }

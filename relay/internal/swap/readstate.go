@@ -16,22 +16,22 @@ import (
 // A blockhash is valid for the same number of slots. Finality takes only a fraction of them.
 const forkSlots = 150
 
-// observe reads the swap's accounts, all at one slot, which is neither before
-// minContextSlot nor before the slot of the first leg.
+// observe reads the swap's accounts, all at one slot. This slot is at least minContextSlot, and
+// at least the slot of the first leg.
 func (s *Planner) observe(ctx context.Context, c *submission.Submission, minContextSlot uint64) (*snapshot, error) {
 	if c.Call == nil || c.Call.Swap == nil || c.Swap == nil {
-		return nil, errors.New("second leg without the first leg's call or the swap's record: it is not the second leg of a swap")
+		return nil, errors.New("the row has no call of a first leg or no record of a swap, so it is not the second leg of a swap")
 	}
-	notes := s.memory.get(c.ID)
-	r := &snapshot{submission: c, terms: *c.Call.Swap, at: s.now(), level: notes.level, after: notes.after}
+	earlier := s.memory.get(c.ID)
+	r := &snapshot{submission: c, terms: *c.Call.Swap, at: s.now(), level: earlier.level, after: earlier.after}
 	var err error
-	if r.swap, err = s.pool.Swap(c.Call.Inputs.Nullifiers[0], r.terms); err != nil {
+	if r.accounts, err = s.pool.Swap(c.Call.Inputs.Nullifiers[0], r.terms); err != nil {
 		return nil, err
 	}
 	if c.Swap.TimeoutSlot > s.pool.Profile.SwapTimeout {
 		r.firstLegSlot = c.Swap.TimeoutSlot - s.pool.Profile.SwapTimeout
 	}
-	keys := []solana.PublicKey{r.swap.State, r.swap.WSOL, r.swap.Output, r.terms.RecipientATA}
+	keys := []solana.PublicKey{r.accounts.State, r.accounts.WSOL, r.accounts.Output, r.terms.RecipientATA}
 	found, slot, err := s.chain.Accounts(ctx, keys, onchain.Confirmed, max(minContextSlot, r.firstLegSlot))
 	if err != nil {
 		return nil, fmt.Errorf("read the swap's accounts: %w", err)
@@ -45,14 +45,14 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, minCont
 		return nil, err
 	}
 	var wsol *shieldpool.TokenAccount
-	r.wsol, wsol = tokenFact(found[1], r.swap.State, solana.WrappedSol)
-	r.output, _ = tokenFact(found[2], r.swap.State, r.terms.OutputMint)
+	r.wsol, wsol = tokenFact(found[1], r.accounts.State, solana.WrappedSol)
+	r.output, _ = tokenFact(found[2], r.accounts.State, r.terms.OutputMint)
 	r.recipient, _ = tokenFact(found[3], owner, r.terms.OutputMint)
 	r.wrapped = wsol != nil && wsol.Native && wsol.Amount > 0 && wsol.Amount >= r.lamports
 	return r, nil
 }
 
-// readState decodes the state's account.
+// readState decodes the state's account a into the snapshot.
 func (s *Planner) readState(r *snapshot, a *onchain.Account) {
 	if a == nil || !a.Owner.Equals(s.pool.Profile.ProgramID) {
 		r.state = stateMissing
@@ -63,19 +63,19 @@ func (s *Planner) readState(r *snapshot, a *onchain.Account) {
 	if err == nil {
 		reported = shieldpool.SwapTerms{OutputMint: state.OutputMint, RecipientATA: state.RecipientATA, MinOutput: state.MinOutput}
 	}
-	if err != nil || reported != r.terms || state.Nullifier != r.swap.Nullifier || state.Lamports == 0 || !s.isPossible(state, r.slot) {
-		// The state's timeout is doubtful too, so the recorded timeout stays.
+	if err != nil || reported != r.terms || state.Nullifier != r.accounts.Nullifier || state.Lamports == 0 || !s.hasPossibleSlots(state, r.slot) {
+		// The state's timeout is doubtful too, so r.timeout stays the recorded one.
 		r.state = stateWrong
 		return
 	}
-	s.remember(r, func(k *swapNotes) { k.stateSeen = max(k.stateSeen, r.slot) })
+	s.remember(r, func(tries *earlierTries) { tries.stateSeen = max(tries.stateSeen, r.slot) })
 	r.state, r.lamports, r.timeout = stateHeld, state.Lamports, state.TimeoutSlot
 }
 
-// isPossible reports whether a state that was read at the slot can have these slots of
-// creation and timeout.
-func (s *Planner) isPossible(state *shieldpool.SwapState, slot uint64) bool {
-	return state.CreatedSlot < state.TimeoutSlot && state.CreatedSlot <= slot && state.TimeoutSlot-state.CreatedSlot <= s.pool.Profile.SwapTimeout
+// hasPossibleSlots reports whether the state's creation slot and timeout slot fit together, and
+// fit the slot at which the state was read.
+func (s *Planner) hasPossibleSlots(state *shieldpool.SwapState, readAt uint64) bool {
+	return state.CreatedSlot < state.TimeoutSlot && state.CreatedSlot <= readAt && state.TimeoutSlot-state.CreatedSlot <= s.pool.Profile.SwapTimeout
 }
 
 // tokenFact classifies the account at a token account's address. An account that has only

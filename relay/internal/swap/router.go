@@ -40,7 +40,7 @@ type Quote struct {
 	// the output below which the router's program fails; both are in the output mint's
 	// smallest unit, and Threshold is never above OutAmount.
 	InAmount, OutAmount, Threshold uint64
-	// ContextSlot is the newest slot that the router has read; 0 when it does not say.
+	// ContextSlot is the newest slot that the router has read; 0 when the answer does not say.
 	ContextSlot uint64
 	// Received is when the answer arrived, by this process's clock.
 	Received time.Time

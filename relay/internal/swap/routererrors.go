@@ -29,7 +29,7 @@ const (
 	// FaultBusy: the call was not made, because the relay's own limit of concurrent calls
 	// or of requests a second was reached.
 	FaultBusy = "busy"
-	// FaultBreakerOpen: the call was not made, because the last ones failed or the router
+	// FaultBreakerOpen: the call was not made, because the last calls failed or the router
 	// asked for a pause.
 	FaultBreakerOpen = "breaker_open"
 	// FaultCancelled: the caller stopped waiting.
@@ -89,14 +89,14 @@ const (
 	CodeNotSupported = "NOT_SUPPORTED"
 	// CodeCircular: both mints are the same.
 	CodeCircular = "CIRCULAR_ARBITRAGE_IS_DISABLED"
-	// CodeNoThreshold: the slippage does not fit the amount.
+	// CodeNoThreshold: the router cannot compute the threshold for this amount and slippage.
 	CodeNoThreshold = "CANNOT_COMPUTE_OTHER_AMOUNT_THRESHOLD"
 	// CodeNotBuilt: the router could not make the quote's instructions; another quote may
 	// work.
 	CodeNotBuilt = "FAILED_TO_GET_SWAP_AND_ACCOUNT_METAS"
 	// CodeTooManyAccounts: the router does not accept this MaxAccounts.
 	CodeTooManyAccounts = "MAX_ACCOUNT_GREATER_THAN_MAX"
-	// CodeTooLarge is the relay's own code: the instruction fits no transaction. A
+	// CodeTooLarge is the relay's own code: no transaction can hold the instruction. A
 	// quote for fewer accounts, or for a single market, may fit.
 	CodeTooLarge = "TOO_LARGE"
 	// CodeOther is the relay's own code: the router refuses with an unknown code, which

@@ -1,7 +1,7 @@
 package swap
 
-// routeWidth limits a route. accounts is about how many accounts the route may name; 0 is no
-// limit. With direct, the route uses a single market.
+// routeWidth limits a route. accounts is roughly the largest number of accounts that the route
+// may name; 0 is no limit. If direct is set, the route uses a single market.
 type routeWidth struct {
 	accounts int
 	direct   bool
@@ -18,13 +18,14 @@ func routeWidths() []routeWidth {
 func (s *Planner) retryNarrower(r *snapshot) error {
 	if r.level+1 >= len(routeWidths()) {
 		// The next pass starts with the widest route again: routes change.
-		s.remember(r, func(k *swapNotes) { k.level = 0 })
+		s.remember(r, func(tries *earlierTries) { tries.level = 0 })
 		return s.deferral(r, ReasonRouteTooLarge, nil)
 	}
 	r.level++
 	r.quote, r.facts.quote = nil, quoteUnread
-	if s.routers == 1 { // another router may have a route of full width that fits
-		s.remember(r, func(k *swapNotes) { k.level = r.level })
+	// With several routers, the next pass asks another one, whose widest route may fit.
+	if s.routers == 1 {
+		s.remember(r, func(tries *earlierTries) { tries.level = r.level })
 	}
 	return nil
 }

@@ -15,38 +15,38 @@ func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Fa
 	// The snapshot has no slot and no timeout, so the timeout does not shorten the wait.
 	r := &snapshot{submission: c}
 	cause := fmt.Errorf("try %s: %w", d.Purpose, failure)
-	if isGone(failure) {
-		// Somebody else ended the swap: the next pass reads the history.
-		return s.deferFor(r, ReasonStateMissing, cause, minWait)
+	if stateIsGone(failure) {
+		// Somebody else has probably ended the swap. The next pass finds out.
+		return s.deferAtMost(r, ReasonStateMissing, cause, minWait)
 	}
 	if d.Purpose == txmgr.PurposeExecute {
 		if failure.Custom != shieldpool.CodeSlippage || failure.Detail != custom {
 			// The price is not the cause, so the same route would fail again.
-			s.remember(r, func(k *swapNotes) {
+			s.remember(r, func(tries *earlierTries) {
 				// Each router has its turn before narrower routes are asked for.
-				if k.failed++; k.failed%s.routers == 0 {
-					k.level = (k.level + 1) % len(routeWidths())
+				if tries.failed++; tries.failed%s.routers == 0 {
+					tries.level = (tries.level + 1) % len(routeWidths())
 				}
 			})
 		}
-		return s.deferFor(r, ReasonExecutionFailed, cause, shortWait)
+		return s.deferAtMost(r, ReasonExecutionFailed, cause, shortWait)
 	}
 	if failure.Detail == custom && failure.Custom == shieldpool.CodeSwapNotReady {
 		// Either the simulating node is a slot or two behind, or the endpoint that reported
 		// the slot is far ahead.
-		s.remember(r, func(k *swapNotes) { k.refusedAsEarly = s.now() })
-		return s.deferFor(r, ReasonTimeoutNotReached, cause, shortWait)
+		s.remember(r, func(tries *earlierTries) { tries.refusedAsEarly = s.now() })
+		return s.deferAtMost(r, ReasonTimeoutNotReached, cause, shortWait)
 	}
-	// The lamports may have been wrapped or unwrapped since the snapshot, or the
-	// program may judge their form differently. The next refund has the other form.
-	s.remember(r, func(k *swapNotes) { k.otherForm = !k.otherForm })
-	return s.deferFor(r, ReasonRefundFailed, cause, shortWait)
+	// The lamports may have been wrapped or unwrapped since the snapshot, or the program and
+	// the relay may disagree about which they are. The next refund tries the other form.
+	s.remember(r, func(tries *earlierTries) { tries.otherForm = !tries.otherForm })
+	return s.deferAtMost(r, ReasonRefundFailed, cause, shortWait)
 }
 
 // custom is the detail of an error that has a program's own code.
 const custom = "Custom"
 
-// isGone reports whether a transaction failed because the swap state does not exist.
-func isGone(failure *shieldpool.TransactionError) bool {
+// stateIsGone reports whether a transaction failed because the swap state does not exist.
+func stateIsGone(failure *shieldpool.TransactionError) bool {
 	return failure.Detail == "UninitializedAccount"
 }

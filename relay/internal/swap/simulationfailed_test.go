@@ -71,8 +71,8 @@ func TestFailedRouteIsRetriedNarrower(t *testing.T) {
 	}
 }
 
-// TestPause: waits grow with the swap's age, and none ends more than a slot after the timeout.
-func TestPause(t *testing.T) {
+// TestDelay: delays grow with the swap's age, and no delay ends more than a slot after the timeout.
+func TestDelay(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		age, atLeast, atMost time.Duration
@@ -92,29 +92,29 @@ func TestPause(t *testing.T) {
 		"slots that overflow a duration":      {time.Minute, 0, maxWait, 1 << 63, 8 * time.Second},
 	}
 	for name, test := range tests {
-		if got := pause(test.age, test.atLeast, test.atMost, test.left, testSlot); got != test.want {
+		if got := delay(test.age, test.atLeast, test.atMost, test.left, testSlot); got != test.want {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
 }
 
-// TestMemoryIsBounded: unused notes expire, and a new swap replaces the notes that have
-// been unused for the longest time.
+// TestMemoryIsBounded: the memory of a swap expires, and a new swap replaces the one that has
+// been unchanged for the longest time.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	m, now := newMemory(), time.Unix(1_700_000_000, 0)
 	id := func(i int) uuid.UUID { return uuid.UUID{byte(i >> 16), byte(i >> 8), byte(i)} }
 	for i := range maxRemembered + 10 {
-		m.update(id(i), now.Add(time.Duration(i)), func(k *swapNotes) { k.level = 3 })
+		m.update(id(i), now.Add(time.Duration(i)), func(tries *earlierTries) { tries.level = 3 })
 	}
-	if len(m.notes) != maxRemembered || m.level(id(maxRemembered+9)) != 3 || m.level(id(9)) != 0 || m.level(id(10)) != 3 {
-		t.Errorf("%d swaps are remembered, want the last %d", len(m.notes), maxRemembered)
+	if len(m.bySwap) != maxRemembered || m.level(id(maxRemembered+9)) != 3 || m.level(id(9)) != 0 || m.level(id(10)) != 3 {
+		t.Errorf("%d swaps are remembered, want the last %d", len(m.bySwap), maxRemembered)
 	}
 	now = now.Add(rememberedFor + time.Second)
-	m.update(id(10), now, func(*swapNotes) {})
-	m.update(id(maxRemembered+10), now, func(k *swapNotes) { k.level = 2 })
-	if len(m.notes) != 2 || m.level(id(10)) != 3 || m.level(id(maxRemembered+10)) != 2 {
-		t.Errorf("%d swaps are remembered, want the two used last", len(m.notes))
+	m.update(id(10), now, func(*earlierTries) {})
+	m.update(id(maxRemembered+10), now, func(tries *earlierTries) { tries.level = 2 })
+	if len(m.bySwap) != 2 || m.level(id(10)) != 3 || m.level(id(maxRemembered+10)) != 2 {
+		t.Errorf("%d swaps are remembered, want the two changed last", len(m.bySwap))
 	}
 	m.forget(id(10))
 	if m.level(id(10)) != 0 {

@@ -74,7 +74,7 @@ type Options struct {
 	RouterProgram solana.PublicKey
 	// Table is the relay's own lookup table; nil for none.
 	Table *shieldpool.LookupTable
-	// Formats are the formats that transactions may have; nil for those before V1.
+	// Formats are the formats that transactions may have; nil for V0 only.
 	Formats shieldpool.Formats
 	Payers  Payers
 	// SlippageBps is how far the price may worsen between quote and execution, from 1 to
@@ -131,8 +131,10 @@ func New(o Options) (*Planner, error) {
 // snapshot is what was read of a swap at one slot, and what follows from it.
 type snapshot struct {
 	submission *submission.Submission
-	swap       *shieldpool.Swap
-	terms      shieldpool.SwapTerms
+	// accounts has the addresses of the swap's accounts, and builds the instructions that use
+	// them.
+	accounts *shieldpool.Swap
+	terms    shieldpool.SwapTerms
 	facts
 	// firstLegSlot is the slot in which the first leg landed, 0 when not known.
 	firstLegSlot uint64
@@ -144,7 +146,8 @@ type snapshot struct {
 	wrapped  bool
 	// wallet owns the recipient's token account, and receives a refund.
 	wallet solana.PublicKey
-	ended  *onchain.SwapEnd
+	// ended is the transaction that ended the swap; nil when none was found.
+	ended *onchain.SwapEnd
 	// level is the index in routeWidths of the requested route; quote is the quote
 	// received.
 	level int
@@ -170,8 +173,8 @@ type Order struct {
 
 // Next decides what to do with a second leg, once no earlier attempt of the leg can land. It
 // goes by what the chain shows at minContextSlot or later. If there is nothing to do yet, the
-// error is a *txmgr.Deferral for one of Reasons; any other error is the chain's. While the
-// chain shows the swap state, Phase and Timeout are set even with an error.
+// error is a *txmgr.Deferral for one of Reasons; any other error means that Next could not
+// decide. While the chain shows the swap state, Phase and Timeout are set even with an error.
 func (s *Planner) Next(ctx context.Context, c *submission.Submission, minContextSlot uint64) (Order, error) {
 	r, err := s.observe(ctx, c, minContextSlot)
 	if err != nil {

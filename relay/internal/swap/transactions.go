@@ -12,8 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// refund drafts the return of all lamports to the recipient's wallet. It needs no answer of
-// the router and no lookup table.
+// refund drafts the return of all lamports to the recipient's wallet. It needs neither an
+// answer from the router nor a lookup table.
 func (s *Planner) refund(r *snapshot) *txmgr.Draft {
 	wrapped := r.wrapped != s.memory.get(r.submission.ID).otherForm
 	format := shieldpool.V0
@@ -23,7 +23,7 @@ func (s *Planner) refund(r *snapshot) *txmgr.Draft {
 	return &txmgr.Draft{
 		Purpose: txmgr.PurposeRefund, Format: format, EndsWork: true,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
-			ix, err := r.swap.Close(payer, r.wallet, wrapped)
+			ix, err := r.accounts.Close(payer, r.wallet, wrapped)
 			if err != nil {
 				return nil, err
 			}
@@ -36,19 +36,18 @@ func (s *Planner) refund(r *snapshot) *txmgr.Draft {
 type execution struct {
 	*snapshot
 	ix *Instructions
-	// format is V1 if Formats includes V1, even if V1 is not the first choice there. In V1 a
-	// route needs no lookup tables, so that none have to be read, and its size hardly matters:
-	// only the number of its addresses does.
+	// format is V1 if Options.Formats includes V1, even if V1 is not the first of them. With V1,
+	// no lookup tables have to be read, and the number of addresses limits a route rather than
+	// its size.
 	format shieldpool.Format
-	// tables are the lookup tables of v0.
+	// tables are the lookup tables for a transaction of format V0; none for V1.
 	tables []shieldpool.LookupTable
 	guard  *routeGuard
 }
 
-// accounts returns the token accounts that the execution creates. kept stays open: it is the
-// recipient's account, if that is missing. closed are the others, which the execution closes
-// again.
-func (e *execution) accounts() (kept, closed shieldpool.NewAccounts) {
+// newAccounts counts the token accounts that the execution creates: those that stay open
+// (the recipient's, if it is missing), and those that the execution closes again.
+func (e *execution) newAccounts() (kept, closed shieldpool.NewAccounts) {
 	if e.recipient == accountMissing {
 		kept.TokenAccounts = 1
 	}
@@ -66,7 +65,7 @@ func (s *Planner) execute(ctx context.Context, r *snapshot) (*txmgr.Draft, error
 	if err != nil {
 		return nil, err
 	}
-	kept, closed := e.accounts()
+	kept, closed := e.newAccounts()
 	return &txmgr.Draft{
 		Purpose: txmgr.PurposeExecute, Format: e.format, EndsWork: true, Creates: kept, Closes: closed,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
@@ -78,7 +77,7 @@ func (s *Planner) execute(ctx context.Context, r *snapshot) (*txmgr.Draft, error
 // prepare asks for the instructions of the quote, and checks everything that is to be
 // signed.
 func (s *Planner) prepare(ctx context.Context, r *snapshot) (*execution, error) {
-	ix, err := s.router.Instructions(ctx, r.quote, r.swap.State)
+	ix, err := s.router.Instructions(ctx, r.quote, r.accounts.State)
 	if err != nil {
 		return nil, s.classify(ctx, r, err)
 	}
@@ -109,7 +108,7 @@ func (s *Planner) prepare(ctx context.Context, r *snapshot) (*execution, error) 
 func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 	now := s.now()
 	if now.Sub(e.quote.Received) > quoteMaxAge {
-		return nil, s.deferFor(e.snapshot, ReasonQuoteStale, nil, minWait)
+		return nil, s.deferAtMost(e.snapshot, ReasonQuoteStale, nil, minWait)
 	}
 	// Slots have passed since the chain was read.
 	if passed := now.Sub(e.at) / s.slotDuration(); passed > 0 && e.slot+uint64(passed)+e.lastSlots >= e.timeout {
@@ -133,7 +132,7 @@ func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKe
 // assemble assembles the transaction. It returns errTooLarge when the transaction exceeds the
 // network's limits.
 func (e *execution) assemble(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
-	prepare, err := e.swap.Prepare(payer)
+	prepare, err := e.accounts.Prepare(payer)
 	if err != nil {
 		return nil, err
 	}
@@ -141,33 +140,33 @@ func (e *execution) assemble(payer solana.PublicKey, compute shieldpool.Compute,
 	for i := range e.ix.Accounts {
 		metas[i] = &e.ix.Accounts[i]
 	}
-	execute, err := e.swap.Execute(payer, e.ix.Program, metas, e.ix.Data)
+	execute, err := e.accounts.Execute(payer, e.ix.Program, metas, e.ix.Data)
 	if err != nil {
 		return nil, err
 	}
 	var all []solana.Instruction
-	creations := e.swap.CreateAccounts(payer, e.wallet)
+	creations := e.accounts.CreateAccounts(payer, e.wallet)
 	for i, a := range []accountFact{e.wsol, e.output, e.recipient} {
 		if a == accountMissing {
 			all = append(all, creations[i])
 		}
 	}
 	all = append(all, prepare, execute)
-	var accounts []*solana.AccountMeta
+	var named []*solana.AccountMeta
 	addresses := map[solana.PublicKey]bool{payer: true}
 	for _, ix := range all {
-		accounts, addresses[ix.ProgramID()] = append(accounts, ix.Accounts()...), true
+		named, addresses[ix.ProgramID()] = append(named, ix.Accounts()...), true
 	}
 	if compute.Format != shieldpool.V1 { // the older formats have instructions for the compute budget
 		addresses[solana.ComputeBudget] = true
 	}
-	for _, a := range accounts {
+	for _, a := range named {
 		addresses[a.PublicKey] = true
 	}
 	if len(addresses) > shieldpool.MaxAddresses {
 		return nil, errTooLarge
 	}
-	tx, err := shieldpool.Versioned(payer, compute, hash, worthwhileTables(e.tables, accounts), all...)
+	tx, err := shieldpool.Versioned(payer, compute, hash, worthwhileTables(e.tables, named), all...)
 	if err != nil {
 		return nil, err
 	}

@@ -7,19 +7,19 @@ import (
 )
 
 // allPlan plans the moves that empty the payers, to the last lamport. A payer that cannot
-// afford the priority fee pays none. leftover is the sum that cannot be moved, because the
-// network refuses a transaction whose fee alone would leave its payer with less than the
-// rent-exempt minimum.
+// afford the priority fee pays no priority fee. The result leftover is the sum of the lamports
+// that cannot be moved, because the network refuses a transaction whose fee alone would leave its
+// payer with less than the rent-exempt minimum.
 func allPlan(from []balance, to solana.PublicKey, price uint64) (moves []move, leftover uint64) {
-	for _, h := range from {
+	for _, payer := range from {
 		p := price
-		if h.lamports < shieldpool.RentExempt+feeOf(p) {
+		if payer.lamports < shieldpool.RentExempt+feeOf(p) {
 			p = 0
 		}
-		if part := subtract(h.lamports, feeOf(p)); part >= shieldpool.RentExempt {
-			moves = append(moves, move{h.key, []Transfer{{to, part}}, p})
+		if part := subtract(payer.lamports, feeOf(p)); part >= shieldpool.RentExempt {
+			moves = append(moves, move{payer.key, []Transfer{{to, part}}, p})
 		} else {
-			leftover += h.lamports
+			leftover += payer.lamports
 		}
 	}
 	return moves, leftover

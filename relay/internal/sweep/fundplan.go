@@ -10,9 +10,9 @@ import (
 
 // fundPlan plans the moves that bring each new payer to the target, while each old payer keeps
 // at least o.Keep. When there is not enough for all, it raises the poorest new payers first, to
-// equal balances. A new payer needs minBalance to be usable. If one would still hold less, nothing
-// is moved, and short says what is missing. Without moves and without short there is nothing to
-// do.
+// equal balances. A new payer needs minBalance to be usable. If a new payer would still hold less
+// than that, nothing is moved, and the result short says what is missing. If both results are nil,
+// there is nothing to do.
 func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, short *Short) {
 	minBalance := min(max(o.Keep, shieldpool.RentExempt), o.Target)
 	sources := slices.Clone(from)

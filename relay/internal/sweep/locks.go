@@ -9,7 +9,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 )
 
-// withLocks waits for the lock of the accounts, and runs f under it.
+// withLocks waits until it has locked the accounts, and runs f while they are locked.
 func (r *run) withLocks(ctx context.Context, accounts []solana.PublicKey, f func(context.Context) error) error {
 	r.refused, r.lastSent = map[solana.Signature]bool{}, map[solana.Signature]time.Time{}
 	for {

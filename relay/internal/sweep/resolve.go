@@ -11,8 +11,8 @@ import (
 )
 
 // resolveOpen tracks the payers' open sweeps, including those of other processes, until all
-// have a final outcome. It sends the same bytes until they are finalized on the chain, or
-// can never land.
+// have a final outcome. It sends a transaction's bytes again until the transaction is finalized
+// on the chain, or can never land.
 func (r *run) resolveOpen(ctx context.Context) error {
 	for {
 		open, newestSlot, err := r.session.OpenAttempts(ctx, r.payers(), append(r.payers(), r.to...))

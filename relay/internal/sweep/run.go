@@ -25,7 +25,7 @@ const reportInterval = 30 * time.Second
 type FundOrder struct {
 	From []txmgr.Payer
 	To   []solana.PublicKey
-	// Target is the balance that each of To gets; Keep is what each of From keeps at least.
+	// Target is the balance that each of To gets; Keep is the least that each of From keeps.
 	Target, Keep uint64
 }
 
@@ -85,7 +85,7 @@ type run struct {
 	// refused are attempts that every endpoint refused. They are not sent again, and the run
 	// waits until they expire.
 	refused map[solana.Signature]bool
-	// lastSent is when this run last sent an attempt.
+	// lastSent is when this run last sent each attempt.
 	lastSent map[solana.Signature]time.Time
 	// waitingFor is what the run waits for, and reportedAt is when it last logged that.
 	waitingFor string
@@ -128,7 +128,8 @@ func (r *run) execute(ctx context.Context, lock []solana.PublicKey) (Result, err
 	return r.result, err
 }
 
-// wrapEnd turns an error into *Unfinished when ctx has ended, and returns others unchanged.
+// wrapEnd turns an error into *Unfinished if ctx has ended. If ctx has not ended, the error stays
+// unchanged.
 func (r *run) wrapEnd(ctx context.Context, err error) error {
 	var already *Unfinished
 	if err == nil || ctx.Err() == nil || errors.As(err, &already) {
@@ -140,12 +141,12 @@ func (r *run) wrapEnd(ctx context.Context, err error) error {
 	return &Unfinished{WaitingFor: r.waitingFor, Err: ctx.Err()}
 }
 
-// pause waits for one poll interval. It logs waitingFor when that has changed, and
-// otherwise every reportInterval.
+// pause waits for one poll interval. It logs waitingFor when waitingFor has changed, and again
+// every reportInterval while it stays the same.
 func (r *run) pause(ctx context.Context, waitingFor string) error {
 	if ctx.Err() != nil && r.waitingFor != "" {
-		// The last call may have failed only because ctx ended, so the earlier reason is
-		// kept.
+		// The last call may have failed only because ctx ended, so the run keeps the earlier
+		// waitingFor.
 		return r.wrapEnd(ctx, ctx.Err())
 	}
 	if now := r.Now(); waitingFor != r.waitingFor || now.Sub(r.reportedAt) >= reportInterval {
@@ -248,8 +249,8 @@ func (r *run) pauseIfUnavailable(ctx context.Context, what string, err error) er
 	return r.pause(ctx, fmt.Sprintf("the chain, to %s (%v)", what, err))
 }
 
-// price is the current price of a compute unit, in micro-lamports. When the chain does not answer,
-// it is the lowest allowed price, so that the run goes on.
+// price returns the current price of a compute unit, in micro-lamports. When the chain does not
+// answer, price returns the lowest allowed price, so that the run goes on.
 func (r *run) price(ctx context.Context) uint64 {
 	fees, err := r.Chain.PriorityFees(ctx, slices.Concat(r.payers(), r.to))
 	if err != nil {

@@ -87,8 +87,8 @@ type Chain interface {
 // ErrLocked says that another sweep has locked one of the accounts.
 var ErrLocked = errors.New("another relay sweep is at work on one of these keys")
 
-// ErrSameTransaction says that the transaction is already recorded. An identical transaction with
-// the same blockhash was signed earlier, and is dead.
+// ErrSameTransaction says that the transaction is already recorded: an identical transaction with
+// the same blockhash was signed earlier, and has a final outcome.
 var ErrSameTransaction = errors.New("the transaction is recorded already")
 
 // Store keeps sweeps.
@@ -100,8 +100,8 @@ type Store interface {
 	Unresolved(ctx context.Context, payers []solana.PublicKey) (Unresolved, error)
 }
 
-// Session writes to the database under the lock. Once the lock is lost, every write fails,
-// so that no two sweeps act on one account.
+// Session writes to the database while the accounts are locked. Once the locks are lost, every
+// write fails, so that no two sweeps act on one account.
 type Session interface {
 	// OpenAttempts returns the payers' sweeps without a final outcome, and the newest slot in
 	// which a sweep from or to any of the accounts landed, 0 for none.
@@ -109,7 +109,7 @@ type Session interface {
 	// Record commits an attempt. A payer has at most one attempt without a final outcome. Record
 	// returns ErrSameTransaction when the transaction is already recorded.
 	Record(ctx context.Context, a Attempt) error
-	// Resolve records an attempt's end; slot is the slot in which it landed, 0 when it
+	// Resolve records an attempt's end, with the slot in which the attempt landed; 0 when it
 	// did not land.
 	Resolve(ctx context.Context, signature solana.Signature, end End, slot uint64) error
 	Close()
@@ -195,7 +195,7 @@ type Unfinished struct {
 	Err error
 }
 
-// Error says what it waited for.
+// Error says why the step ended and what it waited for.
 func (e *Unfinished) Error() string {
 	why := "the time is over"
 	if errors.Is(e.Err, context.Canceled) {

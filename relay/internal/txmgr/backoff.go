@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// deferJob releases the lease; the job is due again after a pause.
+// deferJob releases the lease. The job is due again after a delay, which depends on the cause.
 func (m *Manager) deferJob(ctx context.Context, w *entry, cause error) {
 	defer m.tracker.drop(w)
 	if errors.Is(cause, ErrLeaseLost) {

@@ -32,13 +32,13 @@ func (s *capacity) inUse() int {
 	return s.used
 }
 
-// ReserveCapacity reserves capacity for a job that is about to be accepted, so that this
-// process owns the job from its commit on. It returns false when no capacity is left, when the
-// queue is paused, or when other jobs may wait for capacity. The new job then waits in the queue,
-// where the most urgent job goes first. After a reservation the caller calls Start, which uses
-// the capacity, or CancelReservation.
+// ReserveCapacity reserves capacity for a job that is about to be accepted, so that this process
+// can own the job as soon as it is committed. It returns false when no capacity is left, when
+// other jobs may wait for capacity, when the queue is paused, or when the process stops. The new
+// job then waits in the queue, where the most urgent job goes first. After a reservation the
+// caller must call Start, which uses the capacity, or CancelReservation.
 func (m *Manager) ReserveCapacity() bool {
-	return m.stopping.Err() == nil && m.paused.reason() == "" && !m.mayClaimMore.Load() && m.main().inUse.acquire(1) == 1
+	return m.stopping.Err() == nil && m.paused.reason() == "" && !m.rowsMayRemain.Load() && m.main().inUse.acquire(1) == 1
 }
 
 // CancelReservation releases reserved capacity.

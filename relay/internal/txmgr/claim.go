@@ -12,30 +12,31 @@ const (
 	landedLimit = 256
 )
 
-// claimLoop claims due rows of a lane whenever it is notified, and at each sweep. The main
-// lane's loop also claims landed rows at each sweep.
+// claimLoop claims due rows of a lane at each notification and once per Timing.Sweep. The main
+// lane's loop also claims landed rows once per Timing.Sweep.
 func (m *Manager) claimLoop(ctx context.Context, l *Lane) {
 	tick := time.NewTicker(m.Timing.Sweep)
 	defer tick.Stop()
 	for {
-		swept := false
+		ticked := false
 		select {
 		case <-m.stopping.Done():
 			return
 		case <-l.due:
 		case <-tick.C:
-			swept = true
+			ticked = true
 		}
 		if !m.isPaused(l) {
 			for m.claimBatch(ctx, l) && ctx.Err() == nil {
 			}
-		} else if swept {
-			// During a pause only sweeps claim, and only with Probe. Some rows do not depend on
-			// the reason for the pause, such as a row whose transaction a dead process has
-			// already sent. Such rows must not wait with the rest.
+		} else if ticked {
+			// While the queue is paused, rows are claimed only at a tick, not at a notification,
+			// and only by Probe. Some rows do not depend on the reason for the pause, such as a
+			// row whose transaction a dead process has already sent. Such rows must not wait
+			// until the pause ends.
 			m.claimBatch(ctx, l)
 		}
-		if swept && l == m.main() {
+		if ticked && l == m.main() {
 			for m.claimLanded(ctx) && ctx.Err() == nil {
 			}
 		}
@@ -45,10 +46,10 @@ func (m *Manager) claimLoop(ctx context.Context, l *Lane) {
 // isPaused reports whether the lane waits because the queue is paused.
 func (m *Manager) isPaused(l *Lane) bool { return l.pausable() && m.paused.reason() != "" }
 
-// claimBatch claims as many rows as the lane has capacity for. While the queue is paused it
-// claims rows whose transactions may be on the chain and, as a probe, one waiting row. more
-// reports that there may be more to claim.
-func (m *Manager) claimBatch(ctx context.Context, l *Lane) (more bool) {
+// claimBatch claims rows of a lane, at most as many as the lane has capacity for. While the queue
+// is paused, it claims rows whose transactions may be on the chain and, as a probe, one waiting
+// row. The result is true if there may be more rows to claim.
+func (m *Manager) claimBatch(ctx context.Context, l *Lane) bool {
 	claim, limit, main := l.Claim, claimLimit, l == m.main()
 	if m.isPaused(l) {
 		claim = l.Probe
@@ -56,17 +57,17 @@ func (m *Manager) claimBatch(ctx context.Context, l *Lane) (more bool) {
 	if main { // most of the capacity stays free during the database call, for newly accepted jobs
 		limit = min(claimLimit, max(1, l.Capacity/4))
 	}
-	free := l.inUse.acquire(limit)
-	if free == 0 {
+	acquired := l.inUse.acquire(limit)
+	if acquired == 0 {
 		if main {
-			m.mayClaimMore.Store(true)
+			m.rowsMayRemain.Store(true)
 		}
 		return false
 	}
 	call, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
-	claimed, err := claim(call, m.Worker, free)
-	for range free - len(claimed) {
+	claimed, err := claim(call, m.Worker, acquired)
+	for range acquired - len(claimed) {
 		l.inUse.release()
 	}
 	if err != nil {
@@ -76,7 +77,7 @@ func (m *Manager) claimBatch(ctx context.Context, l *Lane) (more bool) {
 		return false
 	}
 	if main {
-		m.mayClaimMore.Store(len(claimed) == free)
+		m.rowsMayRemain.Store(len(claimed) == acquired)
 	}
 	if len(claimed) > 0 {
 		m.Observer.Lease("claimed", len(claimed))
@@ -87,11 +88,12 @@ func (m *Manager) claimBatch(ctx context.Context, l *Lane) (more bool) {
 		}
 		m.start(ctx, l, j)
 	}
-	return len(claimed) == free
+	return len(claimed) == acquired
 }
 
-// claimLanded claims landed jobs that no process tracks.
-func (m *Manager) claimLanded(ctx context.Context) (more bool) {
+// claimLanded claims landed jobs that no process tracks. The result is true if there may be more
+// of them.
+func (m *Manager) claimLanded(ctx context.Context) bool {
 	call, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
 	claimed, err := m.Store.ClaimLanded(call, m.Worker, landedLimit)

@@ -23,12 +23,12 @@ type limitRule struct {
 	// rounding, so that processes request the same limit although they saw different
 	// transactions.
 	margin, rounding uint64
-	// step is added when a limit turned out too low.
+	// step is added to the largest consumption when a limit turned out too low.
 	step uint64
 }
 
-// unitsRule is the rule of compute units. The bumps of the PDAs make the consumption of one kind
-// vary by 12 000 units, so the margin is larger than that.
+// unitsRule is the rule of compute units. The consumption of transactions of one kind varies by
+// 12 000 units, because their PDAs have different bumps. The margin is larger than that.
 func unitsRule() limitRule {
 	return limitRule{max: maxComputeUnits, margin: 30_000, rounding: 10_000, step: 100_000}
 }
@@ -36,12 +36,13 @@ func unitsRule() limitRule {
 // loadedDataRule is the rule of loaded account data. A simulation counts nothing for accounts
 // that do not exist yet, but they may exist once the transaction runs. The margin therefore
 // allows an account with 192 bytes of data, more than a token account has, at each of the
-// transaction's addresses. The rounding is the network's unit of charging, 32 KiB.
+// transaction's addresses. The network counts 64 bytes more for each account. The rounding is the
+// network's unit of charging, 32 KiB.
 func loadedDataRule() limitRule {
 	return limitRule{max: maxLoadedData, margin: shieldpool.MaxAddresses * (64 + 192), rounding: 32 << 10, step: 4 << 20}
 }
 
-// limit returns the limit for a consumption of used.
+// limit returns the limit for a consumption of used units or bytes.
 func (r limitRule) limit(used uint64) uint32 {
 	rounded := (min(used, r.max) + r.margin + r.rounding - 1) / r.rounding * r.rounding
 	return uint32(min(rounded, r.max)) //nolint:gosec // max fits
@@ -81,8 +82,8 @@ func (l *learnedLimits) raise(k shieldpool.Kind) {
 	l.largest[k] = min(l.largest[k]+l.step, l.max)
 }
 
-// computeLimits are the limits that transactions request: of compute units, and in V1 of loaded
-// account data.
+// computeLimits are the limits that transactions request. Every transaction requests a limit of
+// compute units. A transaction of the format V1 also requests a limit of loaded account data.
 type computeLimits struct{ units, loadedData learnedLimits }
 
 func newComputeLimits() *computeLimits {

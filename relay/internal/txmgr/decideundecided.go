@@ -27,21 +27,22 @@ type UndecidedStore interface {
 // Search is a function like Chain.Search.
 type Search func(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error)
 
-// decideLease is how long the claimed jobs are kept without a heartbeat.
+// decideLease is how long the claims of DecideUndecided last without a heartbeat.
 const decideLease = time.Minute
 
 // DecideUndecided searches once for the attempts of all jobs held by HoldExpiry, and marks
-// expired attempts as dead. It applies the same rule as the manager. Jobs whose attempts are
-// decided become due immediately, and the relays continue them. DecideUndecided returns how many
-// jobs are decided, and how many still wait, including jobs that a relay claimed meanwhile.
+// expired attempts as dead. An attempt counts as expired under the same rule as for the manager.
+// Jobs whose attempts are decided become due immediately, and the relays continue them.
+// DecideUndecided returns how many jobs it decided, and how many are still held by HoldExpiry,
+// including jobs that a relay claimed meanwhile.
 func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (decided, waiting int, err error) {
 	worker := Worker{ID: uuid.New()}
 	if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
 		return 0, 0, err
 	}
 	defer func() {
-		// The remaining jobs are released in any case. Otherwise they would wait until the
-		// lease lapses.
+		// After an error some jobs are still claimed. Without this release, the relays could claim
+		// them only when the lease has lapsed.
 		_, releaseErr := store.ReleaseAll(context.WithoutCancel(ctx), worker.ID)
 		if err == nil {
 			err = releaseErr
@@ -54,45 +55,45 @@ func DecideUndecided(ctx context.Context, store UndecidedStore, search Search) (
 	return decided, waiting, err
 }
 
-// decideAll claims jobs until none is left. It releases undecided jobs only at the end, because
-// otherwise it would claim them again.
-func decideAll(ctx context.Context, store UndecidedStore, search Search, worker Worker) (released int, err error) {
+// decideAll claims jobs until none is left, and returns how many it decided. It releases undecided
+// jobs only at the end, so that it does not claim them again.
+func decideAll(ctx context.Context, store UndecidedStore, search Search, worker Worker) (decided int, err error) {
 	var undecided []*Job
 	for more := true; more; {
 		claimed, err := store.ClaimUndecided(ctx, worker.ID, statusBatch)
 		if err != nil {
-			return released, err
+			return decided, err
 		}
 		more = len(claimed) == statusBatch
 		for _, c := range claimed {
 			// All searches together may take longer than the lease.
 			if _, err := store.Heartbeat(ctx, worker, decideLease); err != nil {
-				return released, err
+				return decided, err
 			}
-			decided, err := decideOne(ctx, store, search, c)
+			isDecided, err := decideOne(ctx, store, search, c)
 			if err != nil {
-				return released, err
+				return decided, err
 			}
-			if !decided {
+			if !isDecided {
 				undecided = append(undecided, c)
 				continue
 			}
 			if err := store.Release(ctx, c.Lease, 0, ""); err != nil {
-				return released, err
+				return decided, err
 			}
-			released++
+			decided++
 		}
 	}
 	for _, c := range undecided {
 		if err := store.Release(ctx, c.Lease, undecidedRetry, HoldExpiry); err != nil {
-			return released, err
+			return decided, err
 		}
 	}
-	return released, nil
+	return decided, nil
 }
 
-// decideOne marks a job's expired attempts as dead. decided reports that an attempt has landed, or
-// that none can land any more.
+// decideOne marks a job's expired attempts as dead. It returns true if an attempt has landed, or if
+// no attempt can land any more.
 func decideOne(ctx context.Context, store UndecidedStore, search Search, c *Job) (decided bool, err error) {
 	if len(c.Live) == 0 {
 		return true, nil

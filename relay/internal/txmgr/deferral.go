@@ -12,11 +12,11 @@ import (
 // refusals, classes of program errors, and the handlers' own.
 const (
 	// HoldHistory: an attempt cannot land any more, and no endpoint's history goes back far
-	// enough to show whether it has landed. An endpoint with a longer history (role
-	// archive) resolves it.
+	// enough to show whether the attempt has landed. An endpoint with the role archive has a
+	// longer history.
 	HoldHistory = "chain_history"
-	// HoldExpiry: an attempt that was signed long ago is not on the chain, and no two
-	// endpoints agree that it can no longer land.
+	// HoldExpiry: an attempt that was signed long ago is not on the chain, and the endpoints have
+	// not agreed that it has expired.
 	HoldExpiry = "chain_expiry"
 	// HoldChain: the chain does not answer.
 	HoldChain = string(refusal.ChainUnavailable)
@@ -24,15 +24,15 @@ const (
 
 // Deferral is the error of a job that is tried again later.
 type Deferral struct {
-	// Reason is from a fixed set: it is stored, and is a metric's label.
+	// Reason is one of a fixed set, because it is the label of a metric. It is also stored.
 	Reason string
 	// Delay is the time until the next try; 0 means Timing.Hold.
 	Delay time.Duration
 	Cause error
-	// Fault reports that the deployment causes the delay, not the job. The deferral is then
+	// Fault is true if the deployment, not the job, causes the delay. The deferral is then
 	// counted, and logged as a warning when it begins.
 	Fault bool
-	// pausesQueue reports that all jobs of the main lane wait for the same thing.
+	// pausesQueue is true if all jobs of the main lane have to wait for the same reason.
 	pausesQueue bool
 }
 
@@ -42,14 +42,15 @@ func (d *Deferral) Error() string { return "waiting: " + d.Reason + ": " + d.Cau
 // Unwrap returns the cause.
 func (d *Deferral) Unwrap() error { return d.Cause }
 
-// triesBeforeHold is how many calls to the chain must fail in a row before they count as an
-// outage. A single failed call only causes a retry.
+// triesBeforeHold is the number of failures in a row from which on failed calls to the chain count
+// as an outage. A single failed call only causes a retry.
 const triesBeforeHold = 3
 
-// Refused returns a deferral when a pool, chain, cap or payer is not ready, and err itself
-// otherwise. An empty payer or an uninitialised pool pauses the queue. A spend cap does not
-// pause it, because the cap may apply to transfers alone. A failed call does not pause it
-// either, because the next call may succeed.
+// Refused returns a deferral if err is the refusal of a pool, chain, cap or payer that is not
+// ready. It returns other errors as they are. It also returns chain_unavailable as it is, until the
+// job has had triesBeforeHold failed tries. An empty payer or an uninitialised pool pauses the
+// queue. A spend cap does not pause the queue, because the cap may apply to transfers alone. A
+// failed call does not pause it either, because the next call may succeed.
 func Refused(j *Job, err error) error {
 	r, ok := refusal.As(err)
 	switch {
@@ -58,8 +59,8 @@ func Refused(j *Job, err error) error {
 	case r.Code == refusal.ChainUnavailable && j.Tries < triesBeforeHold:
 		return err
 	default:
-		all := (j.lane == nil || j.lane.pausable()) && (r.Code == refusal.FeePayerEmpty || r.Code == refusal.PoolNotInitialised)
-		return &Deferral{Reason: string(r.Code), Cause: err, Fault: true, pausesQueue: all}
+		pausesQueue := (j.lane == nil || j.lane.pausable()) && (r.Code == refusal.FeePayerEmpty || r.Code == refusal.PoolNotInitialised)
+		return &Deferral{Reason: string(r.Code), Cause: err, Fault: true, pausesQueue: pausesQueue}
 	}
 }
 

@@ -57,7 +57,7 @@ func (e *Manager) Idle(except ...Lease) bool {
 	queuedFinal := slices.Clone(e.recorder.finalized)
 	var queuedLandings []*entry
 	for _, l := range e.recorder.landed {
-		queuedLandings = append(queuedLandings, l.w)
+		queuedLandings = append(queuedLandings, l.entry)
 	}
 	e.recorder.mu.Unlock()
 	t.mu.Lock()

@@ -8,12 +8,12 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// errUnconfirmed reports that an attempt succeeded in a block that is not yet confirmed.
-// Only confirmation shows which transaction landed.
+// errUnconfirmed reports that an attempt succeeded in a block that is not yet confirmed. A fork may
+// still replace the block, so it is not certain yet that the attempt has landed.
 var errUnconfirmed = errors.New("an attempt is on the chain, not yet confirmed")
 
-// FindLanding searches all history for the attempts, which may be dead ones. It returns nil when
-// none of them landed.
+// FindLanding searches all history for the attempts, of which some may count as dead. It returns
+// nil when none of them landed.
 func (m *Manager) FindLanding(ctx context.Context, j *Job, attempts []Attempt) (*Landing, error) {
 	for batch := range slices.Chunk(attempts, statusBatch) {
 		result, err := m.Chain.Search(ctx, signaturesOf(batch))

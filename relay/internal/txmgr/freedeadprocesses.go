@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// freeDeadProcesses frees the leases of dead processes. A process that has just regained
-// its database connection first gives the others time to reconnect.
+// freeDeadProcesses frees the leases of dead processes. A process that has just regained its
+// database connection frees none for the duration of a lease, so that the other processes have time
+// to reconnect too.
 func (m *Manager) freeDeadProcesses(ctx context.Context) {
 	if !m.leaseHealth.validFor(time.Now(), m.Timing.Lease) {
 		return
@@ -34,15 +35,15 @@ type leaseHealth struct {
 	renewedBefore bool
 }
 
-// renewed records a successful heartbeat, and reports whether an earlier one had succeeded.
-func (a *leaseHealth) renewed(now time.Time, lapsed bool) (renewedEarlier bool) {
+// renewed records a successful heartbeat, and reports whether an earlier heartbeat had succeeded.
+func (a *leaseHealth) renewed(now time.Time, lapsed bool) (notFirst bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if lapsed || a.since.IsZero() {
 		a.since = now
 	}
-	renewedEarlier, a.renewedBefore = a.renewedBefore, true
-	return renewedEarlier
+	notFirst, a.renewedBefore = a.renewedBefore, true
+	return notFirst
 }
 
 // failed records a heartbeat that failed.
@@ -52,7 +53,7 @@ func (a *leaseHealth) failed() {
 	a.since = time.Time{}
 }
 
-// validFor reports whether the leases have been valid for d.
+// validFor reports whether the leases have been valid for d or longer.
 func (a *leaseHealth) validFor(now time.Time, d time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,6 +12,7 @@ func (m *Manager) heartbeat(ctx context.Context) {
 	began := time.Now()
 	lapsed, err := m.Store.Heartbeat(ctx, Worker{ID: m.Worker, PausedBy: m.paused.reason()}, m.Timing.Lease)
 	if err != nil {
+		// Of several timeouts in a row, only the first after a success is logged.
 		if ctx.Err() == nil || m.leaseHealth.validFor(began, 0) {
 			m.Log.WarnContext(ctx, "lease heartbeat failed", "error", err)
 		}

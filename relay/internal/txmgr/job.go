@@ -16,9 +16,9 @@ import (
 // this worker must not act on the job any more.
 var ErrLeaseLost = errors.New("the submission's lease was lost to another worker")
 
-// Lease is one worker's right to write a job, and every write names it. It is valid while
-// Epoch and Owner equal the row's. The epoch alone is not enough: after a failover that lost
-// a claim, the database assigns the same epoch again.
+// Lease is one worker's right to write a job. Every write names the lease under which it is made. A
+// lease is valid while Epoch and Owner equal the row's. The epoch alone is not enough: after a
+// failover that lost a claim, the database assigns the same epoch again.
 type Lease struct {
 	ID    uuid.UUID
 	Epoch int64
@@ -29,7 +29,8 @@ type Lease struct {
 type Row interface {
 	// RequestID is the id by which a client knows the job, for logs.
 	RequestID() uuid.UUID
-	// Landed returns the signature and the slot of the job's landing; zero values before.
+	// Landed returns the signature and the slot of the job's landing; zero values before the job
+	// has landed.
 	Landed() (signature solana.Signature, slot uint64)
 }
 
@@ -40,21 +41,24 @@ type Job struct {
 	Row  Row
 	Kind shieldpool.Kind
 	// Tries counts the failed steps since the last progress, for the backoff. Steps that ended
-	// with the job held do not count. Hold is the reason why the job was last held, if it was.
+	// with the job held do not count. Hold is the reason for which the row is held; "" if it is not.
 	Tries int
 	Hold  string
 	// CreatedAt is when the row was made.
 	CreatedAt time.Time
-	// Live are the attempts that may still land; Dead attempts cannot.
+	// Live are the attempts that may still land, or whose fate is not known. Dead are the
+	// attempts that can no longer succeed.
 	Live, Dead []Attempt
 
 	// since is the time at which this process claimed the job, or last signed for it.
 	since time.Time
-	// accepted is when this process accepted the job; zero once its first send was measured.
+	// accepted is when this process accepted the job. It is zero if another process accepted it,
+	// and after the first send.
 	accepted time.Time
-	// reserved are the payers' reservations for attempts that this process made.
+	// reserved are the payers' reservations for the attempts that this process signed.
 	reserved []reservation
-	// searchResult is the tracker's newest search of all history, for the step that follows.
+	// searchResult is the result of the tracker's newest search of all history. The next step
+	// uses it.
 	searchResult *onchain.SearchResult
 	// lane is the lane that the job was claimed for.
 	lane *Lane
@@ -79,7 +83,8 @@ const (
 	PurposeRefund  Purpose = "refund"
 )
 
-// Attempt is one signed transaction of a job. It is committed before its first send.
+// Attempt is one signed transaction of a job. It is committed to the database before its first
+// send.
 type Attempt struct {
 	Signature solana.Signature
 	// Raw is the signed transaction, sent again byte for byte.
@@ -96,9 +101,9 @@ type Attempt struct {
 	// network takes even when the transaction fails. Paid is what a dead attempt has cost.
 	Cost, Fee, Paid uint64
 	// SecondLegCost is the expected cost of a swap's second leg, in lamports. The caps count it
-	// with the first leg.
+	// with the first leg. It is 0 for an attempt that is not a first leg.
 	SecondLegCost uint64
-	// Rejected reports that preflight refused the attempt permanently: it is not sent again.
+	// Rejected is true if preflight refused the attempt permanently, so that it is not sent again.
 	Rejected  bool
 	CreatedAt time.Time
 }
@@ -106,8 +111,8 @@ type Attempt struct {
 // Format is the format of the attempt's transaction.
 func (a *Attempt) Format() shieldpool.Format { return shieldpool.FormatOf(a.Raw) }
 
-// DeadAttempt is an attempt that can no longer succeed. Paid is what it cost, in lamports:
-// the fee if it failed on the chain, otherwise 0.
+// DeadAttempt is an attempt that can no longer succeed. Paid is what it cost, in lamports: the fee
+// if it failed on the chain, and 0 if it expired.
 type DeadAttempt struct {
 	Signature solana.Signature
 	Paid      uint64
@@ -127,8 +132,8 @@ type Draft struct {
 	// SecondLeg are the accounts that the swap's second leg creates, or nil when no second
 	// leg follows. The caps count that leg's cost with the first leg.
 	SecondLeg *shieldpool.NewAccounts
-	// EndsWork reports that the transaction finishes work already begun, such as a swap's
-	// second leg: no cap applies to it, and it may use the payers' minimum balance.
+	// EndsWork is true if the transaction finishes work that has begun, such as a swap's second
+	// leg. No cap applies to such a transaction, and it may use the payers' minimum balance.
 	EndsWork bool
 	Build    Build
 }
@@ -139,8 +144,8 @@ type Landing struct {
 	Slot      uint64
 	// Purpose is what the transaction was for.
 	Purpose Purpose
-	// Ours reports that the transaction is one of the job's attempts. Only the landings that
-	// Finalize gets have it set.
+	// Ours is true if the transaction is one of the job's attempts. It is known only in the
+	// landings that Finalize gets; in the landings that Complete gets it is always false.
 	Ours bool
 }
 
@@ -152,10 +157,10 @@ type Landed struct {
 
 // Next is the result of a step.
 type Next struct {
-	// Landing ends the job, once it is recorded.
+	// Landing is set when the job has landed. The job ends once the landing is recorded.
 	Landing *Landing
-	// Track reports that an attempt may still land. When neither Track nor Landing is set,
-	// the job has ended, and its row says how.
+	// Track is true if an attempt may still land. When neither Track nor Landing is set, the job
+	// has ended, and its row says how.
 	Track bool
 }
 
@@ -172,7 +177,7 @@ func (f *Failure) PayerLacksLamports() bool { return f.Class == shieldpool.Class
 
 // Resolution is what one search of the chain shows about a job's live attempts.
 type Resolution struct {
-	// Fates are the fates of the attempts that were live, in their order.
+	// Fates are the fates of the attempts that were live before the search, in their order.
 	Fates []onchain.Fate
 	// Landing is set when an attempt landed.
 	Landing *Landing
@@ -192,11 +197,11 @@ func (r *Resolution) MayLand() bool {
 	return false
 }
 
-// Worker is a process that holds leases, as other processes see it.
+// Worker is a process that owns leases, as other processes see it.
 type Worker struct {
-	// ID is generated by every process at its start.
+	// ID is new for every start of a process.
 	ID uuid.UUID
-	// PausedBy is the refusal code that says why the worker claims nothing new; empty while it
-	// is not paused. When every worker is paused, due jobs count as held and not as backlog.
+	// PausedBy is the refusal code that says why the worker's queue is paused; empty while it is
+	// not paused. When every worker is paused, due jobs count as held and not as backlog.
 	PausedBy string
 }

@@ -110,7 +110,7 @@ func TestALandingMarksThePayerAsWorking(t *testing.T) {
 		{Signature: solana.Signature{1}, FeePayer: empty}, {Signature: solana.Signature{2}, FeePayer: paid},
 	}}
 	w, _ := e.tracker.add(c)
-	if !e.recorder.writeCompleted(t.Context(), []*landing{{w: w, l: Landing{Signature: solana.Signature{2}}}}) {
+	if !e.recorder.writeLandingBatch(t.Context(), []*queuedLanding{{entry: w, landing: Landing{Signature: solana.Signature{2}}}}) {
 		t.Fatal("the landing is not accepted")
 	}
 	if diff := cmp.Diff([]solana.PublicKey{paid}, payers.working); diff != "" {

@@ -8,8 +8,8 @@ import (
 // notifyInterval is the minimum time between two notifications.
 const notifyInterval = 50 * time.Millisecond
 
-// notifyOthers notifies other processes whenever NotifyOthers was called, until ctx ends.
-func (m *Manager) notifyOthers(ctx context.Context) {
+// notifyLoop notifies other processes whenever NotifyOthers was called, until ctx ends.
+func (m *Manager) notifyLoop(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():

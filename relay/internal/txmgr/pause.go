@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// queuePause holds the reason for which the whole queue waits.
+// queuePause keeps the reason for which the queue of the main lane is paused.
 type queuePause struct {
 	mu      sync.Mutex
 	current string
@@ -24,7 +24,7 @@ func (h *queuePause) set(reason string) bool {
 	return changed
 }
 
-// clear ends the pause and returns its reason; "" when there was none.
+// clear ends the pause and returns its reason; "" if the queue was not paused.
 func (h *queuePause) clear() (was string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,8 +38,8 @@ func (h *queuePause) reason() string {
 	return h.current
 }
 
-// readError returns an error when the pool cannot be read from the chain. Its timeout is as long
-// as that of other calls, because a slow chain does not count as unavailable.
+// readError returns an error when the pool cannot be read from the chain. The read may take
+// as long as a lease lasts, because a slow chain does not count as unavailable.
 func (m *Manager) readError(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()
@@ -63,7 +63,7 @@ func (m *Manager) pauseQueue(ctx context.Context, reason string, cause error) {
 	}
 }
 
-// pauseReason returns the reason of a pause after reading the pool failed with err.
+// pauseReason returns the reason of a pause that err causes, the error of a read of the pool.
 func pauseReason(err error) string {
 	if r, ok := refusal.As(err); ok && r.Code == refusal.PoolNotInitialised {
 		return string(r.Code)
@@ -71,38 +71,39 @@ func pauseReason(err error) string {
 	return HoldChain
 }
 
-// pauseLoop checks at each sweep whether the queue has to be paused or may resume. It does not
-// run in a claim loop, because a hanging chain must not delay due or landed jobs.
+// pauseLoop checks once per Timing.Sweep whether the queue has to be paused or may resume. It does
+// not run in a claim loop, because a hanging chain must not delay due or landed jobs.
 func (m *Manager) pauseLoop(ctx context.Context) {
-	misses := 0
-	m.every(ctx, m.Timing.Sweep, func(ctx context.Context) {
+	failedReads := 0
+	m.repeat(ctx, m.Timing.Sweep, func(ctx context.Context) {
 		if m.paused.reason() != "" {
-			misses = 0
+			failedReads = 0
 			m.tryResume(ctx)
 			return
 		}
-		misses = m.checkPause(ctx, misses)
+		failedReads = m.checkPause(ctx, failedReads)
 	})
 }
 
 // checkPause pauses the queue when nothing can be sent, or when two reads of the chain in a row
-// failed. A process whose capacity is full of sent transactions tries nothing new, and would
-// not notice by itself. Its queue would then count as backlog, and more processes would be
-// started for it.
-func (m *Manager) checkPause(ctx context.Context, misses int) int {
+// failed. It takes and returns the number of reads that have failed in a row. A process whose
+// capacity is used up by sent transactions tries nothing new, so without this check it would not
+// notice an outage. Its queue would then count as backlog, and the fleet would be scaled up in
+// vain.
+func (m *Manager) checkPause(ctx context.Context, failedReads int) int {
 	if err := m.submitOutage(); err != nil {
 		m.pauseQueue(ctx, HoldChain, err)
 		return 0
 	}
-	if !m.mayClaimMore.Load() {
+	if !m.rowsMayRemain.Load() {
 		return 0
 	}
 	err := m.readError(ctx)
 	if err == nil || ctx.Err() != nil {
 		return 0
 	}
-	if misses++; misses < 2 {
-		return misses
+	if failedReads++; failedReads < 2 {
+		return failedReads
 	}
 	m.pauseQueue(ctx, pauseReason(err), fmt.Errorf("read the pool: %w", err))
 	return 0
@@ -138,5 +139,5 @@ func (m *Manager) resumeQueue(ctx context.Context) {
 	}
 }
 
-// PausedBy returns why this process claims nothing new; "" while it is not paused.
+// PausedBy returns the reason for which the queue is paused; "" while it is not paused.
 func (m *Manager) PausedBy() string { return m.paused.reason() }

@@ -12,8 +12,8 @@ import (
 // statusBatch is the largest number of signatures in one call (Solana).
 const statusBatch = 256
 
-// finalityEvery is how many polls of jobs in flight there are to one poll of landed jobs, which
-// only wait to be finalized.
+// finalityEvery is the number of polls of jobs in flight for each poll of landed jobs. Landed jobs
+// are polled less often, because they only wait to be finalized.
 const finalityEvery = 4
 
 // run polls every Timing.Poll until ctx ends. A notification brings the next poll forward. After
@@ -46,7 +46,8 @@ func (t *tracker) run(ctx context.Context) {
 	}
 }
 
-// poll asks for the statuses of all tracked jobs, and acts on them.
+// poll asks for the statuses of jobs in flight, and in every finalityEvery-th round also for those
+// of landed jobs. It acts on the statuses.
 func (t *tracker) poll(ctx context.Context, round int, notified bool) {
 	inFlight := t.tracked()
 	signatures := t.pollInFlight(ctx, inFlight)
@@ -60,7 +61,8 @@ func (t *tracker) poll(ctx context.Context, round int, notified bool) {
 	t.recordUnverified(ctx, inFlight)
 }
 
-// pollInFlight asks for the statuses of the attempts of jobs in flight.
+// pollInFlight asks for the statuses of the attempts of jobs in flight. It returns the number of
+// their signatures.
 func (t *tracker) pollInFlight(ctx context.Context, inFlight []*entry) (asked int) {
 	var batch []*entry
 	var sigs []solana.Signature
@@ -72,18 +74,18 @@ func (t *tracker) pollInFlight(ctx context.Context, inFlight []*entry) (asked in
 		batch, sigs = nil, nil
 	}
 	for _, w := range inFlight {
-		mine := signaturesOf(w.j.Live)
-		if len(sigs)+len(mine) > statusBatch {
+		jobSigs := signaturesOf(w.j.Live)
+		if len(sigs)+len(jobSigs) > statusBatch {
 			flush()
 		}
-		batch, sigs = append(batch, w), append(sigs, mine...)
+		batch, sigs = append(batch, w), append(sigs, jobSigs...)
 	}
 	flush()
 	return asked
 }
 
-// statuses asks for the statuses of the signatures. It returns nil when no endpoint answers. This
-// is neither failure nor success, and the next poll asks again.
+// statuses asks for the statuses of the signatures. It returns nil when no endpoint answers. The
+// outcomes are then unknown, and the next poll asks again.
 func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*onchain.Status {
 	statuses, _, err := t.m.Chain.Statuses(ctx, sigs)
 	if err != nil {
@@ -98,8 +100,8 @@ func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*onch
 func (t *tracker) pollBatch(ctx context.Context, batch []*entry, sigs []solana.Signature) {
 	statuses := t.statuses(ctx, sigs)
 	if statuses == nil {
-		// Without an answer no attempt is known to be on the chain. Rebroadcasts that are due are
-		// sent.
+		// Without an answer no attempt is known to be on the chain, so the attempts are sent again
+		// when their rebroadcasts are due.
 		statuses = make([]*onchain.Status, len(sigs))
 	}
 	for _, w := range batch {
@@ -116,30 +118,30 @@ func (t *tracker) applyStatuses(ctx context.Context, w *entry, statuses []*oncha
 		switch {
 		case st == nil:
 			continue
-		case st.Unverified: // the status may be false: a transaction that is not on the chain has to be sent again
+		case st.Unverified: // the status may be false, so it does not prevent the rebroadcast
 			t.markUnverified(w.j)
 			continue
 		case st.Err == nil && st.Confirmation.AtLeast(onchain.Confirmed):
-			if a := &w.j.Live[i]; t.startStep(w) {
-				t.record(w, Landing{Signature: a.Signature, Slot: st.Slot, Purpose: a.Purpose})
+			if a := &w.j.Live[i]; t.setWorking(w) {
+				t.recordLanding(w, Landing{Signature: a.Signature, Slot: st.Slot, Purpose: a.Purpose})
 			}
 			return
 		case st.Confirmation.AtLeast(onchain.Finalized):
-			t.startNextStep(ctx, w) // the failure is final: the step finds out why
+			t.runNextStep(ctx, w) // the failure is final: the step finds out why
 			return
 		}
-		// A processed transaction is confirmed within moments. If not, the endpoint is wrong,
-		// and the transaction is sent again.
-		onChain = onChain || st.Confirmation.AtLeast(onchain.Confirmed) || t.m.Now().Before(w.next.Add(processedTimeout))
+		// A processed transaction is confirmed within moments. If it is not, the endpoint may be
+		// wrong, and the transaction is sent again.
+		onChain = onChain || st.Confirmation.AtLeast(onchain.Confirmed) || t.m.Now().Before(w.rebroadcastAt.Add(processedTimeout))
 	}
-	if !onChain && !t.m.Now().Before(w.next) {
+	if !onChain && !t.m.Now().Before(w.rebroadcastAt) {
 		t.rebroadcast(ctx, w)
 	}
 }
 
-// startNextStep runs the entry's next step under its lease.
-func (t *tracker) startNextStep(ctx context.Context, w *entry) {
-	if !t.startStep(w) {
+// runNextStep starts a goroutine that runs the entry's next step.
+func (t *tracker) runNextStep(ctx context.Context, w *entry) {
+	if !t.setWorking(w) {
 		return
 	}
 	t.m.steps.Go(func() {

@@ -28,7 +28,7 @@ func TestOldAndUnverifiedAttemptsAreSearched(t *testing.T) {
 			t.Parallel()
 			tr := &tracker{m: &Manager{Options: Options{Now: func() time.Time { return now }, SlotDuration: func() time.Duration { return 200 * time.Millisecond }}}}
 			w := &entry{j: &Job{Live: []Attempt{{CreatedAt: test.signed}}}, unverifiedSince: test.unverified, resolveAt: test.resolveAt}
-			if got := tr.isOld(w); got != test.want {
+			if got := tr.mustSearch(w); got != test.want {
 				t.Errorf("searched: %t, want %t", got, test.want)
 			}
 		})
@@ -49,10 +49,10 @@ func TestNewAttemptIsNotUnverified(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tr := &tracker{m: &Manager{Options: Options{Now: time.Now}}}
-			w := &entry{j: &Job{since: test.signed}, unverifiedSince: at, unverifiedMarked: true}
+			w := &entry{j: &Job{since: test.signed}, unverifiedSince: at, unverifiedRecorded: true}
 			tr.track(w)
-			if kept := !w.unverifiedSince.IsZero(); kept != test.kept || w.unverifiedMarked != test.kept {
-				t.Errorf("the job is unverified: %t, and recorded as such: %t; want both %t", kept, w.unverifiedMarked, test.kept)
+			if kept := !w.unverifiedSince.IsZero(); kept != test.kept || w.unverifiedRecorded != test.kept {
+				t.Errorf("the job is unverified: %t, and recorded as such: %t; want both %t", kept, w.unverifiedRecorded, test.kept)
 			}
 		})
 	}

@@ -24,8 +24,8 @@ type Outcomes interface {
 	// final. It returns the leases that were lost; for their jobs it writes nothing. After an
 	// error it is called again.
 	Complete(ctx context.Context, landed []Landed) (lost []Lease, err error)
-	// Finalize writes to the database that landings are final. Its lost leases and errors are
-	// like those of Complete. It gets the rows that TrimRow returned.
+	// Finalize writes to the database that landings are final. It treats lost leases and errors
+	// as Complete does. The rows of the jobs are those that TrimRow returned.
 	Finalize(ctx context.Context, landed []Landed) (lost []Lease, err error)
 	// TrimRow returns the part of a row that Finalize needs. This saves memory, because
 	// thousands of rows may wait for finality.
@@ -39,26 +39,26 @@ type Lane struct {
 	// most urgent first.
 	Claim func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
 	// Probe replaces Claim while the queue is paused. It claims jobs that were claimed before
-	// and are not held: their transactions may be on the chain, and need no payer. Of the other
-	// jobs it claims only the one that has been due longest. Probe is nil for a lane that is
-	// never paused.
+	// and are not held, because their transactions may be on the chain already. Of the jobs that
+	// were never claimed or are held, it claims only the one that has been due longest. Probe is
+	// nil for a lane that is never paused.
 	Probe func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
 	// Capacity is the largest number of jobs that this process has in flight: claimed and not
 	// yet landed.
 	Capacity int
-	// ReleaseWhenSent makes a job release its capacity once its attempt is sent. Other jobs then
-	// need not wait until the attempt lands or expires.
+	// ReleaseWhenSent makes a job release its capacity once its attempt is sent, so that the next
+	// job need not wait until the attempt lands or expires.
 	ReleaseWhenSent bool
 
 	inUse capacity
-	// due wakes the claim loop before its next sweep.
+	// due wakes the claim loop before its next tick.
 	due chan struct{}
 }
 
 // pausable reports whether the lane waits while the queue is paused.
 func (l *Lane) pausable() bool { return l.Probe != nil }
 
-// ClaimSoon brings the next claim forward, because something may be due.
+// ClaimSoon brings the next claim forward, because a job may be due.
 func (l *Lane) ClaimSoon() { signal(l.due) }
 
 // Chain is the part of the RPC that the manager needs. An error that wraps
@@ -83,17 +83,17 @@ type Chain interface {
 // FeePayers pay and sign. Their refusals, fee_payer_empty and chain_unavailable, may be
 // shown to clients.
 type FeePayers interface {
-	// Ready refuses when no payer could spend lamports.
+	// Ready returns a refusal if no payer can spend that many lamports.
 	Ready(ctx context.Context, lamports uint64) error
 	// Pick chooses the payer of a transaction that costs lamports, and reserves them until
-	// Release. Set endsWork for a transaction that finishes work already begun: it may also use
-	// the minimum balance that the payers keep for such transactions.
+	// Release or Cancel. Set endsWork for a transaction that finishes work that has begun. Such a
+	// transaction may also use the minimum balance that the payers keep for this purpose.
 	Pick(ctx context.Context, lamports uint64, endsWork bool) (Payer, error)
 	// Release ends the reservation of a transaction that landed or expired. Cancel ends a
 	// reservation for which nothing was signed.
 	Release(payer solana.PublicKey, lamports uint64)
 	Cancel(payer solana.PublicKey, lamports uint64)
-	// MarkRefused records that the chain refused the payer because it lacks lamports.
+	// MarkRefused records that the chain refused a transaction because its payer lacks lamports.
 	// MarkWorking records that one of the payer's transactions landed.
 	MarkRefused(payer solana.PublicKey, cause error)
 	MarkWorking(payer solana.PublicKey)
@@ -112,9 +112,9 @@ type Payer interface {
 // Spending caps what the relay pays. Its refusal is spend_cap_reached.
 type Spending interface {
 	// Ready checks the caps for work that is about to be accepted. Allow checks them for an
-	// attempt, and counts the attempt's cost. In the end the caller calls done: with true if the
-	// store may have recorded the attempt, otherwise with false. After done(false) the cost no
-	// longer counts.
+	// attempt, and counts the attempt's cost. In the end the caller must call done: with true if
+	// the store may have recorded the attempt, with false if it has not. After done(false) the
+	// cost no longer counts.
 	Ready(ctx context.Context, transfer bool, lamports uint64) error
 	Allow(ctx context.Context, transfer bool, lamports uint64) (done func(recorded bool), err error)
 }
@@ -128,13 +128,14 @@ type Observer interface {
 	// Attempt counts: signed, refused, rebroadcast, expired, failed_on_chain,
 	// adopted, reopened, held, panic.
 	Attempt(event string)
-	// LandedAfter records that an attempt landed so many slots after the slot at which its
-	// blockhash was read.
+	// LandedAfter records how many slots lie between the slot at which an attempt's blockhash was
+	// read and the slot in which the attempt landed.
 	LandedAfter(slots uint64)
 	// Lease counts leases: claimed, lost, reaped, orphaned, handed_over; and lapsed, which
 	// counts how often this process's own leases lapsed.
 	Lease(event string, n int)
-	// Poll counts a status request, and whether a notification brought it forward.
+	// Poll counts a request for the statuses of that many signatures. notified is true if a
+	// notification brought the request forward.
 	Poll(signatures int, notified bool)
 }
 
@@ -146,8 +147,8 @@ type Observer interface {
 // process, no matter how many jobs the process owns. When a process stops, another one frees
 // its leases with a new epoch, so that writes under the old leases fail.
 type Store interface {
-	// Heartbeat registers the worker, or renews its leases for another period. lapsed
-	// reports that the leases had run out, so that others may have claimed the jobs.
+	// Heartbeat registers the worker, or renews its leases for another period. It returns true if
+	// the leases had run out, so that other workers may have claimed the jobs.
 	Heartbeat(ctx context.Context, w Worker, lease time.Duration) (lapsed bool, err error)
 	// FreeDeadProcesses frees the leases of workers whose heartbeat stopped, and deletes
 	// the workers.
@@ -155,24 +156,24 @@ type Store interface {
 	// ReleaseAll releases all leases of the worker, so that the jobs are due immediately, and
 	// deletes the worker.
 	ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error)
-	// Leases lists the worker's leases. If the list has a lease that the worker does not know,
-	// the answer to the write that claimed it was lost, and the worker releases it.
+	// Leases lists the worker's leases. The worker releases a lease that it does not know: it
+	// never received the answer to the claim of that lease.
 	Leases(ctx context.Context, worker uuid.UUID) ([]Lease, error)
 	// NotifyDue notifies all workers that something is due.
 	NotifyDue(ctx context.Context) error
 
 	// ClaimLanded claims up to limit landed jobs that are to be tracked until finalized.
 	ClaimLanded(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
-	// Release releases the lease; the job is due again after delay. hold is the reason why
-	// the job is held. With "" the job is not held, and its Tries increases by 1.
+	// Release releases the lease; the job is due again after delay. If hold is not empty, the job
+	// is held, and hold is the reason. If hold is empty, the job's Tries increases by 1.
 	Release(ctx context.Context, l Lease, delay time.Duration, hold string) error
 	// MarkHeld records why jobs are held, and keeps their leases. The record lasts until the
 	// job's next attempt, outcome or release. Lost leases are skipped.
 	MarkHeld(ctx context.Context, leases []Lease, reason string) error
 
-	// RecordAttempt commits an attempt before its first send, and counts its cost
-	// as spent. It ends a hold and sets tries to 0. An execution brings its swap to
-	// the phase quoted.
+	// RecordAttempt commits an attempt before its first send, and counts its cost as spent. After
+	// that the job is no longer held, and its Tries is 0. If the attempt executes a swap, the
+	// swap's phase is then quoted.
 	RecordAttempt(ctx context.Context, l Lease, a Attempt) error
 	// MarkAttemptRejected records that preflight refused an attempt permanently, so that no new
 	// owner sends it again.
@@ -180,6 +181,7 @@ type Store interface {
 	// MarkAttemptsDead marks attempts that can no longer succeed. It subtracts their cost from
 	// the spending, except the fee of attempts that failed on the chain.
 	MarkAttemptsDead(ctx context.Context, l Lease, attempts []DeadAttempt) error
-	// Reopen returns a landed job to processing after its fork died.
+	// Reopen sets the state of a landed job back to processing, after the fork with its landing
+	// died.
 	Reopen(ctx context.Context, l Lease) error
 }

@@ -24,15 +24,15 @@ func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot u
 	return nil, nil
 }
 
-// signAndRecord simulates, signs and records the attempt. On failure it releases its reservations
-// with the payer and the caps.
+// signAndRecord simulates, signs and records the attempt. If it does not succeed, it releases the
+// lamports that are reserved with the payer and in the caps.
 func (m *Manager) signAndRecord(ctx context.Context, t *transaction, minContextSlot uint64) (*Attempt, *Failure, error) {
-	keepReservation, recorded, endReservation := false, false, m.Payers.Cancel
-	defer func() { // a step that panics also releases its reservations
+	keepReservation, mayBeRecorded, endReservation := false, false, m.Payers.Cancel
+	defer func() { // deferred, because the reservations must be released after a panic too
 		if !keepReservation {
 			endReservation(t.payer.PublicKey(), t.reserved)
 		}
-		t.endAllowance(recorded)
+		t.endAllowance(mayBeRecorded)
 	}()
 	failure, err := m.simulate(ctx, t, minContextSlot)
 	if failure != nil || err != nil {
@@ -42,20 +42,21 @@ func (m *Manager) signAndRecord(ctx context.Context, t *transaction, minContextS
 	if err != nil {
 		return nil, nil, Unreachable(t.j, err)
 	}
-	recorded, endReservation = true, m.Payers.Release // after an error the attempt may still be recorded
-	if err := m.record(ctx, t, a); err != nil {
+	mayBeRecorded, endReservation = true, m.Payers.Release // even if recordAttempt returns an error
+	if err := m.recordAttempt(ctx, t, a); err != nil {
 		return nil, nil, err
 	}
 	keepReservation = true
 	return a, nil, nil
 }
 
-// transaction is a draft with a payer and its costs, before it becomes an attempt.
+// transaction is a draft whose payer is chosen and whose costs are known. Its signature makes it an
+// attempt.
 type transaction struct {
 	j     *Job
 	draft *Draft
 	payer Payer
-	// compute holds the format, the price of a unit, and the limits once they are known.
+	// compute has the format, the price of a compute unit and, after the simulation, the limits.
 	compute shieldpool.Compute
 	// rent is the cost of the accounts that the transaction creates, in lamports.
 	rent uint64
@@ -63,7 +64,7 @@ type transaction struct {
 	// for the transaction. Both are in lamports.
 	secondLeg, reserved uint64
 	// endAllowance reports to the caps whether the transaction may have been recorded.
-	endAllowance func(recorded bool)
+	endAllowance func(mayBeRecorded bool)
 }
 
 // shape is the transaction's kind for compute limits.
@@ -81,7 +82,7 @@ func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, 
 	price := m.price.current(ctx, m.Chain, m.Writable)
 	t := &transaction{j: j, draft: d, endAllowance: func(bool) {}}
 	t.compute = shieldpool.Compute{Format: d.Format, Limit: m.compute.units.current(t.shape()), Price: price}
-	rent := m.Rent()
+	rent := m.Rent() // Known and Upper replace a rate that is not known by the highest one
 	fee := shieldpool.SignatureFee + t.compute.PriorityFee()
 	t.rent = d.Creates.Rent(rent.Known())
 	// Once the first leg landed, the swap's lamports belong to the recipient, so no cap may
@@ -117,13 +118,13 @@ type reservation struct {
 
 // releaseReservations ends the reservations of attempts for which ended returns true.
 func (m *Manager) releaseReservations(j *Job, ended func(solana.Signature) bool) {
-	var left []reservation
+	var remaining []reservation
 	for _, r := range j.reserved {
 		if ended(r.signature) {
 			m.Payers.Release(r.payer, r.lamports)
 		} else {
-			left = append(left, r)
+			remaining = append(remaining, r)
 		}
 	}
-	j.reserved = left
+	j.reserved = remaining
 }

@@ -23,19 +23,21 @@ type priceCache struct {
 
 	mu    sync.Mutex
 	price uint64
-	asked time.Time
+	// readAt is when a step last started to read the fees.
+	readAt time.Time
 }
 
 func newPriceCache(rule PriceRule, now func() time.Time) *priceCache {
 	return &priceCache{rule: rule, now: now, price: rule.Of(nil)}
 }
 
-// current returns the price in micro-lamports. When the chain does not answer, it returns the
-// last price, so that work goes on. Before the first answer the price is the rule's Floor. One
-// step reads the new fees, and the other steps use the last price meanwhile.
+// current returns the price in micro-lamports. If the last price is too old, one step reads the
+// fees again, and meanwhile the other steps use the last price. When the chain does not answer,
+// current returns the last price too, so that work goes on. Before the first answer the price is
+// the rule's Floor.
 func (p *priceCache) current(ctx context.Context, chain Chain, writable []solana.PublicKey) uint64 {
-	last, old := p.last()
-	if !old {
+	last, mustRead := p.last()
+	if !mustRead {
 		return last
 	}
 	ctx, cancel := context.WithTimeout(ctx, priceTimeout)
@@ -50,18 +52,20 @@ func (p *priceCache) current(ctx context.Context, chain Chain, writable []solana
 	return p.price
 }
 
-// last returns the last price. old reports that the caller has to read the fees again.
-func (p *priceCache) last() (price uint64, old bool) {
+// last returns the last price. If mustRead is true, the price is too old, and it is this caller who
+// has to read the fees again.
+func (p *priceCache) last() (price uint64, mustRead bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if old = p.asked.IsZero() || p.now().Sub(p.asked) >= priceMaxAge; old {
-		p.asked = p.now()
+	if mustRead = p.readAt.IsZero() || p.now().Sub(p.readAt) >= priceMaxAge; mustRead {
+		p.readAt = p.now()
 	}
-	return p.price, old
+	return p.price, mustRead
 }
 
-// PriceRule determines the priority fee from recent fees: it is their percentile, but at least
-// Floor and at most Cap. All are in micro-lamports per compute unit.
+// PriceRule determines the price of a compute unit from recent fees. The price is the given
+// percentile of the fees, but at least Floor and at most Cap. Fees and prices are in micro-lamports
+// per compute unit.
 type PriceRule struct {
 	Floor, Cap uint64
 	// Percentile is from 0 to 100.

@@ -25,8 +25,8 @@ func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 		return nil
 	})
 	if started {
-		w.sends++
-		w.next = t.m.Now().Add(rebroadcastAfter(w.sends))
+		w.rebroadcasts++
+		w.rebroadcastAt = t.m.Now().Add(rebroadcastAfter(w.rebroadcasts))
 	}
 }
 

@@ -2,12 +2,14 @@ package txmgr
 
 import "context"
 
-// record commits an attempt before its first send. If only the database's answer was lost, the
-// attempt is committed although record returns an error, and a new owner sends it.
-func (m *Manager) record(ctx context.Context, t *transaction, a *Attempt) error {
+// recordAttempt commits an attempt before its first send. If only the database's answer was lost,
+// the attempt is committed although recordAttempt returns an error, and a new owner sends it.
+func (m *Manager) recordAttempt(ctx context.Context, t *transaction, a *Attempt) error {
 	if err := m.Store.RecordAttempt(ctx, t.j.Lease, *a); err != nil {
 		return err
 	}
+	// A pause is over: its reason would have prevented the signing. Only an outage of the submit
+	// endpoints does not prevent it.
 	if m.submitOutage() == nil {
 		m.resumeQueue(ctx)
 	}

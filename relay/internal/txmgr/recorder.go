@@ -23,18 +23,18 @@ type recorder struct {
 	wake chan struct{}
 
 	mu        sync.Mutex
-	landed    []*landing
+	landed    []*queuedLanding
 	finalized []*landedEntry
 
-	// failing reports that the last write failed. Writes are repeated four times a second, so
-	// only the first of several failures in a row is logged as a warning.
+	// failing is true if the last write failed. Writes are repeated four times a second, so only
+	// the first of several failures in a row is logged as a warning.
 	failing bool
 }
 
-// landing is a job in flight that has landed.
-type landing struct {
-	w *entry
-	l Landing
+// queuedLanding is the landing of a job in flight. It is not in the database yet.
+type queuedLanding struct {
+	entry   *entry
+	landing Landing
 }
 
 func newRecorder(m *Manager) *recorder { return &recorder{m: m, wake: make(chan struct{}, 1)} }
@@ -42,7 +42,7 @@ func newRecorder(m *Manager) *recorder { return &recorder{m: m, wake: make(chan 
 // queueLanding queues a landing.
 func (r *recorder) queueLanding(w *entry, l Landing) {
 	r.mu.Lock()
-	r.landed = append(r.landed, &landing{w: w, l: l})
+	r.landed = append(r.landed, &queuedLanding{entry: w, landing: l})
 	r.mu.Unlock()
 	signal(r.wake)
 }
@@ -58,7 +58,7 @@ func (r *recorder) queueFinalized(ws []*landedEntry) {
 	signal(r.wake)
 }
 
-// run writes the queued outcomes until ctx ends. Then it writes once more what is still queued.
+// run writes the queued outcomes until ctx ends. It then tries once to write what is still queued.
 func (r *recorder) run(ctx context.Context) {
 	retry := time.NewTicker(recordRetry)
 	defer retry.Stop()
@@ -79,16 +79,16 @@ func (r *recorder) run(ctx context.Context) {
 // flush writes the queued outcomes, and queues again those that could not be written.
 func (r *recorder) flush(ctx context.Context) {
 	r.mu.Lock()
-	lands, finals := r.landed, r.finalized
+	landed, finalized := r.landed, r.finalized
 	r.landed, r.finalized = nil, nil
 	r.mu.Unlock()
-	// The main lane's landings are written last: its handler may wait for more details of them,
-	// and the landings of the other lanes must not wait too.
+	// The main lane's landings are written last, because Complete may wait for more details of
+	// them. The landings of the other lanes must not wait for that.
 	for _, l := range slices.Backward(r.m.lanes) {
-		ofLane := slices.DeleteFunc(slices.Clone(lands), func(x *landing) bool { return x.w.j.lane != l })
+		ofLane := slices.DeleteFunc(slices.Clone(landed), func(q *queuedLanding) bool { return q.entry.j.lane != l })
 		r.writeLandings(ctx, ofLane)
 	}
-	for batch := range slices.Chunk(finals, recordBatch) {
+	for batch := range slices.Chunk(finalized, recordBatch) {
 		if !r.writeFinalized(ctx, batch) {
 			r.mu.Lock()
 			r.finalized = append(r.finalized, batch...)
@@ -98,9 +98,9 @@ func (r *recorder) flush(ctx context.Context) {
 }
 
 // writeLandings writes landings, and queues again those that could not be written.
-func (r *recorder) writeLandings(ctx context.Context, lands []*landing) {
-	for batch := range slices.Chunk(lands, recordBatch) {
-		if !r.writeCompleted(ctx, batch) {
+func (r *recorder) writeLandings(ctx context.Context, landings []*queuedLanding) {
+	for batch := range slices.Chunk(landings, recordBatch) {
+		if !r.writeLandingBatch(ctx, batch) {
 			r.mu.Lock()
 			r.landed = append(r.landed, batch...)
 			r.mu.Unlock()
@@ -108,12 +108,13 @@ func (r *recorder) writeLandings(ctx context.Context, lands []*landing) {
 	}
 }
 
-// writeCompleted writes landings. It returns false when they have to be written again.
-func (r *recorder) writeCompleted(ctx context.Context, batch []*landing) bool {
+// writeLandingBatch writes landings in one statement. It returns false when they have to be written
+// again.
+func (r *recorder) writeLandingBatch(ctx context.Context, batch []*queuedLanding) bool {
 	m := r.m
 	landed := make([]Landed, len(batch))
-	for i, l := range batch {
-		landed[i] = Landed{Job: l.w.j, Landing: l.l}
+	for i, q := range batch {
+		landed[i] = Landed{Job: q.entry.j, Landing: q.landing}
 	}
 	lost, err := m.Outcomes.Complete(ctx, landed)
 	if err != nil {
@@ -122,20 +123,20 @@ func (r *recorder) writeCompleted(ctx context.Context, batch []*landing) bool {
 	}
 	r.failing = false
 	isLost := leaseSet(lost)
-	for _, l := range batch {
-		j := l.w.j
+	for _, q := range batch {
+		j, l := q.entry.j, q.landing
 		if isLost[j.Lease] {
 			m.Observer.Lease("lost", 1)
-			m.tracker.drop(l.w)
+			m.tracker.drop(q.entry)
 			continue
 		}
 		for _, a := range j.Live {
-			if a.Signature == l.l.Signature {
+			if a.Signature == l.Signature {
 				m.Payers.MarkWorking(a.FeePayer)
-				m.Observer.LandedAfter(l.l.Slot - min(l.l.Slot, a.BlockhashSlot))
+				m.Observer.LandedAfter(l.Slot - min(l.Slot, a.BlockhashSlot))
 			}
 		}
-		m.tracker.addLanded(l.w, l.l)
+		m.tracker.addLanded(q.entry, l)
 	}
 	return true
 }

@@ -10,8 +10,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Resolve searches all history for the job's live attempts, and marks attempts that can no
-// longer succeed as dead. If the tracker has just searched for them, Resolve uses its result.
+// Resolve searches all history for the job's live attempts, and marks those as dead that can no
+// longer succeed. If the tracker has just searched for the attempts, Resolve uses that result
+// instead of a new search.
 func (m *Manager) Resolve(ctx context.Context, j *Job) (*Resolution, error) {
 	result := j.searchResult
 	j.searchResult = nil
@@ -31,8 +32,8 @@ func (m *Manager) Resolve(ctx context.Context, j *Job) (*Resolution, error) {
 	return m.applyFates(ctx, j, result)
 }
 
-// applyFates determines the fate of each live attempt from one search, and marks attempts that
-// failed on the chain or expired as dead.
+// applyFates determines the fate of each live attempt from one search. It marks an attempt as dead
+// if the attempt failed on the chain or has expired.
 func (m *Manager) applyFates(ctx context.Context, j *Job, result *onchain.SearchResult) (*Resolution, error) {
 	r := &Resolution{MinContextSlot: result.FinalizedSlot}
 	var dead []DeadAttempt
@@ -61,8 +62,9 @@ func fateOf(a *Attempt, st *onchain.Status, l *onchain.SearchResult) onchain.Fat
 	return l.Fate(st, a.BlockhashSlot, a.LastValidBlockHeight, a.CreatedAt)
 }
 
-// reportFailure reports a payer that lacks lamports to the payers, and a compute limit that was
-// too low to the learned limits.
+// reportFailure marks a payer that lacks lamports as refused, and raises a limit that was too low.
+// It does not raise the compute unit limit of swaps' executions, because each of them gets its
+// limit from its own simulation.
 func (m *Manager) reportFailure(j *Job, a *Attempt, class shieldpool.Class, cause *shieldpool.TransactionError) {
 	switch class {
 	case shieldpool.ClassFeePayerEmpty:

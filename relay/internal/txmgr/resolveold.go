@@ -9,10 +9,9 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// oldAfter is the age at which attempts are searched at the latest, even if the measured slots
-// are longer: the life of a blockhash with slots of the nominal duration. The bound is needed
-// because no slots are measured while the chain stands still. A search that comes too early does
-// no harm.
+// oldAfter is the age from which on attempts are searched in all history, even if the slots that
+// the relay measured are so long that a blockhash lives longer. The bound is needed because no
+// slots are measured while the chain stands still. A search that comes too early does no harm.
 const oldAfter = onchain.BlockhashBlocks * onchain.NominalSlot
 
 // resolveInterval is the interval at which old attempts are searched again.
@@ -27,8 +26,8 @@ func (t *tracker) resolveOld(ctx context.Context, inFlight []*entry) {
 	var batch []*entry
 	var sigs []solana.Signature
 	for _, w := range inFlight {
-		// The attempts may be read here only while the entry is tracked.
-		if !t.isTracked(w) || len(sigs)+len(w.j.Live) > statusBatch || !t.isOld(w) || !t.startStep(w) {
+		// Live may be read here only while the entry is in the phase tracking.
+		if !t.isTracked(w) || len(sigs)+len(w.j.Live) > statusBatch || !t.mustSearch(w) || !t.setWorking(w) {
 			continue
 		}
 		w.resolveAt = t.m.Now().Add(resolveInterval)
@@ -52,9 +51,9 @@ func (t *tracker) resolveOld(ctx context.Context, inFlight []*entry) {
 				t.track(w)
 				continue
 			}
-			mine := result
-			mine.Statuses, result.Statuses = result.Statuses[:n], result.Statuses[n:]
-			w.j.searchResult = &mine
+			ofJob := result
+			ofJob.Statuses, result.Statuses = result.Statuses[:n], result.Statuses[n:]
+			w.j.searchResult = &ofJob
 			t.m.steps.Go(func() {
 				ctx, cancel := t.m.stepContext(ctx)
 				defer cancel()
@@ -64,16 +63,16 @@ func (t *tracker) resolveOld(ctx context.Context, inFlight []*entry) {
 	})
 }
 
-// isOld reports whether the attempts have to be searched in all history.
-func (t *tracker) isOld(w *entry) bool {
+// mustSearch reports whether the attempts have to be searched in all history now.
+func (t *tracker) mustSearch(w *entry) bool {
 	if len(w.j.Live) == 0 {
 		return false
 	}
-	now, newest := t.m.Now(), w.j.Live[len(w.j.Live)-1].CreatedAt
+	now, lastSigned := t.m.Now(), w.j.Live[len(w.j.Live)-1].CreatedAt
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	// An outcome that only one endpoint has reported for a while is also searched in the history:
-	// once a second endpoint answers again, the recent statuses may no longer contain it.
-	doubted := !w.unverifiedSince.IsZero() && now.Sub(w.unverifiedSince) >= unverifiedAfter
-	return (doubted || now.Sub(newest) > min(onchain.BlockhashLife(t.m.SlotDuration()), oldAfter)) && !now.Before(w.resolveAt)
+	// An outcome that only one endpoint has reported for a while is also searched in all history.
+	// By the time a second endpoint answers again, the recent statuses may no longer contain it.
+	longUnverified := !w.unverifiedSince.IsZero() && now.Sub(w.unverifiedSince) >= unverifiedAfter
+	return (longUnverified || now.Sub(lastSigned) > min(onchain.BlockhashLife(t.m.SlotDuration()), oldAfter)) && !now.Before(w.resolveAt)
 }

@@ -9,10 +9,11 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// missesUntilSearch is how many polls in a row must not find a confirmed signature before all
-// history is searched for it. Fewer prove little, because an endpoint may lag behind.
+// missesUntilSearch is the number of polls in a row that miss a confirmed signature before all
+// history is searched for it. Fewer misses prove little, because an endpoint may lag behind.
 const missesUntilSearch = 5
 
+// applyLandedStatuses acts on the recent statuses of a batch of landed jobs.
 func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*landedEntry, statuses []*onchain.Status) {
 	var final []*landedEntry
 	t.mu.Lock()
@@ -43,9 +44,9 @@ func (t *tracker) applyLandedStatuses(ctx context.Context, batch []*landedEntry,
 	}
 }
 
-// searchMissed searches all history for landings that the recent statuses do not contain. Recent
-// statuses go back only some 150 slots. If the history does not contain a landing either, this
-// proves a rollback only if the history includes the slot of the landing.
+// searchMissed searches all history for landings that the recent statuses do not contain, because
+// recent statuses go back only some 150 slots. A landing that all history lacks too was rolled
+// back, provided that the history covers the slot of the landing.
 func (t *tracker) searchMissed(ctx context.Context, missed []*landedEntry) {
 	sigs := make([]solana.Signature, len(missed))
 	for i, w := range missed {
@@ -76,9 +77,9 @@ func (t *tracker) searchMissed(ctx context.Context, missed []*landedEntry) {
 	t.m.recorder.queueFinalized(final)
 }
 
-// isConclusive reports whether a search shows that a transaction which landed in the slot is
-// final, or that it was rolled back. The answer of a single endpoint is never conclusive: its
-// status is unverified, and FinalizedHeight is then 0.
+// isConclusive reports whether a search decides if a transaction that landed in the slot is final
+// or was rolled back. The answer of a single endpoint decides nothing: if it has a status, the
+// status is unverified; if it has none, FinalizedHeight is 0.
 func isConclusive(result onchain.SearchResult, st *onchain.Status, slot uint64) bool {
 	if st == nil {
 		return result.FirstAvailable <= slot && result.Slot >= slot && result.FinalizedHeight > 0
@@ -86,8 +87,8 @@ func isConclusive(result onchain.SearchResult, st *onchain.Status, slot uint64) 
 	return !st.Unverified && st.Confirmation.AtLeast(onchain.Finalized)
 }
 
-// reopen returns a job to processing after its fork died. As always, the process that claims
-// the job next resolves the job's attempts first.
+// reopen sets a landed job back to processing, after the fork with its landing died. As always, the
+// process that claims the job next resolves the job's attempts first.
 func (t *tracker) reopen(ctx context.Context, w *landedEntry) {
 	err := t.m.Store.Reopen(ctx, w.Lease)
 	if err == nil {

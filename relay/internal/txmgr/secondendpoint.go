@@ -21,7 +21,8 @@ const (
 )
 
 // markUnverified records that only one endpoint reports an outcome. If this lasts longer than
-// unverifiedAfter, the job releases its capacity, but is still tracked and rebroadcast.
+// unverifiedAfter, the job releases its capacity, but its attempts are still tracked and
+// rebroadcast.
 func (t *tracker) markUnverified(j *Job) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,35 +39,35 @@ func (t *tracker) markUnverified(j *Job) {
 	t.releaseCapacity(w)
 	t.withoutCapacity++
 	w.withoutCapacity = true
-	if t.m.mayClaimMore.Load() {
+	if t.m.rowsMayRemain.Load() {
 		t.m.ClaimSoon()
 	}
 }
 
-// mustMarkUnverified reports whether the job counts as held for a second endpoint, but the
-// database does not record it yet.
-func (t *tracker) mustMarkUnverified(w *entry) bool {
+// mustRecordUnverified reports whether it still has to be written to the database that the job is
+// held for a second endpoint.
+func (t *tracker) mustRecordUnverified(w *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !w.unverifiedMarked && !w.unverifiedSince.IsZero() && t.m.Now().Sub(w.unverifiedSince) >= unverifiedAfter
+	return !w.unverifiedRecorded && !w.unverifiedSince.IsZero() && t.m.Now().Sub(w.unverifiedSince) >= unverifiedAfter
 }
 
-// recordUnverified writes to the database which jobs wait for a second endpoint, so that they
-// do not count when a relay checks whether the pool is busy. Failed writes are repeated at the
+// recordUnverified writes to the database which jobs wait for a second endpoint. When a relay
+// checks whether the pool is busy, it does not count these jobs. Failed writes are repeated at the
 // next poll.
 func (t *tracker) recordUnverified(ctx context.Context, inFlight []*entry) {
 	var batch []*entry
 	var leases []Lease
 	for _, w := range inFlight {
-		if len(batch) < statusBatch && t.mustMarkUnverified(w) {
+		if len(batch) < statusBatch && t.mustRecordUnverified(w) {
 			batch, leases = append(batch, w), append(leases, w.j.Lease)
 		}
 	}
-	if len(batch) == 0 || !t.markingUnverified.TryLock() {
+	if len(batch) == 0 || !t.recordingUnverified.TryLock() {
 		return
 	}
 	t.m.steps.Go(func() {
-		defer t.markingUnverified.Unlock()
+		defer t.recordingUnverified.Unlock()
 		ctx, cancel := t.m.stepContext(ctx)
 		defer cancel()
 		if err := t.m.Store.MarkHeld(ctx, leases, HoldSecondEndpoint); err != nil {
@@ -77,7 +78,7 @@ func (t *tracker) recordUnverified(ctx context.Context, inFlight []*entry) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		for _, w := range batch {
-			w.unverifiedMarked = true
+			w.unverifiedRecorded = true
 		}
 	})
 }

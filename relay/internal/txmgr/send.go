@@ -38,15 +38,15 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 	if !IsPermanent(class) {
 		return
 	}
-	// If the attempt were sent again, it could only fail for a fee, so it is left to expire.
+	// The attempt is not sent again, because it could only fail and cost its fee. It expires.
 	j.Live[len(j.Live)-1].Rejected = true
 	if err := m.Store.MarkAttemptRejected(ctx, j.Lease, signed.Signature); err != nil {
 		m.Log.DebugContext(ctx, "recording a preflight rejection failed", "request_id", j.ID, "error", err)
 	}
 }
 
-// broadcast sends committed bytes. Neither a shutdown nor the end of a step cancels a send
-// that has started.
+// broadcast sends the bytes of a committed attempt. A send that has started goes on after a
+// shutdown and after the end of the step.
 func (m *Manager) broadcast(ctx context.Context, a *Attempt, preflight bool) error {
 	err := m.Chain.Send(context.WithoutCancel(ctx), a.Raw, preflight, a.BlockhashSlot)
 	m.outage.observe(m.Now(), err)

@@ -31,11 +31,11 @@ func Simulate(ctx context.Context, chain interface {
 	return chain.Simulate(ctx, raw, true, minContextSlot)
 }
 
-// simulate sets the transaction's limits by a simulation. A transaction that fails here is
-// never signed.
+// simulate simulates the transaction, and sets its limits to what the simulation consumed plus a
+// margin. A transaction that fails here is never signed.
 func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot uint64) (*Failure, error) {
 	began := m.Now()
-	used, failure, err := m.simulateWith(ctx, t.draft, t.payer.PublicKey(), minContextSlot)
+	sim, failure, err := m.simulateWith(ctx, t.draft, t.payer.PublicKey(), minContextSlot)
 	if err != nil {
 		return nil, err
 	}
@@ -46,17 +46,17 @@ func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot u
 		}
 		return failure, nil
 	}
-	t.compute.Limit = m.compute.units.observe(t.shape(), used.UnitsConsumed)
+	t.compute.Limit = m.compute.units.observe(t.shape(), sim.UnitsConsumed)
 	if t.draft.Purpose == PurposeExecute { // routes differ, so each execution gets a limit from its own simulation
-		t.compute.Limit = unitsRule().limit(used.UnitsConsumed + used.UnitsConsumed/10)
+		t.compute.Limit = unitsRule().limit(sim.UnitsConsumed + sim.UnitsConsumed/10)
 	}
-	t.compute.LoadedData = m.compute.observeLoadedData(t.shape(), used.LoadedData)
+	t.compute.LoadedData = m.compute.observeLoadedData(t.shape(), sim.LoadedData)
 	return nil, nil
 }
 
-// SimulateDraft simulates a draft with one payer after the other, until it succeeds, or fails
-// for another reason than the payer's lack of lamports. It returns nil when the transaction
-// would succeed. It does not mark payers as refused, because it does not choose them by balance.
+// SimulateDraft simulates a draft with one payer after the other, until a simulation succeeds, or
+// fails for another reason than the payer's lack of lamports. It returns nil when a simulation
+// succeeded. It does not mark payers as refused, because it does not choose the payers by balance.
 func (m *Manager) SimulateDraft(ctx context.Context, d *Draft, minContextSlot uint64) (failure *Failure, err error) {
 	for _, payer := range m.Payers.Keys() {
 		if _, failure, err = m.simulateWith(ctx, d, payer, minContextSlot); err != nil {
@@ -70,8 +70,8 @@ func (m *Manager) SimulateDraft(ctx context.Context, d *Draft, minContextSlot ui
 }
 
 func (m *Manager) simulateWith(ctx context.Context, d *Draft, payer solana.PublicKey, minContextSlot uint64) (sim onchain.Simulation, failure *Failure, err error) {
-	most := shieldpool.Compute{Format: d.Format, Limit: maxComputeUnits, LoadedData: maxLoadedData}
-	sim, err = Simulate(ctx, m.Chain, d.Build, payer, most, minContextSlot)
+	maxCompute := shieldpool.Compute{Format: d.Format, Limit: maxComputeUnits, LoadedData: maxLoadedData}
+	sim, err = Simulate(ctx, m.Chain, d.Build, payer, maxCompute, minContextSlot)
 	switch {
 	case err != nil:
 		return sim, nil, err
@@ -82,7 +82,7 @@ func (m *Manager) simulateWith(ctx context.Context, d *Draft, payer solana.Publi
 	}
 	failure = &Failure{Err: sim.Err, Class: m.Class(d.Purpose, d.Format, sim.Err), Slot: sim.Slot}
 	if failure.Class == shieldpool.ClassRaiseCompute {
-		// The simulation had the highest possible limits: the transaction can never succeed.
+		// The simulation had the highest possible limits, so the transaction can never succeed.
 		failure.Class = shieldpool.ClassBadInput
 	}
 	return sim, failure, nil

@@ -18,14 +18,15 @@ func (m *Manager) stepContext(ctx context.Context) (context.Context, context.Can
 	return step, func() { stop(); cancel() }
 }
 
-// start runs the first step of a job with its lease and capacity.
+// start starts a goroutine that runs the first step of a job. The job already has its lease and its
+// capacity.
 func (m *Manager) start(ctx context.Context, l *Lane, j *Job) {
 	j.lane = l
 	w, duplicate := m.tracker.add(j)
 	m.steps.Go(func() {
 		ctx, cancel := m.stepContext(ctx)
 		defer cancel()
-		if duplicate { // release the lease: the job is then claimed under a new epoch
+		if duplicate { // the lease is released, so that the job is claimed under a new epoch
 			m.deferJob(ctx, w, ErrLeaseLost)
 			return
 		}
@@ -49,7 +50,7 @@ func (m *Manager) step(ctx context.Context, w *entry) {
 	case err != nil:
 		m.deferJob(ctx, w, err)
 	case next.Landing != nil:
-		m.tracker.record(w, *next.Landing)
+		m.tracker.recordLanding(w, *next.Landing)
 	case next.Track:
 		m.tracker.track(w)
 	default:

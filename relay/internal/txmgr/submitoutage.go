@@ -9,10 +9,10 @@ import (
 )
 
 // sendOutage records since when no endpoint has accepted a transaction. A submit-only endpoint
-// may be gone, or its quota used up, while other endpoints can still be read. Signed attempts
-// are then rebroadcast in vain, and more processes would not help, so the queue is paused.
+// may be gone, or its quota may be used up, while other endpoints can still be read. Signed
+// attempts are then rebroadcast in vain, and more processes would not help, so the queue is paused.
 type sendOutage struct {
-	// minDuration is how long sends have to fail to count as an outage.
+	// minDuration is how long a series of failed sends lasts before it counts as an outage.
 	minDuration time.Duration
 	mu          sync.Mutex
 	since, last time.Time
@@ -40,22 +40,22 @@ func (d *sendOutage) observe(now time.Time, err error) {
 	}
 }
 
-// reset records that a transaction landed. An endpoint has then accepted it, whatever its send
-// returned.
+// reset ends the series of failed sends, because a transaction landed. An endpoint has accepted
+// that transaction, even if its send returned an error.
 func (d *sendOutage) reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.failures = 0
 }
 
-// ongoing reports whether several sends in a row have failed for long enough.
+// ongoing reports whether there is an outage: sends have failed for long enough, and until lately.
 func (d *sendOutage) ongoing(now time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.failures >= triesBeforeHold && d.last.Sub(d.since) >= d.minDuration && !d.outdated(now)
 }
 
-// outdated reports that the last failure is so long ago that the state is unknown.
+// outdated reports whether the last failure is so long ago that it says nothing about the present.
 func (d *sendOutage) outdated(now time.Time) bool { return now.Sub(d.last) >= 2*d.minDuration }
 
 var errNoSubmitEndpoint = errors.New("no submit endpoint accepts transactions")

@@ -393,7 +393,7 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	client, err := router.New(router.Options{BaseURL: r.router, HTTP: router.NewHTTPClient(), Now: r.clock.now, Rand: rand.Float64, Log: log, Timeout: time.Second})
+	client, err := router.New(router.Options{Name: "router", BaseURL: r.router, HTTP: router.NewHTTPClient(), Now: r.clock.now, Rand: rand.Float64, Log: log, Timeout: time.Second})
 	if err != nil {
 		return nil, err
 	}

@@ -2,19 +2,20 @@ package txmgr
 
 import "time"
 
-// Timing is the manager's intervals and timeouts.
+// Timing has the manager's intervals and timeouts.
 type Timing struct {
 	// Lease is how long a process without a heartbeat keeps its jobs.
 	Lease time.Duration
 	// Poll is the interval at which signatures are polled.
 	Poll time.Duration
-	// Sweep is the interval at which due rows are claimed without a notification.
+	// Sweep is the interval of the claim loops: due rows are claimed at this interval even
+	// without a notification. It has nothing to do with the command `relay sweep`.
 	Sweep time.Duration
-	// Backoff is the pause after the first temporary failure. Each further failure doubles the
-	// pause, up to BackoffCap.
+	// Backoff is the delay after the first temporary failure. Each further failure doubles the
+	// delay, up to BackoffCap.
 	Backoff, BackoffCap time.Duration
-	// Hold is the delay after which a held job is tried again, unless its Deferral names
-	// another.
+	// Hold is the delay after which a held job is tried again, unless its Deferral has another
+	// Delay.
 	Hold time.Duration
 }
 

@@ -21,15 +21,15 @@ type tracker struct {
 	entries map[uuid.UUID]*entry
 	landed  map[uuid.UUID]*landedEntry
 
-	// sends runs rebroadcasts. resolving is locked while old attempts are resolved. Rebroadcasts
-	// and resolving run concurrently with the polling.
+	// sends runs rebroadcasts. resolving is locked while a search for old attempts runs. Both run
+	// concurrently with the polling.
 	sends     errgroup.Group
 	resolving sync.Mutex
-	// markingUnverified is locked while jobs with unverified outcomes are marked in the database.
-	// withoutCapacity counts entries that released their capacity because their outcome is
-	// unverified.
-	markingUnverified sync.Mutex
-	withoutCapacity   int
+	// recordingUnverified is locked while it is written to the database that jobs are held for a
+	// second endpoint. withoutCapacity counts the entries that released their capacity because
+	// their outcome is unverified.
+	recordingUnverified sync.Mutex
+	withoutCapacity     int
 }
 
 // entry is one job in flight, under one lease. Its phase says which goroutine owns its fields.
@@ -37,26 +37,26 @@ type tracker struct {
 type entry struct {
 	j     *Job
 	phase phase
-	// sends counts the rebroadcasts; next is when the next one is due.
-	sends int
-	next  time.Time
+	// rebroadcasts counts the rebroadcasts; rebroadcastAt is when the next one is due.
+	rebroadcasts  int
+	rebroadcastAt time.Time
 	// resolveAt is the earliest time at which the attempts are searched again.
 	resolveAt time.Time
-	// capacityReleased reports that the capacity was released while the entry is tracked.
+	// capacityReleased is true once the entry has released its capacity.
 	capacityReleased bool
 	// unverifiedSince is when an outcome was first reported by only one endpoint; zero while
-	// there is no such outcome. unverifiedMarked reports that the database records the job as
-	// held for this reason. withoutCapacity reports that the entry released its capacity for
-	// this reason.
-	unverifiedSince                   time.Time
-	unverifiedMarked, withoutCapacity bool
+	// there is no such outcome. unverifiedRecorded is true if the database records the job as
+	// held for this reason. withoutCapacity is true if the entry released its capacity for this
+	// reason.
+	unverifiedSince                     time.Time
+	unverifiedRecorded, withoutCapacity bool
 }
 
 // phase says which goroutine owns an entry.
 type phase int
 
 const (
-	// working: a step of the job is running.
+	// working: a step of the job runs, or is about to run.
 	working phase = iota
 	// tracking: the tracker polls the job's signatures.
 	tracking
@@ -81,9 +81,9 @@ func newTracker(m *Manager) *tracker {
 	return t
 }
 
-// add adds a job with its lease and capacity, for its first step. duplicate reports that a
-// step already runs under the same lease: the database lost the lease in a failover, and
-// assigned it again.
+// add adds a job with its lease and capacity, for its first step. If duplicate is true, a step
+// already runs under the same lease, because the database lost the lease in a failover and assigned
+// it again.
 func (t *tracker) add(j *Job) (w *entry, duplicate bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,8 +97,8 @@ func (t *tracker) add(j *Job) (w *entry, duplicate bool) {
 	return w, duplicate
 }
 
-// track starts polling the chain for the job. A job that was tracked before keeps its
-// schedule.
+// track moves an entry to the phase tracking, after a step. An entry that was tracked before keeps
+// the schedule of its rebroadcasts.
 func (t *tracker) track(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,19 +107,19 @@ func (t *tracker) track(w *entry) {
 	}
 	w.phase = tracking
 	if w.j.since.After(w.unverifiedSince) { // signed again: only an earlier attempt was unverified
-		w.unverifiedSince, w.unverifiedMarked = time.Time{}, false
+		w.unverifiedSince, w.unverifiedRecorded = time.Time{}, false
 	}
 	if l := w.j.lane; l != nil && l.ReleaseWhenSent && !w.capacityReleased {
 		t.releaseCapacity(w)
 		l.ClaimSoon()
 	}
-	if w.next.IsZero() {
-		w.next = t.m.Now().Add(rebroadcastAfter(0))
+	if w.rebroadcastAt.IsZero() {
+		w.rebroadcastAt = t.m.Now().Add(rebroadcastAfter(0))
 	}
 }
 
-// record passes an entry to the recorder.
-func (t *tracker) record(w *entry, l Landing) {
+// recordLanding passes an entry and its landing to the recorder.
+func (t *tracker) recordLanding(w *entry, l Landing) {
 	t.mu.Lock()
 	w.phase = recording
 	t.mu.Unlock()
@@ -128,9 +128,9 @@ func (t *tracker) record(w *entry, l Landing) {
 	t.m.recorder.queueLanding(w, l)
 }
 
-// stepEnded is called when a step has ended. If the step panicked and its recovery failed
-// too, no goroutine owns the entry any more, and it is removed. If the entry was replaced
-// meanwhile, the step's reservations are released here.
+// stepEnded is called when a step has ended. If the step panicked and the recovery failed too, no
+// goroutine owns the entry any more, and stepEnded removes the entry. If another entry replaced it
+// while the step ran, stepEnded releases its reservations with the payers.
 func (t *tracker) stepEnded(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -142,8 +142,8 @@ func (t *tracker) stepEnded(w *entry) {
 	}
 }
 
-// replace makes room for a later lease of the same row. A running step keeps its
-// reservations until it ends.
+// replace removes an entry whose job this process has claimed again, under a later lease. If a step
+// of the entry still runs, the entry keeps its reservations with the payers until the step ends.
 func (t *tracker) replace(w *entry) {
 	delete(t.entries, w.j.ID)
 	t.releaseCapacity(w)
@@ -164,13 +164,13 @@ func (t *tracker) releaseCapacity(w *entry) {
 	}
 }
 
-// releaseReservations releases the payers' reservations.
+// releaseReservations releases the entry's reservations with the payers.
 func (t *tracker) releaseReservations(w *entry) {
 	t.m.releaseReservations(w.j, func(solana.Signature) bool { return true })
 }
 
-// drop removes the entry of a job in flight. If this process now has the job under a later
-// lease, the entry of the later lease stays.
+// drop removes the entry of a job in flight. If this process now has the job under a later lease,
+// the job has another entry, and that one stays.
 func (t *tracker) drop(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -190,7 +190,7 @@ func (t *tracker) remove(w *entry) {
 		w.withoutCapacity = false
 	}
 	t.releaseReservations(w)
-	if t.m.mayClaimMore.Load() {
+	if t.m.rowsMayRemain.Load() {
 		t.m.ClaimSoon()
 	}
 }
@@ -206,7 +206,7 @@ func (t *tracker) addLanded(w *entry, l Landing) {
 	t.landed[w.j.ID] = t.newLandedEntry(Landed{Job: w.j, Landing: l})
 }
 
-// newLandedEntry keeps the part of a landed job that Finalize needs.
+// newLandedEntry makes an entry with the part of a landed job that Finalize needs.
 func (t *tracker) newLandedEntry(l Landed) *landedEntry {
 	for _, a := range l.Attempts() {
 		if a.Signature == l.Signature {
@@ -255,8 +255,9 @@ func (t *tracker) leases() map[Lease]bool {
 	return out
 }
 
-// dropLease drops the entry under a lease that this process has lost. While a step of the job
-// runs, the entry stays: the step's next write fails with ErrLeaseLost.
+// dropLease drops the entry of a lease that this process has lost. While a step of the job runs,
+// the entry stays, because the step's next write fails with ErrLeaseLost and the step then drops
+// it.
 func (t *tracker) dropLease(l Lease) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -281,7 +282,7 @@ func (t *tracker) tracked() []*entry {
 	return out
 }
 
-// unfinalized lists the landed jobs that are polled.
+// unfinalized lists the landed jobs whose signatures are polled.
 func (t *tracker) unfinalized() []*landedEntry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -300,9 +301,9 @@ func (t *tracker) isTracked(w *entry) bool {
 	return t.entries[w.j.ID] == w && w.phase == tracking
 }
 
-// startStep moves an entry from tracking to working, for a step. It returns false when the entry
+// setWorking moves an entry from tracking to working, for a step. It returns false when the entry
 // is not in the phase tracking, or was removed.
-func (t *tracker) startStep(w *entry) bool {
+func (t *tracker) setWorking(w *entry) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.entries[w.j.ID] != w || w.phase != tracking {

@@ -1,11 +1,11 @@
 // Package txmgr brings each job to exactly one outcome on the chain: it prepares, simulates,
 // signs, records, sends, tracks and resolves the job's transactions. Each of these actions has
-// its own file. The package works under leases, so that any process can finish the work of any
-// other. Its handlers decide what the transactions do.
+// its own file. A process works on a job under a lease, so that another process can finish the job
+// if the first one dies. Handlers decide what the transactions do.
 //
-// Its rules: an attempt is committed before its first send; the same bytes are sent until
-// they have landed or can never land; while an attempt may still land, the job does not fail,
-// and no other transaction is signed for it.
+// The rules of the package: an attempt is committed before its first send; the same bytes are sent
+// until they have landed or can never land; while an attempt may still land, the job does not fail,
+// and no other transaction is signed for the job.
 package txmgr
 
 import (
@@ -38,13 +38,14 @@ type Options struct {
 	Readable func(ctx context.Context) error
 	// Landed is called with a landing as soon as it is observed, before it is recorded.
 	Landed func(*Job, Landing)
-	// SlotDuration returns how long a slot takes. It determines how long a blockhash lives. An
-	// attempt that is older than that may be dead, and is searched in all history.
+	// SlotDuration returns how long a slot takes, which determines how long a blockhash lives.
+	// Once an attempt is older than a blockhash lives, it may have expired, and is searched in
+	// all history.
 	SlotDuration func() time.Duration
 	// Rent returns the network's rate of rent; 0 while it is unknown.
 	Rent func() shieldpool.Rent
-	// Writable are accounts that every transaction writes. The fees that others pay to
-	// write them determine the price.
+	// Writable are accounts that every transaction writes. The fees that others pay to write
+	// these accounts determine the price of a compute unit.
 	Writable []solana.PublicKey
 	Observer Observer
 	Log      *slog.Logger
@@ -70,11 +71,12 @@ type Manager struct {
 	outage sendOutage
 	// leaseHealth records since when this process's leases have been valid.
 	leaseHealth leaseHealth
-	// mayClaimMore reports that the last claim may have left rows unclaimed, because the
+	// rowsMayRemain is true if the last claim may have left due rows unclaimed, because the
 	// capacity was used up.
-	mayClaimMore atomic.Bool
-	// orphaned are leases that the last audit found only in the database.
-	orphaned map[Lease]bool
+	rowsMayRemain atomic.Bool
+	// orphanSuspects are the leases that the last audit found only in the database. A lease that
+	// the next audit finds there again is orphaned.
+	orphanSuspects map[Lease]bool
 	// othersNeeded triggers a notification of other processes.
 	othersNeeded chan struct{}
 	// stopping ends when nothing new may be claimed. Running steps then have half the duration
@@ -140,7 +142,7 @@ func (m *Manager) Start(ctx context.Context, j *Job) {
 	m.start(context.WithoutCancel(ctx), m.main(), j)
 }
 
-// ClaimSoon brings the next claim forward, because something may be due.
+// ClaimSoon brings the main lane's next claim forward, because a job may be due.
 func (m *Manager) ClaimSoon() { m.main().ClaimSoon() }
 
 // PollSoon brings the next poll of the chain forward.
@@ -154,8 +156,8 @@ func signal(ch chan struct{}) {
 	}
 }
 
-// InProgress returns how many jobs this process has in flight, and how many landed ones it
-// tracks until finalized.
+// InProgress returns how many jobs use this process's capacity, and how many landed jobs it tracks
+// until they are final.
 func (m *Manager) InProgress() (inFlight, landed int) {
 	for _, l := range m.lanes {
 		inFlight += l.inUse.inUse()

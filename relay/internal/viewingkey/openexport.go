@@ -30,7 +30,7 @@ var (
 func Open(private PrivateKey, r Record) (viewingKey [32]byte, err error) {
 	public := private.public()
 	if id := KeyID(public); r.KeyID != id {
-		return [32]byte{}, fmt.Errorf("%w: want key %s, received key %s", ErrOtherKey, r.KeyID, id)
+		return [32]byte{}, fmt.Errorf("%w: the record is sealed to key %s, the given private key belongs to key %s", ErrOtherKey, r.KeyID, id)
 	}
 	opened, ok := box.OpenAnonymous(nil, r.Sealed, &public, &private.bytes)
 	if !ok || len(opened) != len(viewingKey) {
@@ -60,7 +60,7 @@ const maxLine = 64 << 10
 // not open is counted in the Summary and does not stop the others. The error is only
 // for faults of reading and writing.
 func OpenExport(private PrivateKey, export io.Reader, opened io.Writer) (Summary, error) {
-	var sum Summary
+	var summary Summary
 	lines := bufio.NewScanner(export)
 	lines.Buffer(nil, maxLine)
 	out := json.NewEncoder(opened)
@@ -71,21 +71,21 @@ func OpenExport(private PrivateKey, export io.Reader, opened io.Writer) (Summary
 		line, err := openLine(private, lines.Bytes())
 		switch {
 		case errors.Is(err, ErrOtherKey):
-			sum.OtherKey++
+			summary.OtherKey++
 			continue
 		case err != nil:
-			sum.Faults = append(sum.Faults, fmt.Errorf("line %d: %w", n, err))
+			summary.Faults = append(summary.Faults, fmt.Errorf("line %d: %w", n, err))
 			continue
 		}
 		if err := out.Encode(line); err != nil {
-			return sum, fmt.Errorf("write opened viewing keys: %w", err)
+			return summary, fmt.Errorf("write opened viewing keys: %w", err)
 		}
-		sum.Opened++
+		summary.Opened++
 	}
 	if err := lines.Err(); err != nil {
-		return sum, fmt.Errorf("read export: %w", err)
+		return summary, fmt.Errorf("read export: %w", err)
 	}
-	return sum, nil
+	return summary, nil
 }
 
 func openLine(private PrivateKey, text []byte) (openedLine, error) {

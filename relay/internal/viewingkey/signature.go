@@ -45,7 +45,7 @@ func parseWallet(text string) (ed25519.PublicKey, error) {
 func (s *Service) checkSignature(wallet ed25519.PublicKey, text string) error {
 	signature, ok := decodeSignature(text)
 	if !ok {
-		return refusal.New(refusal.InvalidSignature, "signature: want 64 bytes in standard base64, base58 or hexadecimal, received another text of %d characters", len(text))
+		return refusal.New(refusal.InvalidSignature, "signature: want 64 bytes in standard base64, base58 or hexadecimal, received %d characters in none of these forms", len(text))
 	}
 	for _, message := range s.messages {
 		if ed25519.Verify(wallet, []byte(message), signature) {

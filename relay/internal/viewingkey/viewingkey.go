@@ -47,8 +47,8 @@ type Record struct {
 	// Sealed is the viewing key in an anonymous X25519 box, SealedSize bytes.
 	Sealed []byte
 	// Fingerprint is sha256("relaypool/viewing-key/v1" ‖ identifier ‖ viewing
-	// key). It shows whether two registrations have the same key, which the boxes do
-	// not show: two boxes of one key differ.
+	// key). It shows whether two registrations under one identifier have the same key. The
+	// boxes do not show this, because two boxes of one key differ.
 	Fingerprint [32]byte
 	// KeyID names the compliance key that Sealed was made for.
 	KeyID string
@@ -174,8 +174,8 @@ func (s *Service) put(ctx context.Context, wallet [32]byte, address string, id, 
 	}
 	record := Record{Identifier: id, Sealed: sealed, Fingerprint: fingerprint(id, key), KeyID: s.keyID}
 	existing, err = s.store.PutViewingKey(ctx, record)
-	// The insert of a cancelled request may have succeeded, so its key stays counted: otherwise
-	// cancelled requests would bypass the limit.
+	// The insert of a cancelled request may have succeeded. Its key therefore stays counted, so
+	// that cancelled requests cannot bypass the limit.
 	if existing != nil || err != nil && ctx.Err() == nil {
 		release()
 	}

@@ -233,17 +233,17 @@ func TestRegisterRefuses(t *testing.T) {
 		"no signature": {func(r *Registration) { r.Signature = "" },
 			refusal.InvalidSignature, "signature: want 64 bytes in standard base64, base58 or hexadecimal, received 0 characters"},
 		"a signature of 63 bytes": {func(r *Registration) { r.Signature = base64.StdEncoding.EncodeToString(make([]byte, 63)) },
-			refusal.InvalidSignature, "received another text of"},
+			refusal.InvalidSignature, "characters in none of these forms"},
 		"a signature of 65 bytes": {func(r *Registration) { r.Signature = v.SignatureHex + "00" },
-			refusal.InvalidSignature, "received another text of 130 characters"},
+			refusal.InvalidSignature, "received 130 characters in none of these forms"},
 		"a signature in URL-safe base64": {func(r *Registration) {
 			r.Signature = strings.NewReplacer("+", "-", "/", "_").Replace(v.SignatureBase64)
-		}, refusal.InvalidSignature, "received another text of"},
+		}, refusal.InvalidSignature, "characters in none of these forms"},
 		"a signature in base64 with unused bits that are not zero": {func(r *Registration) {
 			r.Signature = strings.TrimSuffix(v.SignatureBase64, "A==") + "B=="
-		}, refusal.InvalidSignature, "received another text of"},
+		}, refusal.InvalidSignature, "characters in none of these forms"},
 		"a very long signature": {func(r *Registration) { r.Signature = strings.Repeat("2", 10_000) },
-			refusal.InvalidSignature, "received another text of 10000 characters"},
+			refusal.InvalidSignature, "received 10000 characters in none of these forms"},
 		"a signature with one bit changed": {func(r *Registration) { r.Signature = "f" + v.SignatureHex[1:] },
 			refusal.InvalidSignature, "signature: does not verify for user_pubkey"},
 		"another wallet's signature over the message": {func(r *Registration) { r.Signature = signature(stranger, v.message(t)) },

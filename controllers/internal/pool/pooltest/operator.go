@@ -43,7 +43,8 @@ type OperatorOptions struct {
 	LeaseNamespace string
 	// Workers is how many RelayPools are reconciled at once; 0 is 4.
 	Workers int
-	// Resync is the time between passes of every RelayPool that no change starts; 0 is 10 h.
+	// Resync is the interval at which every RelayPool gets a pass even without a change; 0 is
+	// 10 h.
 	Resync time.Duration
 	// Now is the operator's clock; nil is the machine's.
 	Now func() time.Time

@@ -200,7 +200,7 @@ func (p *Processes) project(ctx context.Context, sources []corev1.VolumeProjecti
 	return nil
 }
 
-// IsRotation distinguishes pods of rotation Jobs from those of fleets.
+// IsRotation reports whether a pod belongs to a rotation Job; other pods belong to fleets.
 func IsRotation(pod *corev1.Pod) bool {
 	return pod.Labels[build.LabelComponent] == build.ComponentRotation
 }

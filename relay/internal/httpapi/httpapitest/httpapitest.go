@@ -22,8 +22,8 @@ import (
 )
 
 // Validate fails the test unless the document allows the status, headers and body of the answer
-// to req. An error's status must also be the one that belongs to its code. It returns the body,
-// which can still be read from resp too.
+// to req. An error's status must also be the one that belongs to its code. Validate returns the
+// body, which can still be read from resp too.
 func Validate(t testing.TB, req *http.Request, resp *http.Response) []byte {
 	t.Helper()
 	body, err := io.ReadAll(resp.Body)

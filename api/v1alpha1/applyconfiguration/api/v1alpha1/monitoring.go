@@ -21,7 +21,8 @@ type MonitoringApplyConfiguration struct {
 	// IntervalSeconds is the time between scrapes, in seconds. Default: 15.
 	IntervalSeconds *int32 `json:"intervalSeconds,omitempty"`
 	// Labels are set on both objects, so that a Prometheus finds them. Default: the
-	// labels of every owned object. Example: {release: prometheus}
+	// labels of every owned object. The given labels are added to these.
+	// Example: {release: prometheus}
 	Labels map[string]string `json:"labels,omitempty"`
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-func TestPaidForAccountsCountsOnlyCreatedAccounts(t *testing.T) {
+func TestAccountCostsCountsOnlyCreatedAccounts(t *testing.T) {
 	t.Parallel()
 	payer, other, account, owner := solana.PublicKey{1}, solana.PublicKey{2}, solana.PublicKey{3}, solana.PublicKey{4}
 	plain := func(ix solana.Instruction) onchain.Instruction {
@@ -54,7 +54,7 @@ func TestPaidForAccountsCountsOnlyCreatedAccounts(t *testing.T) {
 	for name, test := range tests {
 		tx := &transaction{}
 		tx.Failed, tx.Instructions = test.failed, test.instructions
-		if got, sizes := tx.paidForAccounts(payer); got != test.want || !slices.Equal(sizes, test.wantSizes) {
+		if got, sizes := tx.accountCosts(payer); got != test.want || !slices.Equal(sizes, test.wantSizes) {
 			t.Errorf("%s: %d lamports for accounts of %d bytes, want %d and %d", name, got, sizes, test.want, test.wantSizes)
 		}
 	}

@@ -19,11 +19,11 @@ const (
 	systemCreatePrefund  = 13
 )
 
-// paidForAccounts returns how many lamports the payer paid for accounts that the transaction
+// accountCosts returns how many lamports the payer paid for accounts that the transaction
 // created, and the data sizes of these accounts. Only the system program takes lamports from a
 // wallet, so the sum is exact. An address that already has lamports is topped up, allocated and
 // assigned instead of created, so an allocation counts as a creation.
-func (t *transaction) paidForAccounts(payer solana.PublicKey) (lamports uint64, sizes []uint64) {
+func (t *transaction) accountCosts(payer solana.PublicKey) (lamports uint64, sizes []uint64) {
 	if t.Failed {
 		return 0, nil
 	}
@@ -41,7 +41,7 @@ func (t *transaction) paidForAccounts(payer solana.PublicKey) (lamports uint64, 
 		}
 	}
 	for to, amount := range paid {
-		if size, is := created[to]; is {
+		if size, wasCreated := created[to]; wasCreated {
 			lamports += amount
 			sizes = append(sizes, size)
 		}
@@ -50,8 +50,8 @@ func (t *transaction) paidForAccounts(payer solana.PublicKey) (lamports uint64, 
 	return lamports, sizes
 }
 
-// systemCall is a call of the system program. It moves lamports between the accounts from and to.
-// If creates is set, it also creates the second account, with data of size bytes.
+// systemCall is a call of the system program. It moves lamports from one account to another. If
+// creates is set, it also creates the receiving account, with data of size bytes.
 type systemCall struct {
 	from, to       solana.PublicKey
 	lamports, size uint64
