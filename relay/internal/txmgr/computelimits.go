@@ -54,13 +54,21 @@ type learnedLimits struct {
 	limitRule
 	mu      sync.Mutex
 	largest map[shieldpool.Kind]uint64
+	// raised are the raises of kinds that this process has not simulated yet: another process
+	// sent the transaction that exceeded its limit. They count with the first simulation.
+	raised map[shieldpool.Kind]uint64
+}
+
+func newLearnedLimits(r limitRule) learnedLimits {
+	return learnedLimits{limitRule: r, largest: map[shieldpool.Kind]uint64{}, raised: map[shieldpool.Kind]uint64{}}
 }
 
 // observe records the consumption of a simulation and returns the kind's limit.
 func (l *learnedLimits) observe(k shieldpool.Kind, used uint64) uint32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.largest[k] = max(l.largest[k], min(used, l.max))
+	l.largest[k] = max(l.largest[k], min(min(used, l.max)+l.raised[k], l.max))
+	delete(l.raised, k)
 	return l.limit(l.largest[k])
 }
 
@@ -79,7 +87,11 @@ func (l *learnedLimits) current(k shieldpool.Kind) uint32 {
 func (l *learnedLimits) raise(k shieldpool.Kind) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.largest[k] = min(l.largest[k]+l.step, l.max)
+	if largest, known := l.largest[k]; known {
+		l.largest[k] = min(largest+l.step, l.max)
+	} else {
+		l.raised[k] += l.step
+	}
 }
 
 // computeLimits are the limits that transactions request. Every transaction requests a limit of
@@ -87,10 +99,7 @@ func (l *learnedLimits) raise(k shieldpool.Kind) {
 type computeLimits struct{ units, loadedData learnedLimits }
 
 func newComputeLimits() *computeLimits {
-	return &computeLimits{
-		units:      learnedLimits{limitRule: unitsRule(), largest: map[shieldpool.Kind]uint64{}},
-		loadedData: learnedLimits{limitRule: loadedDataRule(), largest: map[shieldpool.Kind]uint64{}},
-	}
+	return &computeLimits{units: newLearnedLimits(unitsRule()), loadedData: newLearnedLimits(loadedDataRule())}
 }
 
 // observeLoadedData records how much account data a simulated transaction loaded, and returns

@@ -49,6 +49,21 @@ func TestAComputeLimitThatWasTooLowIsRaised(t *testing.T) {
 	}
 }
 
+// Another process sent the transaction that exceeded its limit.
+func TestARaiseBeforeTheFirstSimulationCountsWithIt(t *testing.T) {
+	t.Parallel()
+	limits := &newComputeLimits().units
+	limits.raise("transfer")
+	if got := limits.current("transfer"); got != maxComputeUnits {
+		t.Errorf("before a simulation the limit is %d, want %d", got, maxComputeUnits)
+	}
+	for range 2 {
+		if got := limits.observe("transfer", 170_000); got != 300_000 {
+			t.Errorf("the limit is %d, want 300000", got)
+		}
+	}
+}
+
 // TestThePriceIsThePercentileWithinItsBounds computes the price from the fees that others paid.
 func TestThePriceIsThePercentileWithinItsBounds(t *testing.T) {
 	t.Parallel()
