@@ -152,13 +152,14 @@ const (
 	ReasonScaling = "Scaling"
 	// ReasonProviderMissing: KEDA's CRD is not installed.
 	ReasonProviderMissing = "ProviderMissing"
-	// ReasonMetricUnavailable: the autoscaler cannot read the backlog. The message contains
-	// the autoscaler's own message.
+	// ReasonMetricUnavailable: the autoscaler cannot read the backlog, or cannot change the
+	// fleet's size. The message contains the autoscaler's own message.
 	ReasonMetricUnavailable = "MetricUnavailable"
 	// ReasonLimited: more pods would not help, because every waiting submission is held. The
 	// message names the reasons.
 	ReasonLimited = "Limited"
-	// ReasonPending: the autoscaler has not reported yet. The status is Unknown.
+	// ReasonPending: the autoscaler has not reported yet, or the gate holds the fleet. The
+	// status is Unknown.
 	ReasonPending = "Pending"
 )
 

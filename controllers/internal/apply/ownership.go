@@ -65,8 +65,7 @@ func (p *pass) key(ref Ref) client.ObjectKey {
 }
 
 func toLiveObject(ref Ref, object client.Object) (*liveObject, error) {
-	// Cached objects are shared and must not be changed. ToUnstructured makes a copy, so content
-	// may be changed.
+	// ToUnstructured makes a copy, so a change of content does not change object.
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
 		return nil, fmt.Errorf("read as fields: %w", err)

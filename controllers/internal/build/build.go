@@ -55,7 +55,8 @@ type Object struct {
 	// Kind and Name identify the object within the RelayPool's namespace.
 	Kind schema.GroupVersionKind
 	Name string
-	// Config has the object's name, namespace and labels. Package apply adds the owner.
+	// Config has the object's name, namespace and labels. Package apply, or package keys for a
+	// rotation Job, adds the owner.
 	Config runtime.ApplyConfiguration
 }
 

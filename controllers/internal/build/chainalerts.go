@@ -31,7 +31,7 @@ func chainAlerts() []alert {
 		},
 		{
 			"FinalityStalled", "time() - max(" + contract.MetricFinalityAdvanced.Name + "{}) > 60 and on () max(" + contract.MetricRPCUp.Name + "{}) == 1", minute, severityCritical,
-			"the chain's finalized slot stands still: accepted work waits, as in a migration of Solana's consensus",
+			"the chain's finalized slot does not advance, so accepted work waits; one possible cause is a migration of Solana's consensus",
 		},
 		{
 			// This alert is only a warning. If such a transaction had appended a leaf, the relay
@@ -42,7 +42,7 @@ func chainAlerts() []alert {
 		},
 		{
 			"TreeContradictsProfile", "min(" + contract.MetricTreeCheck.Name + "{}) == 0", 0, severityCritical,
-			"the pool's tree contradicts itself under the profile",
+			"the pool's tree account, decoded as the profile says, is inconsistent: the profile does not fit the program",
 		},
 		{
 			// Once a relay has read the tree, it keeps reporting the leaf count, even if later
@@ -64,7 +64,7 @@ func chainAlerts() []alert {
 		},
 		{
 			"TransactionsRolledBack", "sum(increase(" + contract.MetricAttempts.Name + `{,event="reopened"}[1h])) > 0`, 0, severityWarning,
-			"a fork died under confirmed transactions; nothing is lost",
+			"confirmed transactions were rolled back with their fork; the relay sends them again, and nothing is lost",
 		},
 	}
 }

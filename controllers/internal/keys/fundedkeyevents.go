@@ -11,7 +11,8 @@ import (
 
 // FundedKeyEvents returns the events of a RelayPool that is deleted: one for each Secret
 // whose payers may still have funds. The payers and the rotation are from status. A payer
-// without an event has a last known balance of zero, and no Job may have funded it since.
+// without an event has a last known balance of zero (less than balanceUnit, if only the status
+// has it), and no Job may have funded it since.
 func FundedKeyEvents(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
 	var events []Event
 	for _, p := range status.FeePayers {

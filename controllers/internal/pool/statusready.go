@@ -8,7 +8,7 @@ import (
 
 // mostSevere returns the more severe of two verdicts. False is the most severe status, then
 // Unknown, then True or no status. If both verdicts are equally severe, mostSevere returns the
-// first.
+// first. worst is the zero verdict or an earlier result, so its status is never True.
 func mostSevere(worst, v verdict) verdict {
 	switch {
 	case v.status == "", v.status == metav1.ConditionTrue, worst.status == metav1.ConditionFalse:

@@ -74,9 +74,9 @@ type Facts struct {
 	// Payers are the usable keys of spec.feePayers.secretRefs in their order, each
 	// address once.
 	Payers []Payer
-	// Profile and VerifyingKey are contents of ConfigMaps; nil if no ConfigMap is named, or if
-	// Problems has an entry for it. This package checks only the JSON syntax of VerifyingKey.
-	// Package pool reports any other fault of the key.
+	// Profile and VerifyingKey are contents of ConfigMaps; nil if no ConfigMap is named, if it
+	// was never read, or if Problems has an entry for it. This package checks only that
+	// VerifyingKey is a JSON object. Package pool reports any other fault of the key.
 	Profile, VerifyingKey []byte
 	// Problems are sorted by kind, name and key.
 	Problems []Problem

@@ -31,8 +31,8 @@ func (h commitmentHistory) SignaturesFor(ctx context.Context, address solana.Pub
 	return h.Endpoints.SignaturesFor(ctx, address, onchain.Confirmed, before, until, limit)
 }
 
-// FirstAvailableBlock implements commitments.Chain. It asks one endpoint, which is an archive if
-// one is configured.
+// FirstAvailableBlock implements commitments.Chain. It returns the answer of one endpoint;
+// archives are asked first.
 func (h commitmentHistory) FirstAvailableBlock(ctx context.Context) (uint64, error) {
 	result, err := h.Search(ctx, []solana.Signature{})
 	return result.FirstAvailable, err

@@ -15,8 +15,8 @@ import (
 // swapConcurrencyWithoutRouter is how many swaps a relay without a router refunds at a time.
 const swapConcurrencyWithoutRouter = 16
 
-// maxQuoting bounds the time of one quote when several routers are asked one after another. A
-// step of a swap has 30 s, and may ask for a second quote.
+// maxQuoting bounds the calls for one quote when several routers are asked one after another,
+// without the waits for capacity. A step of a swap has 30 s, and may ask for a second quote.
 const maxQuoting = 12 * time.Second
 
 // openSwaps makes the planner of swaps. A relay without a router accepts no swaps, but

@@ -20,10 +20,10 @@ type finalizedReport struct {
 }
 
 // recordFinalized records a finalized block that endpoint i has reported. The endpoint had reached
-// highestSlot when it reported the block. All blockhashes of slots up to expiredSlot have expired,
-// and all blockhashes that were fetched before expiredBefore have expired too: this endpoint has
-// finalized more than blockhashLifetime blocks after them. The results do not depend on recorded
-// last valid heights, because these may be wrong.
+// at most highestSlot when it reported the block. All blockhashes of slots up to expiredSlot have
+// expired, and all blockhashes that were fetched before expiredBefore have expired too: this
+// endpoint has finalized more than blockhashLifetime blocks after them. The results do not depend
+// on recorded last valid heights, because these may be wrong.
 func (h *heights) recordFinalized(i int, b block, highestSlot uint64, now time.Time) (expiredSlot uint64, expiredBefore time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// rounds is how many times a read asks each endpoint before it fails. A read that has made
-	// minCalls calls fails at the end of the round, unless all failures of that round are those of
-	// nodes that are behind.
+	// rounds is how many times a read asks each endpoint at most. A read that has made minCalls
+	// calls fails at the end of the round, unless all failures of that round are those of nodes
+	// that are behind.
 	rounds   = 3
 	minCalls = 3
 	// retryDelay is the pause after the first round. It doubles with each further round, up to

@@ -104,7 +104,7 @@ func (ep *endpoint) identity() identity {
 func (ep *endpoint) isForeign() bool { return ep.identity().foreign }
 
 // verify makes sure that the endpoint serves the relay's chain. It calls the endpoint only until
-// the endpoint has reported its chain.
+// the endpoint has reported its chain or refused to.
 func (e *Endpoints) verify(ctx context.Context, ep *endpoint) error {
 	want := e.knownGenesis()
 	if want.IsZero() {

@@ -58,8 +58,8 @@ func (e *Endpoints) checkBlockhashHeight(i int, h onchain.Blockhash, b block) er
 
 // askHeights asks other endpoints for the height of their newest block, until there is an
 // agreement. If there already is one, a single call is enough. If there is no agreement after these
-// calls, askHeights asks the endpoint that returned the blockhash, because the newest block of that
-// endpoint must be consistent with the blockhash.
+// calls, or no call was possible, askHeights asks the endpoint that returned the blockhash, because
+// the newest block of that endpoint must be consistent with the blockhash.
 func (e *Endpoints) askHeights(ctx context.Context, source askedEndpoint) error {
 	others := slices.DeleteFunc(e.candidates([]Role{RoleRead}, "getEpochInfo", outbound.Read), func(ep *endpoint) bool { return ep.index == source.index })
 	for _, ep := range others {

@@ -58,8 +58,8 @@ type PoolOptions struct {
 }
 
 // PoolReader reads the accounts of one pool at the confirmed commitment, and keeps a copy of its
-// tree account. Only one read of the tree runs at a time, and all waiting callers share it. A read
-// starts at least MinInterval after the start of the previous one. Safe for concurrent use.
+// tree account. Only one read for Tree runs at a time, and all waiting callers share it. It starts
+// at least MinInterval after the start of the previous one. Safe for concurrent use.
 //
 // Errors are refusals. pool_not_initialised means that the reader has never found a tree account
 // that the program owns, or that the account's layout does not fit the profile. chain_unavailable

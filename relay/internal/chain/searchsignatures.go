@@ -15,12 +15,11 @@ import (
 // Search looks up at most 256 signatures in an endpoint's whole history, preferably an archive's.
 // It also returns which blockhashes had expired before the search: the fields of
 // onchain.SearchResult from FinalizedSlot to ExpiredBefore. They show whether a transaction with an
-// unknown signature can still land. If the endpoint does not know a signature, or reports a
-// decisive status, Search asks other endpoints the same. A decisive status counts when two
-// endpoints report it; a decisive status that only one reports is marked as unverified. A blockhash
-// counts as expired when two endpoints agree on that. So one endpoint that lies, has lost its
-// history or is ahead of the chain cannot make the relay conclude that a transaction landed, or
-// that it did not.
+// unknown signature can still land. Search asks other endpoints the same, if there are any. A
+// decisive status counts when two endpoints report it; a decisive status that only one reports is
+// marked as unverified. A blockhash counts as expired when two endpoints agree on that; see also
+// recordCorroboration. So one endpoint that lies, has lost its history or is ahead of the chain
+// cannot make the relay conclude that a transaction landed, or that it did not.
 func (e *Endpoints) Search(ctx context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {
 	q := historyQuery("getSignatureStatuses", outbound.Read, func(ctx context.Context, source askedEndpoint) (onchain.SearchResult, error) {
 		return e.search(ctx, source, signatures)

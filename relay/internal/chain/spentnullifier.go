@@ -10,9 +10,9 @@ import (
 // errOneAnswer reports that only one endpoint answered when all were asked about a nullifier.
 var errOneAnswer = fmt.Errorf("%w: one endpoint reports that a note is spent, and no other endpoint answered", onchain.ErrUnavailable)
 
-// Call Spent after one endpoint has reported that a nullifier is spent: it asks all endpoints. A
-// nullifier is spent when its account exists and belongs to the program. Spent returns true when
-// all endpoints that answer report the nullifier as spent, or only one endpoint is configured. It
+// Spent asks all endpoints about a nullifier that one endpoint has reported as spent. A nullifier
+// is spent when its account exists and belongs to the program. Spent returns true when all
+// endpoints that answer report the nullifier as spent, or only one endpoint is configured. It
 // returns false when one of them reports the opposite, for example because that endpoint is behind
 // or has lost the account. Spent fails with chain_unavailable when only one of several endpoints
 // answers: it may be the one that reported the nullifier as spent before.

@@ -29,9 +29,10 @@ var errTreesDiffer = fmt.Errorf("%w: the endpoints show different trees: GET /he
 // endpoints show. A second endpoint shows a tree if its root history contains the tree's root. A
 // tree that only one endpoint shows counts in two cases. First, it is the only tree whose root
 // history contains the last agreed root; if its slot is doubtful, ten seconds must have passed
-// since the last agreement. Second, no other endpoint answers, and the last agreement is at least a
-// minute old. If no tree counts, AgreedTree returns the last agreed tree for up to a minute. With a
-// single endpoint configured, AgreedTree returns what Tree returns.
+// since the last agreement. Second, no other endpoint answers, and there was no agreement in the
+// last minute. If no tree counts, AgreedTree returns the last agreed tree: for up to a minute, or
+// as long as several root histories contain its root. With a single endpoint configured, AgreedTree
+// returns what Tree returns.
 func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 	if p.allEndpoints == nil {
 		return p.Tree(ctx, 0)

@@ -22,7 +22,7 @@ const (
 	// minConnections: one connection listens for notifications, the queue needs two, and clients'
 	// requests need one.
 	minConnections = 4
-	// maxWait is the largest value of --wait-max. Proxies between client and relay close the
+	// maxWait is the largest value of --wait-max. Proxies between client and relay usually close the
 	// connection of a request that waits longer for its outcome.
 	maxWait = 10 * time.Minute
 	maxPort = 1<<16 - 1

@@ -41,7 +41,7 @@ type Endpoint struct {
 	Name string
 	URL  Secret
 	// WebSocketURL is the URL for subscriptions. If it is empty, the relay derives it from
-	// URL. With NoWebSocket the relay makes no subscriptions.
+	// URL. With NoWebSocket the relay makes no subscriptions at this endpoint.
 	WebSocketURL Secret
 	// Roles are one or more of RoleRead, RoleSubmit and RoleArchive.
 	Roles []string

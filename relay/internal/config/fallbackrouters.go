@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// PreferredRouter is the name of the router of --router-url in logs, metrics and /health.
+// PreferredRouter is the name of the router of --router-url in logs and metrics.
 const PreferredRouter = "preferred"
 
 // maxFallbacks is the largest number of fallback routers. It is small, because the relay asks the

@@ -178,9 +178,10 @@ type reading struct {
 	fromTwo bool
 }
 
-// update replaces the last good reading by n, unless n is older or unconfirmed. A fall from the
-// minimum or more to less than the minimum is unconfirmed if this process's own spending does not
-// explain it, and n is the first reading that shows it or comes from only one endpoint.
+// update replaces the last good reading by n, unless n is older or unconfirmed. A first balance
+// below the minimum, or a fall from the minimum or more to less, is unconfirmed if this process's
+// own spending does not explain it, and n is the first reading that shows it or comes from only one
+// endpoint.
 func (a *account) update(n reading, minimum uint64) (unconfirmed bool) {
 	if a.known && n.slot < a.slot && n.began.Sub(a.at) < slotMaxAge {
 		return false // this node is behind the node that gave the last good reading

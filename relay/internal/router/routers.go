@@ -78,7 +78,7 @@ func withRetryAfter(err error, wait time.Duration) error {
 
 // anotherMayQuote reports whether another router may give a quote after one router returned this
 // error. After an invalid request, no router gives a quote. After a route that is too large, the
-// caller asks the same router again, for a narrower route.
+// caller asks again, for a narrower route.
 func anotherMayQuote(err error) bool {
 	var noRoute *swap.NoRoute
 	var rejected *swap.RejectedRoute

@@ -57,8 +57,9 @@ type facts struct {
 	root     rootFact
 	// class is the class of a failure on the chain or in simulation; "" for none.
 	class shieldpool.Class
-	// lagRuledOut is true once the submission has had rootLagTries tries. If the program or the
-	// tree account lacks the root even now, a lagging node is not the reason.
+	// lagRuledOut is true once the submission has had rootLagTries tries. If the program refuses
+	// the root even now, a lagging node is not the reason. If the tree account lacks the root,
+	// treatRootAsGone decides.
 	lagRuledOut bool
 }
 

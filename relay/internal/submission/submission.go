@@ -123,7 +123,7 @@ type Phase string
 
 // The phases. A quoted swap returns to PhaseFunded when its execution expires or fails.
 const (
-	// PhaseFunded: the first leg landed, and the lamports are in the swap state account.
+	// PhaseFunded: the first leg landed, and the swap state holds the lamports.
 	PhaseFunded Phase = "funded"
 	// PhaseQuoted: an execution is signed, with a quote that meets the minimum.
 	PhaseQuoted Phase = "quoted"

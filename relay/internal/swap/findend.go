@@ -15,8 +15,8 @@ func (s *Planner) findEnd(ctx context.Context, r *snapshot) error {
 	// Strangers can send any number of transactions to the state's address, so the search
 	// covers as few slots as possible. It starts forkSlots before the newest slot at which
 	// the state was seen, because a fork may have shown the state once more after the
-	// swap's end. It goes on to the slot of this snapshot, because at an earlier slot
-	// without the state, only a fork may have lacked it.
+	// swap's end. It goes on to the slot of this snapshot, because a fork may have hidden
+	// the state at an earlier slot, before the swap's end.
 	stateSeen := s.memory.get(r.submission.ID).stateSeen
 	ended, err := s.chain.FindSwapEnd(ctx, r.accounts, max(r.firstLegSlot, stateSeen-min(stateSeen, forkSlots)), r.slot)
 	if err != nil {

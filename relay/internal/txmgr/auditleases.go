@@ -3,8 +3,8 @@ package txmgr
 import "context"
 
 // auditLeases compares the leases that this process tracks with those in the database. If two
-// audits in a row find a lease only in the database, this process never received the answer to its
-// claim. It releases the lease, so that the row is claimed again.
+// audits in a row find a lease only in the database, the answer to the write that made the lease
+// was lost, or its release failed. auditLeases releases it, so that the row is claimed again.
 func (m *Manager) auditLeases(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 	defer cancel()

@@ -52,8 +52,8 @@ type Job struct {
 
 	// since is the time at which this process claimed the job, or last signed for it.
 	since time.Time
-	// accepted is when this process accepted the job. It is zero if another process accepted it,
-	// and after the first send.
+	// accepted is when this process accepted the job. It is zero if the job was claimed from the
+	// queue, and after the first send.
 	accepted time.Time
 	// reserved are the payers' reservations for the attempts that this process signed.
 	reserved []reservation
@@ -112,7 +112,7 @@ type Attempt struct {
 func (a *Attempt) Format() shieldpool.Format { return shieldpool.FormatOf(a.Raw) }
 
 // DeadAttempt is an attempt that can no longer succeed. Paid is what it cost, in lamports: the fee
-// if it failed on the chain, and 0 if it expired.
+// if it is known to have failed on the chain, otherwise 0.
 type DeadAttempt struct {
 	Signature solana.Signature
 	Paid      uint64

@@ -39,8 +39,8 @@ type Lane struct {
 	// most urgent first.
 	Claim func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
 	// Probe replaces Claim while the queue is paused. It claims jobs that were claimed before
-	// and are not held, because their transactions may be on the chain already. Of the jobs that
-	// were never claimed or are held, it claims only the one that has been due longest. Probe is
+	// and are not held, or only by HoldSecondEndpoint, because their transactions may be on the
+	// chain already. Of the other jobs it claims only the one that has been due longest. Probe is
 	// nil for a lane that is never paused.
 	Probe func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
 	// Capacity is the largest number of jobs that this process has in flight: claimed and not
@@ -134,8 +134,8 @@ type Observer interface {
 	// Lease counts leases: claimed, lost, reaped, orphaned, handed_over; and lapsed, which
 	// counts how often this process's own leases lapsed.
 	Lease(event string, n int)
-	// Poll counts a request for the statuses of that many signatures. notified is true if a
-	// notification brought the request forward.
+	// Poll counts a poll of the statuses of that many signatures. notified is true if a
+	// notification brought the poll forward.
 	Poll(signatures int, notified bool)
 }
 
@@ -156,8 +156,8 @@ type Store interface {
 	// ReleaseAll releases all leases of the worker, so that the jobs are due immediately, and
 	// deletes the worker.
 	ReleaseAll(ctx context.Context, worker uuid.UUID) (freed int, err error)
-	// Leases lists the worker's leases. The worker releases a lease that it does not know: it
-	// never received the answer to the claim of that lease.
+	// Leases lists the worker's leases. The worker releases a lease that it does not track: the
+	// answer to the write that made the lease was lost, or the release failed.
 	Leases(ctx context.Context, worker uuid.UUID) ([]Lease, error)
 	// NotifyDue notifies all workers that something is due.
 	NotifyDue(ctx context.Context) error

@@ -24,8 +24,8 @@ func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot u
 	return nil, nil
 }
 
-// signAndRecord simulates, signs and records the attempt. If it does not succeed, it releases the
-// lamports that are reserved with the payer and in the caps.
+// signAndRecord simulates, signs and records the attempt. It ends the allowance of the caps and,
+// unless it succeeds, the reservation with the payer.
 func (m *Manager) signAndRecord(ctx context.Context, t *transaction, minContextSlot uint64) (*Attempt, *Failure, error) {
 	keepReservation, mayBeRecorded, endReservation := false, false, m.Payers.Cancel
 	defer func() { // deferred, because the reservations must be released after a panic too
@@ -56,7 +56,8 @@ type transaction struct {
 	j     *Job
 	draft *Draft
 	payer Payer
-	// compute has the format, the price of a compute unit and, after the simulation, the limits.
+	// compute has the format, the price of a compute unit and the limits. The limit of compute
+	// units is the learned one until the simulation sets both limits.
 	compute shieldpool.Compute
 	// rent is the cost of the accounts that the transaction creates, in lamports.
 	rent uint64

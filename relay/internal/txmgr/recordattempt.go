@@ -8,7 +8,7 @@ func (m *Manager) recordAttempt(ctx context.Context, t *transaction, a *Attempt)
 	if err := m.Store.RecordAttempt(ctx, t.j.Lease, *a); err != nil {
 		return err
 	}
-	// A pause is over: its reason would have prevented the signing. Only an outage of the submit
+	// A pause ends, because its reason usually prevents the signing. An outage of the submit
 	// endpoints does not prevent it.
 	if m.submitOutage() == nil {
 		m.resumeQueue(ctx)

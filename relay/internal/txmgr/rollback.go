@@ -78,8 +78,8 @@ func (t *tracker) searchMissed(ctx context.Context, missed []*landedEntry) {
 }
 
 // isConclusive reports whether a search decides if a transaction that landed in the slot is final
-// or was rolled back. The answer of a single endpoint decides nothing: if it has a status, the
-// status is unverified; if it has none, FinalizedHeight is 0.
+// or was rolled back. An unverified status decides nothing. Neither does a missing status while
+// FinalizedHeight is 0, because no second endpoint then confirms the search.
 func isConclusive(result onchain.SearchResult, st *onchain.Status, slot uint64) bool {
 	if st == nil {
 		return result.FirstAvailable <= slot && result.Slot >= slot && result.FinalizedHeight > 0

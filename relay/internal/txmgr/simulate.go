@@ -31,8 +31,8 @@ func Simulate(ctx context.Context, chain interface {
 	return chain.Simulate(ctx, raw, true, minContextSlot)
 }
 
-// simulate simulates the transaction, and sets its limits to what the simulation consumed plus a
-// margin. A transaction that fails here is never signed.
+// simulate simulates the transaction, and sets its limits to the largest consumption of its kind
+// plus a margin. A transaction that fails here is never signed.
 func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot uint64) (*Failure, error) {
 	began := m.Now()
 	sim, failure, err := m.simulateWith(ctx, t.draft, t.payer.PublicKey(), minContextSlot)

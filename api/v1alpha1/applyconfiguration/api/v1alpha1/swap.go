@@ -14,7 +14,7 @@ type SwapApplyConfiguration struct {
 	// Default: none.
 	FallbackRouters []FallbackRouterApplyConfiguration `json:"fallbackRouters,omitempty"`
 	// SlippageBps is how much worse the price may get, in hundredths of a percent,
-	// between a quote and its execution. The user always gets their minimum or more.
+	// between a quote and its execution. No execution pays less than the user's minimum.
 	// Default: 50, which is 0.5 %.
 	SlippageBps *int32 `json:"slippageBps,omitempty"`
 	// Concurrency is how many swaps one pod executes at once.
