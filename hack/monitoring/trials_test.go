@@ -65,11 +65,11 @@ relaypool_tree_self_check{,pod="b"} 1x430
 relaypool_tree_leaves{,pod="a"} 1000+8x430
 relaypool_index_published_leaves{,pod="a"} 990+8x430
 relaypool_index_unknown_version_transactions{,pod="a"} 0x430
-relaypool_router_breaker_open{,pod="a"} 0x430
-relaypool_router_breaker_open{,pod="b"} 0x430
-relaypool_router_requests_total{,pod="a",call="quote",outcome="ok"} 0+60x430
-relaypool_router_requests_total{,pod="a",call="quote",outcome="no_route"} 0+30x430
-relaypool_router_requests_total{,pod="a",call="quote",outcome="timeout"} 0+1x430
+relaypool_router_breaker_open{,pod="a",router="preferred"} 0x430
+relaypool_router_breaker_open{,pod="b",router="preferred"} 0x430
+relaypool_router_requests_total{,pod="a",router="preferred",call="quote",outcome="ok"} 0+60x430
+relaypool_router_requests_total{,pod="a",router="preferred",call="quote",outcome="no_route"} 0+30x430
+relaypool_router_requests_total{,pod="a",router="preferred",call="quote",outcome="timeout"} 0+1x430
 relaypool_router_rejected_routes_total{,pod="a",what="program"} 1x430
 relaypool_swaps_ended_total{,pod="a",outcome="executed"} 0+30x430
 relaypool_swaps_ended_total{,pod="a",outcome="refunded"} 0+1x430
@@ -246,17 +246,19 @@ relaypool_index_published_leaves{,pod="a"} 3865470561x430`,
 relaypool_backlog_submissions{,pod="b"} 3x31 _x398`,
 		},
 		"RouterDown": {
-			faulty: `relaypool_router_breaker_open{,pod="a"} 1x430
-relaypool_router_breaker_open{,pod="b"} 1x430`, fires: only("RouterDown"),
-			justBelow: `relaypool_router_breaker_open{,pod="a"} 1x430`,
+			faulty: `relaypool_router_breaker_open{,pod="a",router="preferred"} 1x430
+relaypool_router_breaker_open{,pod="b",router="preferred"} 1x430`, fires: only("RouterDown"),
+			justBelow: `relaypool_router_breaker_open{,pod="a",router="preferred"} 1x430
+relaypool_router_breaker_open{,pod="b",router="preferred"} 1x430
+relaypool_router_breaker_open{,pod="a",router="second"} 0x430`,
 		},
 		"RouterRoutesRejected": {
 			faulty: `relaypool_router_rejected_routes_total{,pod="a",what="program"} 1x34 2x390`, fires: only("RouterRoutesRejected"),
 			justBelow: `relaypool_router_rejected_routes_total{,pod="a",what="program"} 1x10 2x420`,
 		},
 		"RouterFails": {
-			faulty: `relaypool_router_requests_total{,pod="a",call="quote",outcome="timeout"} 0+10.1x430`, fires: only("RouterFails"),
-			justBelow: `relaypool_router_requests_total{,pod="a",call="quote",outcome="timeout"} 0+9.9x430`,
+			faulty: `relaypool_router_requests_total{,pod="a",router="preferred",call="quote",outcome="timeout"} 0+10.1x430`, fires: only("RouterFails{router=preferred}"),
+			justBelow: `relaypool_router_requests_total{,pod="a",router="preferred",call="quote",outcome="timeout"} 0+9.9x430`,
 		},
 		"SwapsRefunded": {
 			faulty: `relaypool_swaps_ended_total{,pod="a",outcome="refunded"} 0+7.6x430`, fires: only("SwapsRefunded"),
@@ -311,9 +313,9 @@ relaypool_submissions_total{,pod="a",kind="withdrawal",outcome="recipient_below_
 relaypool_submissions_total{,pod="a",kind="transfer",outcome="program_error"} 0+0.25x430`, fires: only("ProgramRefusesSubmissions")},
 		"two of two transactions expire": {faulty: `relaypool_attempt_events_total{,pod="a",event="signed"} 0x9 1x10 2x400
 relaypool_attempt_events_total{,pod="a",event="expired"} 0x10 1x10 2x400`, at: "30m"},
-		"two of two calls of the router fail": {faulty: `relaypool_router_requests_total{,pod="a",call="quote",outcome="ok"} 0x430
-relaypool_router_requests_total{,pod="a",call="quote",outcome="no_route"} 0x430
-relaypool_router_requests_total{,pod="a",call="quote",outcome="timeout"} 0x10 1x10 2x400`, at: "30m"},
+		"two of two calls of the router fail": {faulty: `relaypool_router_requests_total{,pod="a",router="preferred",call="quote",outcome="ok"} 0x430
+relaypool_router_requests_total{,pod="a",router="preferred",call="quote",outcome="no_route"} 0x430
+relaypool_router_requests_total{,pod="a",router="preferred",call="quote",outcome="timeout"} 0x10 1x10 2x400`, at: "30m"},
 		"two of four swaps are refunded": {faulty: `relaypool_swaps_ended_total{,pod="a",outcome="executed"} 0x10 2x400
 relaypool_swaps_ended_total{,pod="a",outcome="refunded"} 0x10 1x10 2x400`},
 	}
