@@ -85,7 +85,7 @@ func BenchmarkParseKey(b *testing.B) {
 	}
 }
 
-func verifyBytes(b *testing.B, key *Key, v vector, want Sign) {
+func verifyBytes(b *testing.B, key *Key, v vector, want ProofAEncoding) {
 	proof, err := ParseProof(v.proof)
 	if err != nil {
 		b.Error(err)

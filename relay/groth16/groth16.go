@@ -37,18 +37,18 @@ var (
 	// where a pairing proves nothing.
 	ErrNotInSubgroup = errors.New("not in the prime-order subgroup")
 	// ErrInvalid reports a well-formed proof that does not hold for the public inputs under the
-	// key, with A of either sign.
+	// key, with A in either encoding.
 	ErrInvalid = errors.New("proof does not hold for these public inputs under this verification key")
 )
 
-// Sign reports whether a client sent the point A of its proof as the prover made it, or
+// ProofAEncoding reports whether a client sent the point A of its proof as the prover made it, or
 // negated. The on-chain verifier checks that a product of four pairings equals one, so it needs
 // the negated A. Some clients negate A and others do not.
-type Sign uint8
+type ProofAEncoding uint8
 
-// SignUnknown, the zero value, is never the sign of a verified proof.
+// EncodingUnknown, the zero value, is never that of a verified proof.
 const (
-	SignUnknown Sign = iota
+	EncodingUnknown ProofAEncoding = iota
 	// Plain is A as circom-style provers produce it.
 	Plain
 	// Negated is −A.
@@ -56,7 +56,7 @@ const (
 )
 
 // String returns "plain", "negated" or, for any other value, "unknown".
-func (s Sign) String() string {
+func (s ProofAEncoding) String() string {
 	switch s {
 	case Plain:
 		return "plain"
@@ -67,15 +67,15 @@ func (s Sign) String() string {
 	}
 }
 
-// ParseSign is the inverse of String for the two signs that a proof can have.
-func ParseSign(s string) (Sign, error) {
+// ParseProofAEncoding is the inverse of String for the two encodings that a proof can have.
+func ParseProofAEncoding(s string) (ProofAEncoding, error) {
 	switch s {
 	case "plain":
 		return Plain, nil
 	case "negated":
 		return Negated, nil
 	default:
-		return SignUnknown, errors.New(`sign of proof A: want "plain" or "negated"`)
+		return EncodingUnknown, errors.New(`encoding of proof A: want "plain" or "negated"`)
 	}
 }
 

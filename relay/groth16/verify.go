@@ -8,10 +8,10 @@ import (
 )
 
 // Verify checks the proof for the public inputs (32 bytes big-endian each, in
-// the circuit's order) and returns the sign with which A was sent. It fails with
+// the circuit's order) and returns the encoding in which A was sent. It fails with
 // ErrNonCanonical for a public input that is not below the scalar field's
 // modulus (reducing it would let one nullifier be spent under two names), with
-// ErrInvalid for a proof that is valid with neither sign, and with a plain error
+// ErrInvalid for a proof that is valid in neither encoding, and with a plain error
 // when the number of public inputs is not NPublic.
 //
 // With L the public inputs' point, the proof (A, B, C) is valid when
@@ -29,19 +29,19 @@ import (
 // neither. They share both Miller loops. A plain proof costs one final
 // exponentiation, and any other proof costs two. No proof passes as both: that
 // would need e(A, B)² = 1, which makes A or B the point at infinity.
-func (k *Key) Verify(p *Proof, publics [][32]byte) (Sign, error) {
+func (k *Key) Verify(p *Proof, publics [][32]byte) (ProofAEncoding, error) {
 	l, err := k.publicsPoint(publics)
 	if err != nil {
-		return SignUnknown, err
+		return EncodingUnknown, err
 	}
 	f, err := bn254.MillerLoop([]bn254.G1Affine{p.a}, []bn254.G2Affine{p.b})
 	if err != nil {
-		return SignUnknown, fmt.Errorf("pair A with B: %w", err)
+		return EncodingUnknown, fmt.Errorf("pair A with B: %w", err)
 	}
 	scratch := k.lines // a copy: MillerLoopFixedQ writes into its argument
 	g, err := bn254.MillerLoopFixedQ([]bn254.G1Affine{l, p.c}, scratch[:])
 	if err != nil {
-		return SignUnknown, fmt.Errorf("pair the public inputs and C with the key: %w", err)
+		return EncodingUnknown, fmt.Errorf("pair the public inputs and C with the key: %w", err)
 	}
 
 	// The conjugate stands in for the inverse: they differ by a norm, which lies
@@ -54,7 +54,7 @@ func (k *Key) Verify(p *Proof, publics [][32]byte) (Sign, error) {
 	if negated := bn254.FinalExponentiation(&f, &g); negated.Equal(&k.targetInverse) {
 		return Negated, nil
 	}
-	return SignUnknown, ErrInvalid
+	return EncodingUnknown, ErrInvalid
 }
 
 // publicsPoint is L = IC[0] + Σ publics[i]·IC[i+1].

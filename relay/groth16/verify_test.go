@@ -16,21 +16,21 @@ func TestSnarkjsProofsVerify(t *testing.T) {
 	t.Parallel()
 	key := snarkjsKeyOf(t)
 	tests := map[string]struct {
-		change   func([]byte) []byte
-		wantSign Sign
-		wantErr  error
+		change       func([]byte) []byte
+		wantEncoding ProofAEncoding
+		wantErr      error
 	}{
 		"unchanged: plain": {
-			change: func(b []byte) []byte { return b }, wantSign: Plain,
+			change: func(b []byte) []byte { return b }, wantEncoding: Plain,
 		},
 		"A negated: negated": {
-			change: func(b []byte) []byte { return negateG1(t, b, 0) }, wantSign: Negated,
+			change: func(b []byte) []byte { return negateG1(t, b, 0) }, wantEncoding: Negated,
 		},
 		"B negated: the same as A negated": {
-			change: func(b []byte) []byte { return negateB(t, b) }, wantSign: Negated,
+			change: func(b []byte) []byte { return negateB(t, b) }, wantEncoding: Negated,
 		},
 		"A and B negated: the same proof, plain": {
-			change: func(b []byte) []byte { return negateB(t, negateG1(t, b, 0)) }, wantSign: Plain,
+			change: func(b []byte) []byte { return negateB(t, negateG1(t, b, 0)) }, wantEncoding: Plain,
 		},
 		"C negated: invalid": {
 			change: func(b []byte) []byte { return negateG1(t, b, 192) }, wantErr: ErrInvalid,
@@ -51,8 +51,8 @@ func TestSnarkjsProofsVerify(t *testing.T) {
 				// Twice, because gnark-crypto writes into the lines that it is given.
 				for range 2 {
 					sign, err := key.Verify(proof, v.publics)
-					if sign != tt.wantSign || !errors.Is(err, tt.wantErr) {
-						t.Fatalf("vector %d: sign %v, error %v; want %v, %v", i, sign, err, tt.wantSign, tt.wantErr)
+					if sign != tt.wantEncoding || !errors.Is(err, tt.wantErr) {
+						t.Fatalf("vector %d: sign %v, error %v; want %v, %v", i, sign, err, tt.wantEncoding, tt.wantErr)
 					}
 				}
 			}
@@ -73,11 +73,11 @@ func TestSignsAreExact(t *testing.T) {
 	tests := map[string]struct {
 		sumSign, targetSign int64
 		negateA             bool
-		wantSign            Sign
+		wantEncoding        ProofAEncoding
 		wantErr             error
 	}{
-		"the equation itself":                            {sumSign: 1, targetSign: 1, wantSign: Plain},
-		"the equation for −A":                            {sumSign: 1, targetSign: 1, negateA: true, wantSign: Negated},
+		"the equation itself":                            {sumSign: 1, targetSign: 1, wantEncoding: Plain},
+		"the equation for −A":                            {sumSign: 1, targetSign: 1, negateA: true, wantEncoding: Negated},
 		"the target inverted alone":                      {sumSign: 1, targetSign: -1, wantErr: ErrInvalid},
 		"the target inverted and A negated":              {sumSign: 1, targetSign: -1, negateA: true, wantErr: ErrInvalid},
 		"the public inputs' pairing inverted":            {sumSign: -1, targetSign: 1, wantErr: ErrInvalid},
@@ -93,8 +93,8 @@ func TestSignsAreExact(t *testing.T) {
 				proof.a.Neg(&proof.a)
 			}
 			sign, err := key.Verify(proof, encode(publics))
-			if sign != tt.wantSign || !errors.Is(err, tt.wantErr) {
-				t.Errorf("sign %v, error %v; want %v, %v", sign, err, tt.wantSign, tt.wantErr)
+			if sign != tt.wantEncoding || !errors.Is(err, tt.wantErr) {
+				t.Errorf("sign %v, error %v; want %v, %v", sign, err, tt.wantEncoding, tt.wantErr)
 			}
 		})
 	}
@@ -179,7 +179,7 @@ func TestVerifyRefusesPublics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			sign, err := key.Verify(mustParseProof(t, v.proof), tt.publics)
-			if err == nil || sign != SignUnknown {
+			if err == nil || sign != EncodingUnknown {
 				t.Fatalf("sign %v, error %v; want a refusal", sign, err)
 			}
 			if tt.wantErr != nil && !errors.Is(err, tt.wantErr) {
@@ -264,16 +264,16 @@ func TestPublicsPoint(t *testing.T) {
 	}
 }
 
-func TestParseSign(t *testing.T) {
+func TestParseProofAEncoding(t *testing.T) {
 	t.Parallel()
-	for _, want := range []Sign{Plain, Negated} {
-		if got, err := ParseSign(want.String()); got != want || err != nil {
-			t.Errorf("ParseSign(%q) = %v, %v", want, got, err)
+	for _, want := range []ProofAEncoding{Plain, Negated} {
+		if got, err := ParseProofAEncoding(want.String()); got != want || err != nil {
+			t.Errorf("ParseProofAEncoding(%q) = %v, %v", want, got, err)
 		}
 	}
 	for _, bad := range []string{"", "unknown", "auto", "Plain"} {
-		if got, err := ParseSign(bad); got != SignUnknown || err == nil {
-			t.Errorf("ParseSign(%q) = %v, %v; want an error", bad, got, err)
+		if got, err := ParseProofAEncoding(bad); got != EncodingUnknown || err == nil {
+			t.Errorf("ParseProofAEncoding(%q) = %v, %v; want an error", bad, got, err)
 		}
 	}
 }

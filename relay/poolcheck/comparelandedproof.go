@@ -50,7 +50,7 @@ func (c *Check) decideProof(p *shieldpool.Pool, key *groth16.Key, in *shieldpool
 	}
 	signals := in.Signals()
 	parsed, err := groth16.ParseProof(proof)
-	encoding := groth16.SignUnknown
+	encoding := groth16.EncodingUnknown
 	if err == nil {
 		encoding, err = key.Verify(parsed, signals[:])
 	}

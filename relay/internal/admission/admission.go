@@ -100,7 +100,7 @@ func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submissi
 // admit accepts a call whose bytes and proof are valid, or returns the earlier submission that the
 // call repeats. The time of the admission stage includes checksTook, the time of the checks of the
 // bytes and the proof. It does not include the time between tries.
-func (a *Admission) admit(ctx context.Context, call *shieldpool.Call, encoding groth16.Sign, key []byte, checksTook time.Duration) (*submission.Submission, error) {
+func (a *Admission) admit(ctx context.Context, call *shieldpool.Call, encoding groth16.ProofAEncoding, key []byte, checksTook time.Duration) (*submission.Submission, error) {
 	began := a.Now()
 	if err := a.Ready(); err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (a *Admission) admit(ctx context.Context, call *shieldpool.Call, encoding g
 // Check checks with database and chain whether a call may be accepted. The call's bytes and proof
 // must be valid. Check returns the submission to accept, or the earlier submission that the call
 // repeats.
-func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding groth16.Sign, key []byte) (s, earlier *submission.Submission, err error) {
+func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding groth16.ProofAEncoding, key []byte) (s, earlier *submission.Submission, err error) {
 	encodingAccepted, err := a.acceptsEncoding(ctx, encoding)
 	if err != nil {
 		return nil, nil, err

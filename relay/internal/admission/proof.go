@@ -11,7 +11,7 @@ import (
 
 // verify verifies the proof without a call to the database or the chain, and returns the encoding
 // of the proof's A.
-func (a *Admission) verify(c *shieldpool.Call) (encoding groth16.Sign, err error) {
+func (a *Admission) verify(c *shieldpool.Call) (encoding groth16.ProofAEncoding, err error) {
 	began := a.Now()
 	proof, err := groth16.ParseProof(c.Proof)
 	if err != nil {
@@ -30,7 +30,7 @@ func (a *Admission) verify(c *shieldpool.Call) (encoding groth16.Sign, err error
 
 // acceptsEncoding reports whether proofs with the encoding are accepted without a simulation. It
 // returns a refusal for an encoding that the setting --proof-a excludes.
-func (a *Admission) acceptsEncoding(ctx context.Context, encoding groth16.Sign) (bool, error) {
+func (a *Admission) acceptsEncoding(ctx context.Context, encoding groth16.ProofAEncoding) (bool, error) {
 	accepted, err := a.ProofA.Accepts(ctx, encoding)
 	if err == nil && !accepted && a.ProofA.Configured() {
 		err = wrongEncoding(encoding)
@@ -38,13 +38,13 @@ func (a *Admission) acceptsEncoding(ctx context.Context, encoding groth16.Sign) 
 	return accepted, err
 }
 
-func wrongEncoding(s groth16.Sign) error {
+func wrongEncoding(s groth16.ProofAEncoding) error {
 	return refusal.New(refusal.ProofInvalid, "the proof's A has the %s sign, which the pool's program does not accept: send A with the other sign; if this sign is right, ask the relay's operator to check --proof-a and relay proof-a", s)
 }
 
 // tryEncoding simulates a call whose proof does not have the pinned encoding. The pin may be
 // wrong, so the program decides.
-func (a *Admission) tryEncoding(ctx context.Context, s *submission.Submission, encoding groth16.Sign) error {
+func (a *Admission) tryEncoding(ctx context.Context, s *submission.Submission, encoding groth16.ProofAEncoding) error {
 	why, badProof, err := a.Submissions.TryCall(ctx, s)
 	switch {
 	case err != nil:

@@ -27,7 +27,7 @@ type ProofAPolicy struct {
 
 	mu sync.Mutex
 	// required is the configured or pinned encoding, if any. readAt is when the pin was read.
-	required groth16.Sign
+	required groth16.ProofAEncoding
 	readAt   time.Time
 	// configured is true if the operator set the encoding, so that required never changes.
 	configured bool
@@ -43,7 +43,7 @@ func NewProofAPolicy(setting string, store Store, keyHash [32]byte, now func() t
 		return p, nil
 	}
 	var err error
-	p.required, err = groth16.ParseSign(setting)
+	p.required, err = groth16.ParseProofAEncoding(setting)
 	p.configured = true
 	return p, err
 }
@@ -53,7 +53,7 @@ func NewProofAPolicy(setting string, store Store, keyHash [32]byte, now func() t
 func (p *ProofAPolicy) Configured() bool { return p.configured }
 
 // Accepts reports whether a proof with encoding s is accepted without a simulation.
-func (p *ProofAPolicy) Accepts(ctx context.Context, s groth16.Sign) (bool, error) {
+func (p *ProofAPolicy) Accepts(ctx context.Context, s groth16.ProofAEncoding) (bool, error) {
 	required, known := p.cached()
 	if !known {
 		var err error
@@ -61,10 +61,10 @@ func (p *ProofAPolicy) Accepts(ctx context.Context, s groth16.Sign) (bool, error
 			return false, err
 		}
 	}
-	return required == groth16.SignUnknown || required == s, nil
+	return required == groth16.EncodingUnknown || required == s, nil
 }
 
-func (p *ProofAPolicy) cached() (required groth16.Sign, known bool) {
+func (p *ProofAPolicy) cached() (required groth16.ProofAEncoding, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.required, p.configured || (!p.readAt.IsZero() && p.now().Sub(p.readAt) <= pinMaxAge)
@@ -72,13 +72,13 @@ func (p *ProofAPolicy) cached() (required groth16.Sign, known bool) {
 
 // readPin reads the pin for each caller separately: with a hanging database, callers must not
 // wait for each other.
-func (p *ProofAPolicy) readPin(ctx context.Context) (required groth16.Sign, err error) {
+func (p *ProofAPolicy) readPin(ctx context.Context) (required groth16.ProofAEncoding, err error) {
 	pinned, err := p.store.PinnedProofA(ctx, p.keyHash)
 	if err != nil {
 		return required, err
 	}
 	if pinned != "" {
-		if required, err = groth16.ParseSign(pinned); err != nil {
+		if required, err = groth16.ParseProofAEncoding(pinned); err != nil {
 			return required, err
 		}
 	}
