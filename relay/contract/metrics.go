@@ -81,8 +81,8 @@ var (
 
 	MetricRouterRequests    = Metric{"relaypool_router_requests_total", "Calls of the swap routers by router (preferred, or a fallback router's name), call (build, or in v1 of the API quote and instructions) and outcome: ok, no_route, route_rejected, or why there was no answer. Calls with the outcome busy or breaker_open were not made.", []string{"router", "call", "outcome"}}
 	MetricRouterDuration    = Metric{"relaypool_router_request_duration_seconds", "Time of the calls that were made, by router and call.", []string{"router", "call"}}
-	MetricRouterBreakerOpen = Metric{"relaypool_router_breaker_open", "1 while this process skips calls to the swap router because its last calls failed, and swaps have needed it within two minutes; no sample without a router.", []string{"router"}}
-	MetricRouterRejected    = Metric{"relaypool_router_rejected_routes_total", "Answers of the swap router that contradict the request or ask for what is not allowed, by their fault. None was signed.", []string{"what"}}
+	MetricRouterBreakerOpen = Metric{"relaypool_router_breaker_open", "1 while this process skips calls to a swap router because its last calls failed, and swaps have needed it within two minutes; no sample without a router.", []string{"router"}}
+	MetricRouterRejected    = Metric{"relaypool_router_rejected_routes_total", "Answers of swap routers that contradict the request or ask for what is not allowed, by their fault. None was signed.", []string{"what"}}
 
 	MetricMaintenanceRuns     = Metric{"relaypool_maintenance_runs_total", "Runs of maintenance jobs that this process led, by job and outcome: done or failed.", []string{"job", "outcome"}}
 	MetricMaintenanceDuration = Metric{"relaypool_maintenance_run_duration_seconds", "Time of a run of a maintenance job, by job.", []string{"job"}}

@@ -32,8 +32,8 @@ type earlierTries struct {
 	refusedAsEarly time.Time
 	// stateSeen is the newest slot at which the chain showed the swap state; 0 for none.
 	stateSeen uint64
-	// lastRejection is the kind of the last rejected answer of any router; empty for none.
-	lastRejection string
+	// lastRejection is the last rejected answer of any router; empty for none.
+	lastRejection RejectedRoute
 	// changed is when these fields were last changed.
 	changed time.Time
 }

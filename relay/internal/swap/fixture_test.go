@@ -166,12 +166,13 @@ type world struct {
 	events     *events
 	planner    *Planner
 	ownTable   *shieldpool.LookupTable
+	routers    int // 0 means 1
 	payer      solana.PublicKey
 }
 
 func (w *world) options() Options {
 	return Options{
-		Chain: w.chain, Router: w.router, Pool: w.pool, RouterProgram: key(7), Payers: keys{w.payer, key(51)}, SlippageBps: 50, Observer: w.events,
+		Chain: w.chain, Router: w.router, Routers: w.routers, Pool: w.pool, RouterProgram: key(7), Payers: keys{w.payer, key(51)}, SlippageBps: 50, Observer: w.events,
 		Log: slog.New(slog.NewTextHandler(w.events, nil)), Now: func() time.Time { return w.now }, Table: w.ownTable,
 		SlotDuration: func() time.Duration { return testSlot },
 	}

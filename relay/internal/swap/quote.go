@@ -125,12 +125,12 @@ func (s *Planner) classify(ctx context.Context, r *snapshot, err error) error {
 }
 
 // rejectRoute defers a swap because the router's answer must not be signed. It logs a
-// rejection only if the swap's last rejection had another kind, because every try may bring
+// rejection only if it differs from the swap's last one, because every try may bring
 // the same rejection.
 func (s *Planner) rejectRoute(ctx context.Context, r *snapshot, rejected *RejectedRoute) error {
-	if s.memory.get(r.submission.ID).lastRejection != rejected.What {
+	if s.memory.get(r.submission.ID).lastRejection != *rejected {
 		s.log.WarnContext(ctx, "swap route rejected", "request_id", r.submission.Parent, "router", rejected.Router, "what", rejected.What)
 	}
-	s.remember(r, func(tries *earlierTries) { tries.lastRejection = rejected.What })
+	s.remember(r, func(tries *earlierTries) { tries.lastRejection = *rejected })
 	return s.deferral(r, ReasonRouteRejected, rejected)
 }

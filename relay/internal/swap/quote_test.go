@@ -291,6 +291,11 @@ func TestOnlyUsefulTablesAreUsed(t *testing.T) {
 	}
 }
 
+func twoRouters(w *world) {
+	w.createTokenAccounts()
+	w.routers = 2
+}
+
 // A router whose quote was not executed, whatever the reason, is asked last in the next try.
 func TestTheNextTryBeginsWithTheNextRouter(t *testing.T) {
 	t.Parallel()
@@ -318,13 +323,7 @@ func TestTheNextTryBeginsWithTheNextRouter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, (*world).createTokenAccounts)
-			o := w.options()
-			o.Routers = 2
-			var err error
-			if w.planner, err = New(o); err != nil {
-				t.Fatal(err)
-			}
+			w := newWorld(t, twoRouters)
 			test.change(w)
 			_, _ = w.next() // some of these fail, as they should
 			first := len(w.router.requests)
@@ -344,13 +343,7 @@ func TestTheNextTryBeginsWithTheNextRouter(t *testing.T) {
 // With several routers, narrower routes are asked for once each router's route has failed.
 func TestEachRouterHasItsTurnBeforeNarrowerRoutes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, (*world).createTokenAccounts)
-	o := w.options()
-	o.Routers = 2
-	var err error
-	if w.planner, err = New(o); err != nil {
-		t.Fatal(err)
-	}
+	w := newWorld(t, twoRouters)
 	var levels []int
 	for range 5 {
 		levels = append(levels, w.planner.memory.level(w.submission.ID))

@@ -39,7 +39,7 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, minCont
 	r.lastSlots = lastSlots(s.slotDuration())
 	r.slot, r.timeout, r.recentlyFunded = slot, c.Swap.TimeoutSlot, slot < r.firstLegSlot+forkSlots
 	s.readState(r, found[0])
-	s.discountFalseSlot(r)
+	s.ignoreFalseSlot(r)
 	owner, err := s.findWallet(r, found[3])
 	if err != nil {
 		return nil, err

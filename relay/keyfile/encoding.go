@@ -1,4 +1,4 @@
-// Package keyfile reads and writes fee payers' private keys in the formats of Solana's
+// Package keyfile decodes and encodes fee payers' private keys in the formats of Solana's
 // tools. Its errors contain lengths and kinds, never content.
 package keyfile
 
