@@ -107,6 +107,7 @@ var settingsOf = map[string][]string{
 	"spec.swap.router.timeoutMilliseconds":          {contract.EnvRouterTimeout},
 	"spec.swap.router.url":                          {contract.EnvRouterURL},
 	"spec.swap.router.urlSecretRef":                 {contract.EnvRouterURLFile},
+	"spec.swap.fallbackRouters[].name":              {contract.EnvRouterFallbacksFile},
 	"spec.swap.slippageBps":                         {contract.EnvSwapSlippage},
 	"spec.template.logLevel":                        {contract.EnvLogLevel},
 	"spec.viewingKeys.compliancePublicKey":          {contract.EnvCompliancePublicKey, contract.EnvCompliancePublicKeyFile},

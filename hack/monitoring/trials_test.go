@@ -316,6 +316,9 @@ relaypool_attempt_events_total{,pod="a",event="expired"} 0x10 1x10 2x400`, at: "
 		"two of two calls of the router fail": {faulty: `relaypool_router_requests_total{,pod="a",router="preferred",call="quote",outcome="ok"} 0x430
 relaypool_router_requests_total{,pod="a",router="preferred",call="quote",outcome="no_route"} 0x430
 relaypool_router_requests_total{,pod="a",router="preferred",call="quote",outcome="timeout"} 0x10 1x10 2x400`, at: "30m"},
+		"a fallback router that is rarely asked always fails": {
+			faulty: `relaypool_router_requests_total{,pod="a",router="second",call="quote",outcome="rejected"} 0+1x430`, fires: only("RouterFails{router=second}"),
+		},
 		"two of four swaps are refunded": {faulty: `relaypool_swaps_ended_total{,pod="a",outcome="executed"} 0x10 2x400
 relaypool_swaps_ended_total{,pod="a",outcome="refunded"} 0x10 1x10 2x400`},
 	}

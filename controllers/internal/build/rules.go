@@ -123,8 +123,8 @@ func routerAlerts() []alert {
 			"a swap router gave answers that contradict the request",
 		},
 		{
-			"RouterFails", shareAbove(contract.MetricRouterRequests.Name+`{,outcome!="ok",outcome!="no_route"}`, "0.1", contract.MetricRouterRequests.Name+"{}", "15m", minFailures, "router"), 15 * minute, severityWarning,
-			"a tenth of the calls of swap routers fail, at the router {{ $labels.router }}",
+			"RouterFails", fmt.Sprintf(`sum by (router) (increase(%[1]s{,outcome!="ok",outcome!="no_route"}[15m])) > clamp_min(0.1 * sum by (router) (increase(%[1]s{}[15m])), %[2]d)`, contract.MetricRouterRequests.Name, minFailures), 15 * minute, severityWarning,
+			"a tenth of the calls to the swap router {{ $labels.router }} fail",
 		},
 		{
 			"SwapsRefunded", shareAbove(contract.MetricSwapsEnded.Name+`{,outcome="refunded"}`, "0.2", contract.MetricSwapsEnded.Name+"{}", "1h", minFailures), 15 * minute, severityWarning,

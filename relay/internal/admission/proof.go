@@ -39,7 +39,7 @@ func (a *Admission) acceptsEncoding(ctx context.Context, encoding groth16.ProofA
 }
 
 func wrongEncoding(s groth16.ProofAEncoding) error {
-	return refusal.New(refusal.ProofInvalid, "the proof's A has the %s sign, which the pool's program does not accept: send A with the other sign; if this sign is right, ask the relay's operator to check --proof-a and relay proof-a", s)
+	return refusal.New(refusal.ProofInvalid, "the proof's A has the %s encoding, which the pool's program does not accept: send A in the other encoding; if this one is right, ask the relay's operator to check --proof-a and relay proof-a", s)
 }
 
 // tryEncoding simulates a call whose proof does not have the pinned encoding. The pin may be
@@ -49,7 +49,7 @@ func (a *Admission) tryEncoding(ctx context.Context, s *submission.Submission, e
 	switch {
 	case err != nil:
 		return refusal.New(refusal.ChainUnavailable,
-			"the proof's A has another sign than what has landed before, and the relay cannot try it on the chain now, so nothing was decided: send the same request again later").
+			"the proof's A has another encoding than what has landed before, and the relay cannot try it on the chain now, so nothing was decided: send the same request again later").
 			Retry(momentaryRetryAfter).Because(err)
 	case badProof:
 		return wrongEncoding(encoding)

@@ -15,10 +15,6 @@ import (
 // swapConcurrencyWithoutRouter is how many swaps a relay without a router refunds at a time.
 const swapConcurrencyWithoutRouter = 16
 
-// maxQuoting bounds the calls for one quote when several routers are asked one after another,
-// without the waits for capacity. A step of a swap has 30 s, and may ask for a second quote.
-const maxQuoting = 12 * time.Second
-
 // openSwaps makes the planner of swaps. A relay without a router accepts no swaps, but
 // refunds the swaps of other relays, so that no refund waits for a relay with a router.
 func (a *App) openSwaps(context.Context) error {
@@ -32,7 +28,7 @@ func (a *App) openSwaps(context.Context) error {
 		if a.routers, err = a.openRouters(); err != nil {
 			return err
 		}
-		o.Router, o.Routers, o.RouterProgram = a.routers, a.routers.Len(), c.Swaps.Program
+		o.Router, o.RouterProgram = a.routers, c.Swaps.Program
 	}
 	var err error
 	a.swaps, err = swap.New(o)
@@ -41,15 +37,11 @@ func (a *App) openSwaps(context.Context) error {
 
 func (a *App) openRouters() (*router.Routers, error) {
 	c := a.options.Config
-	timeout := c.Router.Timeout
-	if n := len(c.Swaps.Routers); n > 1 {
-		timeout = min(timeout, maxQuoting/time.Duration(n))
-	}
 	var clients []*router.Client
 	for _, r := range c.Swaps.Routers {
 		client, err := router.New(router.Options{
 			Name: r.Name, BaseURL: r.URL.Reveal(), APIKey: r.APIKey.Reveal(), HTTP: router.NewHTTPClient(), Now: time.Now, Rand: rand.Float64,
-			Log: a.log, Observer: a.metrics, Timeout: timeout, Take: a.routerBudget(r.Name, r.RequestsPerSecond),
+			Log: a.log, Observer: a.metrics, Timeout: c.Router.Timeout, Take: a.routerBudget(r.Name, r.RequestsPerSecond),
 		})
 		if err != nil {
 			return nil, err
@@ -104,3 +96,6 @@ func (n noRouter) Quote(context.Context, swap.QuoteRequest) (*swap.Quote, error)
 func (n noRouter) Instructions(context.Context, *swap.Quote, solana.PublicKey) (*swap.Instructions, error) {
 	return nil, n.unavailable()
 }
+
+// Len implements swap.Router.
+func (noRouter) Len() int { return 1 }

@@ -106,7 +106,7 @@ func (p *itemParser) parse(item *yaml.Node, ownFields ...field) {
 		seen[key] = true
 	}
 	if !seen["name"] {
-		p.fault("name is missing: it stands for the %s in logs, metrics and /health", p.what)
+		p.fault("name is missing: it stands for the %s in logs and metrics", p.what)
 	}
 	if !seen["url"] && !seen["urlFile"] {
 		p.fault("url is missing: give it, or urlFile to name a file that holds it")

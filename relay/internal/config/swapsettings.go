@@ -30,7 +30,7 @@ type Router struct {
 	APIKeyFile        string        `env:"RELAYPOOL_ROUTER_API_KEY_FILE" placeholder:"FILE" group:"Swaps" help:"File of the router's API key, sent as the header x-api-key. Empty for none."`
 	FallbacksFile     string        `env:"RELAYPOOL_ROUTER_FALLBACKS_FILE" placeholder:"FILE" group:"Swaps" help:"YAML or JSON file of up to 4 fallback routers, of the same API and program, in the order in which they are asked when those before give no route that can be executed: a list, each with name, url or urlFile, and optionally apiKeyFile and requestsPerSecond (0 for no limit). Empty for none."`
 	Program           string        `default:"JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4" env:"RELAYPOOL_ROUTER_PROGRAM" placeholder:"BASE58" group:"Swaps" help:"Address of the router's program, the only one whose instructions are executed."`
-	Timeout           time.Duration `default:"3s" env:"RELAYPOOL_ROUTER_TIMEOUT" placeholder:"DURATION" group:"Swaps" help:"Longest time for one answer of a router, 100ms to 30s; with fallback routers at most 12s divided by their number with the preferred one."`
+	Timeout           time.Duration `default:"3s" env:"RELAYPOOL_ROUTER_TIMEOUT" placeholder:"DURATION" group:"Swaps" help:"Longest time for one answer of a router, 100ms to 30s. Several routers share 12s for a quote."`
 	RequestsPerSecond int           `default:"0" env:"RELAYPOOL_ROUTER_REQUESTS_PER_SECOND" placeholder:"NUMBER" group:"Swaps" help:"Most requests a second to the router, of all processes on the database together; 0 for no limit. Set it to the limit of the API key's plan: a swap needs one request (with v1 two), and one more for each new quote."`
 }
 

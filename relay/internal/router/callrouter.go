@@ -59,10 +59,6 @@ func ask[T any](ctx context.Context, c *Client, q call[T]) (T, error) {
 		rejected.Router = c.name
 		c.observer.RouteRejected(rejected.What)
 	}
-	var noRoute *swap.NoRoute
-	if errors.As(fault, &noRoute) {
-		noRoute.Router = c.name
-	}
 	if fault != nil {
 		return none, fault
 	}

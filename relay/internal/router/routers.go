@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -26,24 +25,39 @@ func NewRouters(clients ...*Client) (*Routers, error) {
 	}
 	seen := map[string]bool{}
 	for _, c := range clients {
-		if c.name == "" || seen[c.name] {
-			return nil, fmt.Errorf("swap router %q: expected names that are all different, and not empty", c.name)
+		if seen[c.name] {
+			return nil, fmt.Errorf("two swap routers have the name %q: expected names that are all different", c.name)
 		}
 		seen[c.name] = true
 	}
 	return &Routers{clients: clients}, nil
 }
 
-// Quote asks the routers in turn, beginning with the one after q.After, and returns the first
-// quote. If no router gives a quote, Quote returns the error of the first router that answered.
-// If none answered, it returns the first router's error, with the shortest wait for which a
-// router asks.
+// maxQuoting bounds the time in which several routers are asked one after another, their
+// queues and budgets included; each gets an equal share. A step of a swap has 30 s, and may ask
+// for a second quote.
+const maxQuoting = 12 * time.Second
+
+// Quote asks the routers in turn, beginning with that of q.First, and returns the first quote. If
+// no router gives a quote, it returns the error of the first router asked that answered, or else
+// of the first one asked, with the shortest wait for which a router asks.
 func (r *Routers) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, error) {
-	firstIndex := slices.IndexFunc(r.clients, func(c *Client) bool { return c.name == q.After }) + 1
+	if q.Only != "" {
+		c, err := r.named(q.Only)
+		if err != nil {
+			return nil, err
+		}
+		return c.Quote(ctx, q)
+	}
+	if len(r.clients) == 1 {
+		return r.clients[0].Quote(ctx, q)
+	}
 	var fault error
 	wait := time.Duration(math.MaxInt64)
 	for i := range r.clients {
-		quote, err := r.clients[(firstIndex+i)%len(r.clients)].Quote(ctx, q)
+		share, cancel := context.WithTimeout(ctx, maxQuoting/time.Duration(len(r.clients)))
+		quote, err := r.clients[(q.First+i)%len(r.clients)].Quote(share, q)
+		cancel()
 		if err == nil || ctx.Err() != nil || !anotherMayQuote(err) {
 			return quote, err
 		}
@@ -53,6 +67,16 @@ func (r *Routers) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, 
 		}
 	}
 	return nil, withRetryAfter(fault, wait)
+}
+
+// named returns the router with that name.
+func (r *Routers) named(name string) (*Client, error) {
+	for _, c := range r.clients {
+		if c.name == name {
+			return c, nil
+		}
+	}
+	return nil, errors.New("quote of a router that is not configured: expected one that Quote gave")
 }
 
 // retryAfterOf returns the wait that an error asks for; 0 for none.
@@ -91,17 +115,15 @@ func anotherMayQuote(err error) bool {
 // Instructions asks the router that gave the quote. If there are several routers, the error
 // asks for no wait, because the next quote can come from another router.
 func (r *Routers) Instructions(ctx context.Context, q *swap.Quote, user solana.PublicKey) (*swap.Instructions, error) {
-	for _, c := range r.clients {
-		if q == nil || c.name != q.Router {
-			continue
-		}
-		ix, err := c.Instructions(ctx, q, user)
-		if len(r.clients) > 1 {
-			err = withRetryAfter(err, 0)
-		}
-		return ix, err
+	c, err := r.named(q.Router)
+	if err != nil {
+		return nil, err
 	}
-	return nil, errors.New("instructions for a quote of no router: expected one that Quote gave")
+	ix, err := c.Instructions(ctx, q, user)
+	if len(r.clients) > 1 {
+		err = withRetryAfter(err, 0)
+	}
+	return ix, err
 }
 
 // Len is the number of routers.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,24 +24,22 @@ func TestARouterIsAskedWhenThoseBeforeItGaveNoQuote(t *testing.T) {
 	)
 	for name, test := range map[string]struct {
 		routers []reply
-		after   string
+		first   int
 		asked   []string
 		want    string // the router of the quote, or the error
 	}{
-		"the preferred router alone when it gives a quote":       {[]reply{good, good}, "", []string{"a"}, "a"},
-		"the next one when the first is down":                    {[]reply{down, good}, "", []string{"a", "b"}, "b"},
-		"the next one when the first has no route":               {[]reply{noRoute, good}, "", []string{"a", "b"}, "b"},
-		"the next one when the first lies":                       {[]reply{liar, good}, "", []string{"a", "b"}, "b"},
-		"the one after the router that the request names, first": {[]reply{good, good, good}, "a", []string{"b"}, "b"},
-		"around the list, from the one after the request's":      {[]reply{good, down, down}, "a", []string{"b", "c", "a"}, "a"},
-		"no other for a route that is too large":                 {[]reply{narrower, good}, "", []string{"a"}, (&swap.NoRoute{Code: swap.CodeTooLarge}).Error()},
+		"the preferred router alone when it gives a quote":     {[]reply{good, good}, 0, []string{"a"}, "a"},
+		"the next one when the first is down":                  {[]reply{down, good}, 0, []string{"a", "b"}, "b"},
+		"the next one when the first has no route":             {[]reply{noRoute, good}, 0, []string{"a", "b"}, "b"},
+		"the next one when the first lies":                     {[]reply{liar, good}, 0, []string{"a", "b"}, "b"},
+		"the one that the request names, first":                {[]reply{good, good, good}, 1, []string{"b"}, "b"},
+		"around the list, from the one that the request names": {[]reply{good, down, down}, 4, []string{"b", "c", "a"}, "a"},
+		"no other for a route that is too large":               {[]reply{narrower, good}, 0, []string{"a"}, (&swap.NoRoute{Code: swap.CodeTooLarge}).Error()},
 		"the answer of a router that works, when there is no quote": {
-			[]reply{down, noRoute, down}, "", []string{"a", "b", "c"}, swap.NewNoRoute("NO_ROUTES_FOUND").Error(),
+			[]reply{down, noRoute, down}, 0, []string{"a", "b", "c"}, swap.NewNoRoute("NO_ROUTES_FOUND").Error(),
 		},
-		"the preferred router after the last one":   {[]reply{good, good}, "b", []string{"a"}, "a"},
-		"the preferred router after an unknown one": {[]reply{good, good}, "gone", []string{"a"}, "a"},
 		"the preferred router's fault when none works": {
-			[]reply{down, {status: http.StatusUnauthorized}}, "", []string{"a", "b"},
+			[]reply{down, {status: http.StatusUnauthorized}}, 0, []string{"a", "b"},
 			(&swap.RouterUnavailable{Kind: swap.FaultServerError, Detail: "HTTP 500"}).Error(),
 		},
 	} {
@@ -62,7 +61,7 @@ func TestARouterIsAskedWhenThoseBeforeItGaveNoQuote(t *testing.T) {
 				t.Fatal(err)
 			}
 			request := quoteRequest
-			request.After = test.after
+			request.First = test.first
 			var got string
 			if quote, err := routers.Quote(t.Context(), request); err != nil {
 				got = err.Error()
@@ -178,4 +177,73 @@ func TestTheShortestWaitOfSeveralRoutersCounts(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestOneRouterAloneIsAskedOnRequest(t *testing.T) {
+	t.Parallel()
+	down, good := new(memoryRouter), new(memoryRouter)
+	down.setReply(reply{status: http.StatusInternalServerError})
+	good.setReply(reply{body: goodQuote})
+	routers, err := NewRouters(
+		newClient(t, Options{Name: "a", BaseURL: "https://router.example", HTTP: &http.Client{Transport: down}}),
+		newClient(t, Options{Name: "b", BaseURL: "https://router.example", HTTP: &http.Client{Transport: good}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, works := range map[string]bool{"a": false, "b": true, "c": false} {
+		request := quoteRequest
+		request.Only = name
+		if quote, err := routers.Quote(t.Context(), request); (err == nil) != works || works && quote.Router != name {
+			t.Errorf("the quote of router %s alone is %v, error %v", name, quote, err)
+		}
+	}
+	if down.calls() != 1 || good.calls() != 1 {
+		t.Errorf("router a was asked %d times and b %d times, want each once", down.calls(), good.calls())
+	}
+}
+
+// A router that fails is told apart from one that works.
+func TestFailingTellsEachRouter(t *testing.T) {
+	t.Parallel()
+	down, good := new(memoryRouter), new(memoryRouter)
+	down.setReply(reply{status: http.StatusInternalServerError})
+	good.setReply(reply{body: goodQuote})
+	routers, err := NewRouters(
+		newClient(t, Options{Name: "a", BaseURL: "https://router.example", HTTP: &http.Client{Transport: down}}),
+		newClient(t, Options{Name: "b", BaseURL: "https://router.example", HTTP: &http.Client{Transport: good}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		if _, err := routers.Quote(t.Context(), quoteRequest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(map[string]bool{"a": true, "b": false}, routers.Failing()); diff != "" {
+		t.Errorf("failing routers (-want +got)\n%s", diff)
+	}
+}
+
+// A router that does not answer leaves the others time to.
+func TestASilentRouterLeavesTimeForTheOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		silent, good := new(memoryRouter), new(memoryRouter)
+		silent.setAnswer(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		})
+		good.setReply(reply{body: goodQuote})
+		routers, err := NewRouters(
+			newClient(t, Options{Name: "a", BaseURL: "https://router.example", HTTP: &http.Client{Transport: silent}, Timeout: time.Minute}),
+			newClient(t, Options{Name: "b", BaseURL: "https://router.example", HTTP: &http.Client{Transport: good}, Timeout: time.Minute}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		quote, err := routers.Quote(t.Context(), quoteRequest)
+		if took := time.Since(start); err != nil || quote.Router != "b" || took > maxQuoting {
+			t.Errorf("quote of %v after %s, error %v, want one of router b within %s", quote, took, err, maxQuoting)
+		}
+	})
 }

@@ -17,13 +17,11 @@ const (
 // earlierTries is what earlier tries found out about one swap. Its loss costs a few requests, so
 // it is kept only in memory.
 type earlierTries struct {
-	// level is the index in routeWidths of the width to ask for first.
-	level int
-	// failed counts the executions that would have failed for another reason than the price.
-	failed int
-	// after is the name of the last router that gave a quote, or refused a route as too large.
-	// The next request for a quote begins with the router after that one.
-	after string
+	// levels are the indices in routeWidths of the widths to ask for first, by the router that
+	// is asked first; a missing one is 0.
+	levels map[int]int
+	// first is the router that the last pass asked first.
+	first int
 	// otherForm says that the next refund must be for wrapped lamports although the accounts
 	// suggest unwrapped ones, or the other way round.
 	otherForm bool
@@ -32,8 +30,8 @@ type earlierTries struct {
 	refusedAsEarly time.Time
 	// stateSeen is the newest slot at which the chain showed the swap state; 0 for none.
 	stateSeen uint64
-	// lastRejection is the last rejected answer of any router; empty for none.
-	lastRejection RejectedRoute
+	// rejected are the rejected answers that were logged.
+	rejected map[RejectedRoute]bool
 	// changed is when these fields were last changed.
 	changed time.Time
 }
@@ -58,7 +56,7 @@ func (m *memory) update(id uuid.UUID, now time.Time, change func(*earlierTries))
 		if len(m.bySwap) >= maxRemembered {
 			m.dropOldest()
 		}
-		tries = new(earlierTries)
+		tries = &earlierTries{levels: map[int]int{}, rejected: map[RejectedRoute]bool{}}
 		m.bySwap[id] = tries
 	}
 	tries.changed = now
@@ -85,17 +83,29 @@ func (m *memory) dropExpired(now time.Time) {
 	}
 }
 
-// get returns a copy of the earlier tries of a swap; the zero value for an unknown swap.
+// get returns the earlier tries of a swap without their maps; the zero value for an unknown
+// swap.
 func (m *memory) get(id uuid.UUID) earlierTries {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if tries := m.bySwap[id]; tries != nil {
-		return *tries
+		shared := *tries
+		shared.levels, shared.rejected = nil, nil
+		return shared
 	}
 	return earlierTries{}
 }
 
-func (m *memory) level(id uuid.UUID) int { return m.get(id).level }
+// level is the index in routeWidths of the width to ask for first, when the router of that
+// index is asked first.
+func (m *memory) level(id uuid.UUID, first int) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if tries := m.bySwap[id]; tries != nil {
+		return tries.levels[first]
+	}
+	return 0
+}
 
 func (m *memory) forget(id uuid.UUID) {
 	m.mu.Lock()

@@ -133,6 +133,8 @@ func (f *fakeRouter) Instructions(_ context.Context, q *Quote, user solana.Publi
 	return ix, nil
 }
 
+func (f *fakeRouter) Len() int { return max(1, f.w.routers) }
+
 // events are what a planner has reported and logged.
 type events struct {
 	mu        sync.Mutex
@@ -167,12 +169,13 @@ type world struct {
 	planner    *Planner
 	ownTable   *shieldpool.LookupTable
 	routers    int // 0 means 1
+	tries      int // earlier tries of the swap
 	payer      solana.PublicKey
 }
 
 func (w *world) options() Options {
 	return Options{
-		Chain: w.chain, Router: w.router, Routers: w.routers, Pool: w.pool, RouterProgram: key(7), Payers: keys{w.payer, key(51)}, SlippageBps: 50, Observer: w.events,
+		Chain: w.chain, Router: w.router, Pool: w.pool, RouterProgram: key(7), Payers: keys{w.payer, key(51)}, SlippageBps: 50, Observer: w.events,
 		Log: slog.New(slog.NewTextHandler(w.events, nil)), Now: func() time.Time { return w.now }, Table: w.ownTable,
 		SlotDuration: func() time.Duration { return testSlot },
 	}
@@ -352,5 +355,5 @@ func (w *world) decodeTransaction(built *solana.Transaction) []instruction {
 
 func (w *world) next() (Order, error) {
 	w.t.Helper()
-	return w.planner.Next(w.t.Context(), w.submission, testCreated+5)
+	return w.planner.Next(w.t.Context(), w.submission, w.tries, testCreated+5)
 }

@@ -19,7 +19,7 @@ type Store interface {
 // Handler runs the second legs of swaps. It implements txmgr.Handler.
 type Handler struct {
 	planner interface {
-		Next(ctx context.Context, s *submission.Submission, minContextSlot uint64) (Order, error)
+		Next(ctx context.Context, s *submission.Submission, tries int, minContextSlot uint64) (Order, error)
 		Rejected(s *submission.Submission, d *txmgr.Draft, f *txmgr.Failure) error
 	}
 	manager *txmgr.Manager
@@ -77,7 +77,9 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 // more. It stores the swap's phase and timeout when the chain shows new values.
 func (h *Handler) order(ctx context.Context, j *txmgr.Job, minContextSlot uint64) (Order, error) {
 	s := submission.FromJob(j)
-	order, err := h.planner.Next(ctx, s, minContextSlot)
+	// Each claim and each dead attempt is a try, whichever process made it. The epoch of the
+	// first claim is 1.
+	order, err := h.planner.Next(ctx, s, max(0, int(j.Epoch)-1)+len(j.Dead), minContextSlot)
 	if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) {
 		// The swap state is gone and no history shows how the swap ended: one of the
 		// relay's attempts that counts as dead may have ended it.

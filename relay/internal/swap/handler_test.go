@@ -59,7 +59,7 @@ func (p *fakeStore) UpdateSwap(_ context.Context, _ txmgr.Lease, phase submissio
 // fixedPlanner is a planner that always gives the same order.
 type fixedPlanner Order
 
-func (p fixedPlanner) Next(context.Context, *submission.Submission, uint64) (Order, error) {
+func (p fixedPlanner) Next(context.Context, *submission.Submission, int, uint64) (Order, error) {
 	return Order(p), nil
 }
 

@@ -200,6 +200,8 @@ func (s *attackedSwap) output() uint64 {
 	return must[*market.State](s.t)(market.ParseState(s.account(s.market.Address).Data)).Output(s.net)
 }
 
+func (s *attackedSwap) Len() int { return 1 }
+
 // Quote implements swap.Router.
 func (s *attackedSwap) Quote(_ context.Context, r swap.QuoteRequest) (*swap.Quote, error) {
 	out := s.output()
@@ -317,7 +319,7 @@ func (s *attackedSwap) runToEnd() {
 	s.runAttack()
 	for range 200 {
 		late := s.slot() >= s.submission.Swap.TimeoutSlot
-		order, err := s.planner.Next(s.t.Context(), s.submission, 0)
+		order, err := s.planner.Next(s.t.Context(), s.submission, 0, 0)
 		if err == nil && order.Ended != nil {
 			return
 		}

@@ -61,6 +61,7 @@ type localSwap struct {
 	payer      solana.PrivateKey
 	wallet     solana.PublicKey
 	options    swap.Options
+	tries      int // earlier tries of the swap
 	planner    *swap.Planner
 	observer   countingObserver
 	swap       *shieldpool.Swap
@@ -208,7 +209,7 @@ func (l *localSwap) land(build func(solana.Hash) (*solana.Transaction, error)) (
 // lands it if the simulation succeeds.
 func (l *localSwap) step() (swap.Order, error) {
 	l.t.Helper()
-	order, err := l.planner.Next(l.t.Context(), l.submission, 0)
+	order, err := l.planner.Next(l.t.Context(), l.submission, l.tries, 0)
 	if err != nil || order.Draft == nil {
 		return order, err
 	}
@@ -421,12 +422,15 @@ func TestASecondRouterExecutesWhatAHostileOneWouldNot(t *testing.T) {
 				t.Cleanup(server.Close)
 				return server.URL
 			}
-			l.planWith(serve(test.settings), serve(localrouter.Settings{}))
+			urls := []string{serve(test.settings), serve(localrouter.Settings{})}
+			l.planWith(urls...)
 			for range 3 {
 				_, ended, err := l.runToEnd()
 				var wait *txmgr.Deferral
 				switch {
 				case errors.As(err, &wait):
+					l.tries++
+					l.planWith(urls...) // another process makes the next try
 					continue
 				case err != nil || ended.Purpose != txmgr.PurposeExecute:
 					t.Fatalf("end is %+v, error %v, want an execution", ended, err)
@@ -562,7 +566,7 @@ func TestChainErrorIsNotADeferral(t *testing.T) {
 	l := newLocalSwap(t, 99)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if order, err := l.planner.Next(ctx, l.submission, 0); !errors.Is(err, onchain.ErrUnavailable) || errors.As(err, new(*txmgr.Deferral)) || order.Draft != nil {
+	if order, err := l.planner.Next(ctx, l.submission, 0, 0); !errors.Is(err, onchain.ErrUnavailable) || errors.As(err, new(*txmgr.Deferral)) || order.Draft != nil {
 		t.Errorf("order is %+v, %v, want the chain's error", order, err)
 	}
 }

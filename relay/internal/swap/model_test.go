@@ -187,6 +187,8 @@ func (r modelRouter) trouble() error {
 	}
 }
 
+func (modelRouter) Len() int { return 1 }
+
 func (r modelRouter) Quote(_ context.Context, q QuoteRequest) (*Quote, error) {
 	m := r.m
 	m.router.requests = append(m.router.requests, q)
@@ -360,7 +362,7 @@ func (m *model) engine() {
 		return
 	}
 	m.read, m.failing = nil, false
-	order, err := m.planner.Next(m.t.Context(), m.submission, minContextSlot)
+	order, err := m.planner.Next(m.t.Context(), m.submission, 0, minContextSlot)
 	m.check(&order, err)
 	switch {
 	case err != nil:

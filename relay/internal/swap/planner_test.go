@@ -54,7 +54,7 @@ func TestTimeoutReportedByOneEndpointIsNotRecorded(t *testing.T) {
 			if alone {
 				want = testTimeout
 			}
-			order, err := w.planner.Next(t.Context(), w.submission, testCreated+5)
+			order, err := w.planner.Next(t.Context(), w.submission, 0, testCreated+5)
 			if err != nil || order.Timeout != want {
 				t.Errorf("the timeout to record is %d, error %v, want %d", order.Timeout, err, want)
 			}
@@ -221,7 +221,7 @@ func TestNext(t *testing.T) {
 func TestNextRequiresSlotOfFirstLeg(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, (*world).createTokenAccounts)
-	if _, err := w.planner.Next(t.Context(), w.submission, 3); err != nil {
+	if _, err := w.planner.Next(t.Context(), w.submission, 0, 3); err != nil {
 		t.Fatal(err)
 	}
 	if w.chain.minContextSlot != testCreated {
@@ -492,7 +492,7 @@ func TestNextReturnsCancellationOfTheCaller(t *testing.T) {
 		cancel()
 		return &RouterUnavailable{Kind: FaultCancelled, Err: context.Canceled}
 	}
-	_, err := w.planner.Next(ctx, w.submission, 0)
+	_, err := w.planner.Next(ctx, w.submission, 0, 0)
 	if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) || !errors.Is(err, context.Canceled) {
 		t.Errorf("error is %v, want context.Canceled", err)
 	}

@@ -25,12 +25,14 @@ var errTooLarge = errors.New("the route does not fit a transaction")
 // meets the user's minimum but the threshold does not, quote asks again with less slippage,
 // so that the router's program itself enforces the minimum.
 func (s *Planner) quote(ctx context.Context, r *snapshot) error {
-	q, err := s.ask(ctx, r, s.slippage)
+	s.remember(r, func(tries *earlierTries) { tries.first = r.first })
+	q, err := s.ask(ctx, r, s.slippage, "")
 	if err != nil {
 		return err
 	}
 	if q.Threshold < r.terms.MinOutput && q.OutAmount >= r.terms.MinOutput {
-		if q, err = s.ask(ctx, r, slippageFor(q.OutAmount, r.terms.MinOutput)); err != nil {
+		// The slippage follows from this router's price, so it does not fit another router's.
+		if q, err = s.ask(ctx, r, slippageFor(q.OutAmount, r.terms.MinOutput), q.Router); err != nil {
 			return err
 		}
 	}
@@ -41,20 +43,16 @@ func (s *Planner) quote(ctx context.Context, r *snapshot) error {
 	return nil
 }
 
-// ask asks the router for a quote, and for narrower routes while it answers that a route is
-// too large.
-func (s *Planner) ask(ctx context.Context, r *snapshot, slippage int) (*Quote, error) {
+// ask asks for a quote, and for narrower routes while a router answers that a route is too
+// large. only is the name of the one router to ask; empty for all.
+func (s *Planner) ask(ctx context.Context, r *snapshot, slippage int, only string) (*Quote, error) {
 	for {
 		w := routeWidths()[r.level]
 		q, err := s.router.Quote(ctx, QuoteRequest{
 			InputMint: solana.WrappedSol, OutputMint: r.terms.OutputMint, User: r.accounts.State, Amount: r.lamports,
-			SlippageBps: slippage, MaxAccounts: w.accounts, DirectOnly: w.direct, After: r.after,
+			SlippageBps: slippage, MaxAccounts: w.accounts, DirectOnly: w.direct, First: r.first, Only: only,
 		})
 		if err == nil {
-			// If this quote does not lead to an execution, whatever the reason, the next try
-			// begins with the next router: a router that is wrong or lies must not keep the
-			// swap from the other routers.
-			s.remember(r, func(tries *earlierTries) { tries.after = q.Router })
 			err = checkQuote(q, r.lamports)
 		}
 		if err == nil && q.ContextSlot > 0 && q.ContextSlot+quoteSlots < r.slot {
@@ -109,11 +107,10 @@ func (s *Planner) classify(ctx context.Context, r *snapshot, err error) error {
 	case errors.As(err, &byClient):
 		return s.rejectRoute(ctx, r, byClient)
 	case errors.As(err, &noRoute) && noRoute.Code == CodeTooLarge:
-		s.remember(r, func(tries *earlierTries) { tries.after = noRoute.Router })
 		return errTooLarge
 	case errors.As(err, &noRoute):
 		// There may be a wider route, so the next pass starts with the widest.
-		s.remember(r, func(tries *earlierTries) { tries.level = 0 })
+		s.remember(r, func(tries *earlierTries) { tries.levels[r.first] = 0 })
 		return s.deferral(r, ReasonNoRoute, err)
 	case errors.Is(err, ErrRouterUnavailable) && ctx.Err() == nil:
 		return s.deferral(r, ReasonRouterUnavailable, err)
@@ -124,13 +121,15 @@ func (s *Planner) classify(ctx context.Context, r *snapshot, err error) error {
 	}
 }
 
-// rejectRoute defers a swap because the router's answer must not be signed. It logs a
-// rejection only if it differs from the swap's last one, because every try may bring
-// the same rejection.
+// rejectRoute defers a swap because the router's answer must not be signed. It logs each kind
+// of rejection once for a router and swap, because every try may bring the same one.
 func (s *Planner) rejectRoute(ctx context.Context, r *snapshot, rejected *RejectedRoute) error {
-	if s.memory.get(r.submission.ID).lastRejection != *rejected {
+	known := false
+	s.remember(r, func(tries *earlierTries) {
+		known, tries.rejected[*rejected] = tries.rejected[*rejected], true
+	})
+	if !known {
 		s.log.WarnContext(ctx, "swap route rejected", "request_id", r.submission.Parent, "router", rejected.Router, "what", rejected.What)
 	}
-	s.remember(r, func(tries *earlierTries) { tries.lastRejection = *rejected })
 	return s.deferral(r, ReasonRouteRejected, rejected)
 }

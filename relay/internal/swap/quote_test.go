@@ -44,7 +44,7 @@ func TestSlippage(t *testing.T) {
 			var requested []int
 			for _, r := range w.router.requests {
 				requested = append(requested, r.SlippageBps)
-				r.SlippageBps = 0
+				r.SlippageBps, r.Only = 0, ""
 				want := QuoteRequest{InputMint: solana.WrappedSol, OutputMint: w.swap.Terms.OutputMint, User: w.swap.State, Amount: testLamports}
 				if diff := cmp.Diff(want, r); diff != "" {
 					t.Errorf("requests (-want +got)\n%s", diff)
@@ -296,60 +296,79 @@ func twoRouters(w *world) {
 	w.routers = 2
 }
 
-// A router whose quote was not executed, whatever the reason, is asked last in the next try.
-func TestTheNextTryBeginsWithTheNextRouter(t *testing.T) {
+// Each try begins with the next router, whichever process makes it and whatever was wrong with
+// the last one's route.
+func TestEachTryBeginsWithTheNextRouter(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		change func(*world)
-		want   string // the router after which the second try begins
-	}{
-		"after a draft, which failed or expired": {func(*world) {}, "a"},
-		"after a price below the minimum":        {func(w *world) { w.router.out = testMinimum - 1 }, "a"},
-		"after a quote from long ago":            {func(w *world) { w.router.changeQuote = func(q *Quote) { q.ContextSlot = 1 } }, "a"},
-		"after a quote for another amount":       {func(w *world) { w.router.changeQuote = func(q *Quote) { q.InAmount++ } }, "a"},
-		"after instructions of another program":  {func(w *world) { w.router.changeIx = func(ix *Instructions) { ix.Program = key(99) } }, "a"},
-		"after a quote without instructions":     {func(w *world) { w.router.ixErr = &RouterUnavailable{Kind: FaultTimeout} }, "a"},
-		"after routes that are too large":        {func(w *world) { w.router.padding = func(QuoteRequest) int { return 100 } }, "a"},
-		"after the answer that they are": {
-			func(w *world) {
-				w.router.quoteErr = func(QuoteRequest) error { return &NoRoute{Code: CodeTooLarge, Router: "b"} }
-			}, "b",
-		},
-		"not when no router gave a quote": {
-			func(w *world) {
-				w.router.quoteErr = func(QuoteRequest) error { return &RouterUnavailable{Kind: FaultTimeout} }
-			}, "",
+	for name, change := range map[string]func(*world){
+		"after a draft, which failed or expired": func(*world) {},
+		"after a price below the minimum":        func(w *world) { w.router.out = testMinimum - 1 },
+		"after a quote from long ago":            func(w *world) { w.router.changeQuote = func(q *Quote) { q.ContextSlot = 1 } },
+		"after a quote for another amount":       func(w *world) { w.router.changeQuote = func(q *Quote) { q.InAmount++ } },
+		"after instructions of another program":  func(w *world) { w.router.changeIx = func(ix *Instructions) { ix.Program = key(99) } },
+		"after a quote without instructions":     func(w *world) { w.router.ixErr = &RouterUnavailable{Kind: FaultTimeout} },
+		"after routes that are too large":        func(w *world) { w.router.padding = func(QuoteRequest) int { return 100 } },
+		"when no router gave a quote": func(w *world) {
+			w.router.quoteErr = func(QuoteRequest) error { return &RouterUnavailable{Kind: FaultTimeout} }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, twoRouters)
-			test.change(w)
-			_, _ = w.next() // some of these fail, as they should
-			first := len(w.router.requests)
-			for i, r := range w.router.requests {
-				if r.After != "" {
-					t.Errorf("request %d of the first try begins after router %q, want the preferred router", i, r.After)
+			var got []int
+			for tries := range 3 {
+				w := newWorld(t, twoRouters) // another process
+				change(w)
+				w.tries = tries
+				_, _ = w.next() // some of these fail, as they should
+				if len(w.router.requests) == 0 {
+					t.Fatalf("try %d asked no router", tries)
 				}
+				for _, r := range w.router.requests[1:] {
+					if r.First != w.router.requests[0].First {
+						t.Errorf("try %d begins with router %d and router %d, want one", tries, w.router.requests[0].First, r.First)
+					}
+				}
+				got = append(got, w.router.requests[0].First)
 			}
-			_, _ = w.next()
-			if got := w.router.requests[first]; got.After != test.want || got.MaxAccounts != 0 {
-				t.Errorf("the second try begins after router %q with at most %d accounts, want %q and no limit", got.After, got.MaxAccounts, test.want)
+			if diff := cmp.Diff([]int{0, 1, 0}, got); diff != "" {
+				t.Errorf("first routers (-want +got)\n%s", diff)
 			}
 		})
 	}
 }
 
-// With several routers, narrower routes are asked for once each router's route has failed.
-func TestEachRouterHasItsTurnBeforeNarrowerRoutes(t *testing.T) {
+// A narrower route is asked for from the router whose route failed, not from the others.
+func TestEachRouterHasItsOwnRouteWidth(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, twoRouters)
-	var levels []int
-	for range 5 {
-		levels = append(levels, w.planner.memory.level(w.submission.ID))
-		_ = w.planner.Rejected(w.submission, &txmgr.Draft{Purpose: txmgr.PurposeExecute}, &txmgr.Failure{Err: &shieldpool.TransactionError{Kind: "InstructionError", Detail: custom, Custom: 1}})
+	tooWide := &txmgr.Failure{Err: &shieldpool.TransactionError{Kind: "InstructionError", Detail: custom, Custom: 1}}
+	var accounts []int
+	for w.tries = range 4 {
+		order, err := w.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		accounts = append(accounts, w.router.requests[len(w.router.requests)-1].MaxAccounts)
+		_ = w.planner.Rejected(w.submission, order.Draft, tooWide)
 	}
-	if diff := cmp.Diff([]int{0, 0, 1, 1, 2}, levels); diff != "" {
-		t.Errorf("widths (-want +got)\n%s", diff)
+	if diff := cmp.Diff([]int{0, 0, 40, 40}, accounts); diff != "" {
+		t.Errorf("accounts asked for (-want +got)\n%s", diff)
+	}
+}
+
+// The slippage of the second quote follows from the first one's price.
+func TestTheSecondQuoteComesFromTheRouterOfTheFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, twoRouters)
+	w.router.out = testMinimum + 300
+	if _, err := w.next(); err != nil {
+		t.Fatal(err)
+	}
+	var only []string
+	for _, r := range w.router.requests {
+		only = append(only, r.Only)
+	}
+	if diff := cmp.Diff([]string{"", "a"}, only); diff != "" {
+		t.Errorf("routers asked alone (-want +got)\n%s", diff)
 	}
 }

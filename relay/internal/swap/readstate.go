@@ -18,12 +18,12 @@ const forkSlots = 150
 
 // observe reads the swap's accounts, all at one slot. This slot is at least minContextSlot, and
 // at least the slot of the first leg.
-func (s *Planner) observe(ctx context.Context, c *submission.Submission, minContextSlot uint64) (*snapshot, error) {
+func (s *Planner) observe(ctx context.Context, c *submission.Submission, tries int, minContextSlot uint64) (*snapshot, error) {
 	if c.Call == nil || c.Call.Swap == nil || c.Swap == nil {
 		return nil, errors.New("the row has no call of a first leg or no record of a swap, so it is not the second leg of a swap")
 	}
-	earlier := s.memory.get(c.ID)
-	r := &snapshot{submission: c, terms: *c.Call.Swap, at: s.now(), level: earlier.level, after: earlier.after}
+	first := tries % s.router.Len()
+	r := &snapshot{submission: c, terms: *c.Call.Swap, at: s.now(), first: first, level: s.memory.level(c.ID, first)}
 	var err error
 	if r.accounts, err = s.pool.Swap(c.Call.Inputs.Nullifiers[0], r.terms); err != nil {
 		return nil, err

@@ -25,10 +25,11 @@ type QuoteRequest struct {
 	// DirectOnly asks for a route through a single market, which makes the smallest
 	// transaction. The API's v2 has no such parameter: there MaxAccounts alone limits the size.
 	DirectOnly bool
-	// After is the name of a router. The router that follows it in the order of preference is
-	// asked first; the preferred router follows the last one. If After is empty, the preferred
-	// router is asked first.
-	After string
+	// First is which of several routers is asked first: 0 for the preferred one, 1 for the
+	// next, and so on, beginning again after the last one.
+	First int
+	// Only is the name of the one router to ask; empty for all.
+	Only string
 }
 
 // Quote is a router's price for the swap of a QuoteRequest.

@@ -116,8 +116,6 @@ func NoRouteCodes() []string {
 type NoRoute struct {
 	// Code is one of the constants above.
 	Code string
-	// Router is the name of the router that gave the answer; empty when not known.
-	Router string
 }
 
 // NewNoRoute makes a NoRoute from the router's code, or with CodeOther when the code is

@@ -18,14 +18,11 @@ func routeWidths() []routeWidth {
 func (s *Planner) retryNarrower(r *snapshot) error {
 	if r.level+1 >= len(routeWidths()) {
 		// The next pass starts with the widest route again: routes change.
-		s.remember(r, func(tries *earlierTries) { tries.level = 0 })
+		s.remember(r, func(tries *earlierTries) { tries.levels[r.first] = 0 })
 		return s.deferral(r, ReasonRouteTooLarge, nil)
 	}
 	r.level++
 	r.quote, r.facts.quote = nil, quoteUnread
-	// With several routers, the next pass asks another one, whose widest route may fit.
-	if s.routers == 1 {
-		s.remember(r, func(tries *earlierTries) { tries.level = r.level })
-	}
+	s.remember(r, func(tries *earlierTries) { tries.levels[r.first] = r.level })
 	return nil
 }

@@ -23,10 +23,7 @@ func (s *Planner) Rejected(c *submission.Submission, d *txmgr.Draft, f *txmgr.Fa
 		if failure.Custom != shieldpool.CodeSlippage || failure.Detail != custom {
 			// The price is not the cause, so the same route would fail again.
 			s.remember(r, func(tries *earlierTries) {
-				// Each router has its turn before narrower routes are asked for.
-				if tries.failed++; tries.failed%s.routers == 0 {
-					tries.level = (tries.level + 1) % len(routeWidths())
-				}
+				tries.levels[tries.first] = (tries.levels[tries.first] + 1) % len(routeWidths())
 			})
 		}
 		return s.deferAtMost(r, ReasonExecutionFailed, cause, shortWait)

@@ -47,7 +47,7 @@ func TestDeferralOfFailedDraft(t *testing.T) {
 			if !errors.As(wait.Cause, &failure) || failure != test.failure {
 				t.Errorf("cause is %v, want the failure", wait.Cause)
 			}
-			if level := w.planner.memory.level(w.submission.ID); level != test.wantLevel {
+			if level := w.planner.memory.level(w.submission.ID, 0); level != test.wantLevel {
 				t.Errorf("the next route is requested at width %d, want %d", level, test.wantLevel)
 			}
 		})
@@ -105,19 +105,19 @@ func TestMemoryIsBounded(t *testing.T) {
 	m, now := newMemory(), time.Unix(1_700_000_000, 0)
 	id := func(i int) uuid.UUID { return uuid.UUID{byte(i >> 16), byte(i >> 8), byte(i)} }
 	for i := range maxRemembered + 10 {
-		m.update(id(i), now.Add(time.Duration(i)), func(tries *earlierTries) { tries.level = 3 })
+		m.update(id(i), now.Add(time.Duration(i)), func(tries *earlierTries) { tries.levels[0] = 3 })
 	}
-	if len(m.bySwap) != maxRemembered || m.level(id(maxRemembered+9)) != 3 || m.level(id(9)) != 0 || m.level(id(10)) != 3 {
+	if len(m.bySwap) != maxRemembered || m.level(id(maxRemembered+9), 0) != 3 || m.level(id(9), 0) != 0 || m.level(id(10), 0) != 3 {
 		t.Errorf("%d swaps are remembered, want the last %d", len(m.bySwap), maxRemembered)
 	}
 	now = now.Add(rememberedFor + time.Second)
 	m.update(id(10), now, func(*earlierTries) {})
-	m.update(id(maxRemembered+10), now, func(tries *earlierTries) { tries.level = 2 })
-	if len(m.bySwap) != 2 || m.level(id(10)) != 3 || m.level(id(maxRemembered+10)) != 2 {
+	m.update(id(maxRemembered+10), now, func(tries *earlierTries) { tries.levels[0] = 2 })
+	if len(m.bySwap) != 2 || m.level(id(10), 0) != 3 || m.level(id(maxRemembered+10), 0) != 2 {
 		t.Errorf("%d swaps are remembered, want the two changed last", len(m.bySwap))
 	}
 	m.forget(id(10))
-	if m.level(id(10)) != 0 {
+	if m.level(id(10), 0) != 0 {
 		t.Error("an ended swap is still remembered")
 	}
 }

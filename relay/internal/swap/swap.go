@@ -47,6 +47,8 @@ type Router interface {
 	// Instructions returns the instructions that carry out the quote for user, who owns the
 	// accounts of the input and the output.
 	Instructions(ctx context.Context, q *Quote, user solana.PublicKey) (*Instructions, error)
+	// Len is how many routers take turns; at least 1.
+	Len() int
 }
 
 // Payers are the fee payers, whose accounts no router may name.
@@ -67,9 +69,7 @@ type Observer interface {
 type Options struct {
 	Chain  Chain
 	Router Router
-	// Routers is how many routers Router asks in turn; 0 means 1.
-	Routers int
-	Pool    *shieldpool.Pool
+	Pool   *shieldpool.Pool
 	// RouterProgram is the only program that a router's instruction may call.
 	RouterProgram solana.PublicKey
 	// Table is the relay's own lookup table; nil for none.
@@ -92,7 +92,6 @@ type Options struct {
 type Planner struct {
 	chain        Chain
 	router       Router
-	routers      int
 	pool         *shieldpool.Pool
 	program      solana.PublicKey
 	table        *shieldpool.LookupTable
@@ -123,7 +122,7 @@ func New(o Options) (*Planner, error) {
 		o.Formats = func() []shieldpool.Format { return []shieldpool.Format{shieldpool.V0} }
 	}
 	return &Planner{
-		chain: o.Chain, router: o.Router, routers: max(1, o.Routers), pool: o.Pool, program: o.RouterProgram, table: o.Table, formats: o.Formats, payers: o.Payers,
+		chain: o.Chain, router: o.Router, pool: o.Pool, program: o.RouterProgram, table: o.Table, formats: o.Formats, payers: o.Payers,
 		slippage: o.SlippageBps, observer: o.Observer, log: o.Log, now: o.Now, slotDuration: o.SlotDuration, memory: newMemory(),
 	}, nil
 }
@@ -152,8 +151,8 @@ type snapshot struct {
 	// received.
 	level int
 	quote *Quote
-	// after is QuoteRequest.After of this pass.
-	after string
+	// first is QuoteRequest.First of this pass.
+	first int
 }
 
 // Order is the next action for a second leg. Without an error, either Draft or Ended is
@@ -175,8 +174,8 @@ type Order struct {
 // goes by what the chain shows at minContextSlot or later. If there is nothing to do yet, the
 // error is a *txmgr.Deferral for one of Reasons; any other error means that Next could not
 // decide. While the chain shows the swap state, Phase and Timeout are set even with an error.
-func (s *Planner) Next(ctx context.Context, c *submission.Submission, minContextSlot uint64) (Order, error) {
-	r, err := s.observe(ctx, c, minContextSlot)
+func (s *Planner) Next(ctx context.Context, c *submission.Submission, tries int, minContextSlot uint64) (Order, error) {
+	r, err := s.observe(ctx, c, tries, minContextSlot)
 	if err != nil {
 		return Order{}, err
 	}

@@ -42,7 +42,7 @@ func TestTheFormatOfAnExecution(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.router.padding = func(QuoteRequest) int { return test.accounts }
-			order, err := w.planner.Next(t.Context(), w.submission, 0)
+			order, err := w.planner.Next(t.Context(), w.submission, 0, 0)
 			if test.wantReason != "" {
 				var wait *txmgr.Deferral
 				if !errors.As(err, &wait) || wait.Reason != test.wantReason {
@@ -96,7 +96,7 @@ func TestVersion1ReadsNoLookupTables(t *testing.T) {
 		if w.planner, err = New(o); err != nil {
 			t.Fatal(err)
 		}
-		order, err := w.planner.Next(t.Context(), w.submission, 0)
+		order, err := w.planner.Next(t.Context(), w.submission, 0, 0)
 		if v1 != (err == nil && order.Draft != nil) {
 			t.Errorf("version 1 on: %v; the draft is %+v, the error %v", v1, order.Draft, err)
 		}
@@ -120,7 +120,7 @@ func TestTheFormatOfARefund(t *testing.T) {
 		if w.planner, err = New(o); err != nil {
 			t.Fatal(err)
 		}
-		order, err := w.planner.Next(t.Context(), w.submission, 0)
+		order, err := w.planner.Next(t.Context(), w.submission, 0, 0)
 		if err != nil || order.Draft == nil || order.Draft.Purpose != txmgr.PurposeRefund {
 			t.Fatalf("%s: the order is %+v, %v, want a refund", name, order, err)
 		}

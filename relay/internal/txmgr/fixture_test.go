@@ -239,7 +239,7 @@ func (c *counts) Attempt(e string)                    { c.add(e) }
 func (c *counts) Lease(e string, _ int)               { c.add("lease " + e) }
 func (c *counts) Poll(int, bool)                      {}
 func (c *counts) LandedAfter(slots uint64) {
-	c.add(fmt.Sprintf("landed within a life: %t", slots <= 150))
+	c.add(fmt.Sprintf("landed within a life: %t", slots > 0 && slots <= 150))
 }
 
 // relay is one relay process of the world.

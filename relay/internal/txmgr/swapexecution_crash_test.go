@@ -397,8 +397,12 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	routers, err := router.NewRouters(client)
+	if err != nil {
+		return nil, err
+	}
 	executor, err := swap.New(swap.Options{
-		Chain: w.reads, Router: w.router(client), Pool: r.pool, RouterProgram: market.ProgramID, Payers: payers,
+		Chain: w.reads, Router: w.router(routers), Pool: r.pool, RouterProgram: market.ProgramID, Payers: payers,
 		SlippageBps: 50, Observer: noSwapObserver{}, Log: log, Now: r.clock.now, SlotDuration: nominalSlot,
 	})
 	if err != nil {
