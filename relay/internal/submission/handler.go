@@ -51,7 +51,7 @@ type Options struct {
 // implements txmgr.Handler and txmgr.Outcomes.
 type Handler struct {
 	Options
-	// Manager is the transaction manager. Its main lane is the queue of the submissions.
+	// Manager is the transaction manager. Its main queue is that of the submissions.
 	Manager   *txmgr.Manager
 	TreeSlots *TreeSlots
 	// SecondLegDue is called for every swap whose first leg landed; nil when this process
@@ -89,7 +89,7 @@ func New(o Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h, h.Manager.Add(&txmgr.Lane{Handler: h, Claim: o.Store.Claim, Probe: o.Store.Probe, Capacity: o.Concurrency})
+	return h, h.Manager.Add(&txmgr.Queue{Handler: h, Claim: o.Store.Claim, Probe: o.Store.Probe, Capacity: o.Concurrency})
 }
 
 // Run works until ctx ends, like the manager's Run.

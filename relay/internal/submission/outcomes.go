@@ -8,7 +8,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Complete implements txmgr.Outcomes. Each call gets landings of one lane: either of clients'
+// Complete implements txmgr.Outcomes. Each call gets landings of one queue: either of clients'
 // submissions, or of swaps' second legs.
 func (h *Handler) Complete(ctx context.Context, landed []txmgr.Landed) (lost []txmgr.Lease, err error) {
 	landings := make([]Landing, len(landed))

@@ -97,7 +97,7 @@ type Store interface {
 	// Claim claims up to limit submissions that are due, have no owner and have not landed.
 	// It starts with the submissions whose root is evicted from the root history first.
 	Claim(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error)
-	// Probe replaces Claim while the worker's queue is paused; see txmgr.Lane.
+	// Probe replaces Claim while the worker's queue is paused; see txmgr.Queue.
 	Probe(ctx context.Context, worker uuid.UUID, limit int) ([]*txmgr.Job, error)
 	// ClaimSwapExecutions claims swaps' second legs, which Claim omits. It starts with those
 	// that have been due longest. Their Call is the first leg's, and Swap is set.

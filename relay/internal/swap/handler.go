@@ -26,14 +26,14 @@ type Handler struct {
 	store   Store
 }
 
-// Serve adds a lane for second legs to the manager of h. The lane has a capacity of its own,
+// Serve adds a queue for second legs to the manager of h. The queue has a capacity of its own,
 // because a slow router must not delay clients' proofs.
 func (p *Planner) Serve(h *submission.Handler, capacity int) error {
-	lane := &txmgr.Lane{
+	queue := &txmgr.Queue{
 		Handler: &Handler{planner: p, manager: h.Manager, store: h.Store}, Claim: h.Store.ClaimSwapExecutions, Capacity: capacity, ReleaseWhenSent: true,
 	}
-	h.SecondLegDue = lane.ClaimSoon
-	return h.Manager.Add(lane)
+	h.SecondLegDue = queue.ClaimSoon
+	return h.Manager.Add(queue)
 }
 
 // Advance implements txmgr.Handler. A second leg never fails: the lamports in the swap

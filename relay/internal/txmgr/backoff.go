@@ -29,8 +29,8 @@ func (m *Manager) deferJob(ctx context.Context, w *entry, cause error) {
 		if level = slog.LevelDebug; w.j.Hold != reason {
 			level = firstLevel
 		}
-		if !w.j.lane.pausable() {
-			time.AfterFunc(delay, w.j.lane.ClaimSoon)
+		if !w.j.queue.pausable() {
+			time.AfterFunc(delay, w.j.queue.ClaimSoon)
 		}
 	}
 	m.Log.Log(ctx, level, "submission deferred", "request_id", w.j.Row.RequestID(), "delay", delay, "held", reason, "error", cause)

@@ -12,9 +12,9 @@ const (
 	landedLimit = 256
 )
 
-// claimLoop claims due rows of a lane at each notification and once per Timing.Sweep. The main
-// lane's loop also claims landed rows once per Timing.Sweep.
-func (m *Manager) claimLoop(ctx context.Context, l *Lane) {
+// claimLoop claims due rows of a queue at each notification and once per Timing.Sweep. The main
+// queue's loop also claims landed rows once per Timing.Sweep.
+func (m *Manager) claimLoop(ctx context.Context, l *Queue) {
 	tick := time.NewTicker(m.Timing.Sweep)
 	defer tick.Stop()
 	for {
@@ -43,13 +43,13 @@ func (m *Manager) claimLoop(ctx context.Context, l *Lane) {
 	}
 }
 
-// isPaused reports whether the lane waits because the queue is paused.
-func (m *Manager) isPaused(l *Lane) bool { return l.pausable() && m.paused.reason() != "" }
+// isPaused reports whether the queue is paused.
+func (m *Manager) isPaused(l *Queue) bool { return l.pausable() && m.paused.reason() != "" }
 
-// claimBatch claims rows of a lane, at most as many as the lane has capacity for. While the queue
+// claimBatch claims rows of a queue, at most as many as the queue has capacity for. While the queue
 // is paused, it claims rows whose transactions may be on the chain and, as a probe, one waiting
 // row. The result is true if there may be more rows to claim.
-func (m *Manager) claimBatch(ctx context.Context, l *Lane) bool {
+func (m *Manager) claimBatch(ctx context.Context, l *Queue) bool {
 	claim, limit, main := l.Claim, claimLimit, l == m.main()
 	if m.isPaused(l) {
 		claim = l.Probe

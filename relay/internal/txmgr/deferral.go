@@ -32,7 +32,7 @@ type Deferral struct {
 	// Fault is true if the deployment, not the job, causes the delay. The deferral is then
 	// counted, and logged as a warning when it begins.
 	Fault bool
-	// pausesQueue is true if all jobs of the main lane have to wait for the same reason.
+	// pausesQueue is true if all jobs of the main queue have to wait for the same reason.
 	pausesQueue bool
 }
 
@@ -59,7 +59,7 @@ func Refused(j *Job, err error) error {
 	case r.Code == refusal.ChainUnavailable && j.Tries < triesBeforeHold:
 		return err
 	default:
-		pausesQueue := (j.lane == nil || j.lane.pausable()) && (r.Code == refusal.FeePayerEmpty || r.Code == refusal.PoolNotInitialised)
+		pausesQueue := (j.queue == nil || j.queue.pausable()) && (r.Code == refusal.FeePayerEmpty || r.Code == refusal.PoolNotInitialised)
 		return &Deferral{Reason: string(r.Code), Cause: err, Fault: true, pausesQueue: pausesQueue}
 	}
 }

@@ -60,8 +60,8 @@ type Job struct {
 	// searchResult is the result of the tracker's newest search of all history. The next step
 	// uses it.
 	searchResult *onchain.SearchResult
-	// lane is the lane that the job was claimed for.
-	lane *Lane
+	// queue is the queue that the job was claimed for.
+	queue *Queue
 }
 
 // JustAccepted reports whether this process has accepted the job and has sent nothing for it

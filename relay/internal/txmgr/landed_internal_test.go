@@ -106,7 +106,7 @@ func TestALandingMarksThePayerAsWorking(t *testing.T) {
 		Outcomes: acceptingOutcomes{}, Payers: payers, Observer: noObserver{}, Now: time.Now, Log: slog.New(slog.DiscardHandler), Timing: DefaultTiming(),
 	}}
 	e.tracker, e.recorder = newTracker(e), newRecorder(e)
-	c := &Job{Lease: Lease{ID: uuid.New()}, lane: new(Lane), Live: []Attempt{
+	c := &Job{Lease: Lease{ID: uuid.New()}, queue: new(Queue), Live: []Attempt{
 		{Signature: solana.Signature{1}, FeePayer: empty}, {Signature: solana.Signature{2}, FeePayer: paid},
 	}}
 	w, _ := e.tracker.add(c)

@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// queuePause keeps the reason for which the queue of the main lane is paused.
+// queuePause keeps the reason for which the main queue is paused.
 type queuePause struct {
 	mu      sync.Mutex
 	current string
@@ -46,7 +46,7 @@ func (m *Manager) readError(ctx context.Context) error {
 	return m.Readable(ctx)
 }
 
-// pauseFor pauses the queue if the reason of the deferral applies to all jobs of the main lane.
+// pauseFor pauses the queue if the reason of the deferral applies to all jobs of the main queue.
 func (m *Manager) pauseFor(ctx context.Context, d *Deferral) {
 	if d.pausesQueue {
 		m.pauseQueue(ctx, d.Reason, d.Cause)

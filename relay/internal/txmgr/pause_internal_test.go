@@ -41,7 +41,7 @@ func TestQueueResumesOnceEveryTransactionCanBePaid(t *testing.T) {
 			t.Parallel()
 			e := &Manager{
 				Options: Options{Payers: richestPayer{lamports: test.lamports}, Now: time.Now, Timing: DefaultTiming(), Log: slog.New(slog.DiscardHandler)},
-				lanes:   []*Lane{{due: make(chan struct{}, 1)}},
+				queues:  []*Queue{{due: make(chan struct{}, 1)}},
 			}
 			e.paused.set(string(refusal.FeePayerEmpty))
 			e.tryResume(t.Context())

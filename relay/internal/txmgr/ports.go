@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Handler decides the steps of a lane's jobs. The manager signs, sends, tracks and resolves
+// Handler decides the steps of a queue's jobs. The manager signs, sends, tracks and resolves
 // for it.
 type Handler interface {
 	// Advance takes a job as far as it can go now. An error defers the job: a *Deferral
@@ -18,7 +18,7 @@ type Handler interface {
 	Advance(ctx context.Context, j *Job) (Next, error)
 }
 
-// Outcomes writes the outcomes of landed jobs, for every lane.
+// Outcomes writes the outcomes of landed jobs, for every queue.
 type Outcomes interface {
 	// Complete writes to the database that jobs landed. The leases stay until the landings are
 	// final. It returns the leases that were lost; for their jobs it writes nothing. After an
@@ -32,8 +32,8 @@ type Outcomes interface {
 	TrimRow(r Row) Row
 }
 
-// Lane is a queue of jobs of one handler, with its own capacity.
-type Lane struct {
+// Queue has the jobs of one handler, with a capacity of its own.
+type Queue struct {
 	Handler Handler
 	// Claim claims up to limit jobs that are due, have no owner and have not landed, the
 	// most urgent first.
@@ -41,7 +41,7 @@ type Lane struct {
 	// Probe replaces Claim while the queue is paused. It claims jobs that were claimed before
 	// and are not held, or only by HoldSecondEndpoint, because their transactions may be on the
 	// chain already. Of the other jobs it claims only the one that has been due longest. Probe is
-	// nil for a lane that is never paused.
+	// nil for a queue that is never paused.
 	Probe func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error)
 	// Capacity is the largest number of jobs that this process has in flight: claimed and not
 	// yet landed.
@@ -55,11 +55,11 @@ type Lane struct {
 	due chan struct{}
 }
 
-// pausable reports whether the lane waits while the queue is paused.
-func (l *Lane) pausable() bool { return l.Probe != nil }
+// pausable reports whether the queue can be paused.
+func (l *Queue) pausable() bool { return l.Probe != nil }
 
 // ClaimSoon brings the next claim forward, because a job may be due.
-func (l *Lane) ClaimSoon() { signal(l.due) }
+func (l *Queue) ClaimSoon() { signal(l.due) }
 
 // Chain is the part of the RPC that the manager needs. An error that wraps
 // onchain.ErrUnavailable leaves the result of the call unknown.

@@ -82,11 +82,11 @@ func (r *recorder) flush(ctx context.Context) {
 	landed, finalized := r.landed, r.finalized
 	r.landed, r.finalized = nil, nil
 	r.mu.Unlock()
-	// The main lane's landings are written last, because Complete may wait for more details of
-	// them. The landings of the other lanes must not wait for that.
-	for _, l := range slices.Backward(r.m.lanes) {
-		ofLane := slices.DeleteFunc(slices.Clone(landed), func(q *queuedLanding) bool { return q.entry.j.lane != l })
-		r.writeLandings(ctx, ofLane)
+	// The main queue's landings are written last, because Complete may wait for more details of
+	// them. The landings of the other queues must not wait for that.
+	for _, l := range slices.Backward(r.m.queues) {
+		ofQueue := slices.DeleteFunc(slices.Clone(landed), func(q *queuedLanding) bool { return q.entry.j.queue != l })
+		r.writeLandings(ctx, ofQueue)
 	}
 	for batch := range slices.Chunk(finalized, recordBatch) {
 		if !r.writeFinalized(ctx, batch) {

@@ -194,20 +194,20 @@ func TestReplacedStepReleasesItsReservationOnce(t *testing.T) {
 	t.Parallel()
 	payer := &fakePayer{}
 	e := &Manager{Options: Options{Payers: payer, Now: time.Now}}
-	lane := &Lane{inUse: capacity{limit: 2}}
+	queue := &Queue{inUse: capacity{limit: 2}}
 	e.tracker = newTracker(e)
-	lane.inUse.acquire(2)
-	first := &Job{Lease: Lease{ID: uuid.New(), Epoch: 1}, lane: lane}
+	queue.inUse.acquire(2)
+	first := &Job{Lease: Lease{ID: uuid.New(), Epoch: 1}, queue: queue}
 	w, _ := e.tracker.add(first)
 	first.reserved = []reservation{{lamports: 7}}
 	payer.reserved = 7
-	e.tracker.add(&Job{Lease: Lease{ID: first.ID, Epoch: 2}, lane: lane})
+	e.tracker.add(&Job{Lease: Lease{ID: first.ID, Epoch: 2}, queue: queue})
 	if payer.reserved != 7 {
 		t.Fatalf("%d lamports are reserved while the first step still runs, want 7", payer.reserved)
 	}
 	e.tracker.stepEnded(w)
 	e.tracker.drop(w)
-	if used := lane.inUse.inUse(); payer.reserved != 0 || used != 1 {
+	if used := queue.inUse.inUse(); payer.reserved != 0 || used != 1 {
 		t.Errorf("after the first step %d lamports are reserved and %d of the capacity is used; want 0, and 1 for the later lease", payer.reserved, used)
 	}
 }

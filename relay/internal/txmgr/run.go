@@ -19,7 +19,7 @@ func (m *Manager) Run(ctx context.Context) {
 	supporting.Go(func() { m.repeat(support, m.Timing.Lease/3, m.heartbeat) })
 	supporting.Go(func() { m.repeat(support, m.Timing.Lease, m.auditLeases) })
 	supporting.Go(func() { m.recorder.run(support) })
-	for _, l := range m.lanes {
+	for _, l := range m.queues {
 		loops.Go(func() { m.claimLoop(ctx, l) })
 	}
 	loops.Go(func() { m.pauseLoop(ctx) })

@@ -20,8 +20,8 @@ func (m *Manager) stepContext(ctx context.Context) (context.Context, context.Can
 
 // start starts a goroutine that runs the first step of a job. The job already has its lease and its
 // capacity.
-func (m *Manager) start(ctx context.Context, l *Lane, j *Job) {
-	j.lane = l
+func (m *Manager) start(ctx context.Context, l *Queue, j *Job) {
+	j.queue = l
 	w, duplicate := m.tracker.add(j)
 	m.steps.Go(func() {
 		ctx, cancel := m.stepContext(ctx)
@@ -45,7 +45,7 @@ func (m *Manager) step(ctx context.Context, w *entry) {
 			m.deferJob(ctx, w, fmt.Errorf("step panicked: %v", redact(p)))
 		}
 	}()
-	next, err := w.j.lane.Handler.Advance(ctx, w.j)
+	next, err := w.j.queue.Handler.Advance(ctx, w.j)
 	switch {
 	case err != nil:
 		m.deferJob(ctx, w, err)

@@ -109,7 +109,7 @@ func (t *tracker) track(w *entry) {
 	if w.j.since.After(w.unverifiedSince) { // signed again: only an earlier attempt was unverified
 		w.unverifiedSince, w.unverifiedRecorded = time.Time{}, false
 	}
-	if l := w.j.lane; l != nil && l.ReleaseWhenSent && !w.capacityReleased {
+	if l := w.j.queue; l != nil && l.ReleaseWhenSent && !w.capacityReleased {
 		t.releaseCapacity(w)
 		l.ClaimSoon()
 	}
@@ -160,7 +160,7 @@ func (t *tracker) replace(w *entry) {
 func (t *tracker) releaseCapacity(w *entry) {
 	if !w.capacityReleased {
 		w.capacityReleased = true
-		w.j.lane.inUse.release()
+		w.j.queue.inUse.release()
 	}
 }
 

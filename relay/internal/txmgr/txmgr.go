@@ -59,9 +59,9 @@ type Options struct {
 // Manager advances jobs to their outcome.
 type Manager struct {
 	Options
-	// lanes are served concurrently. The first is the main lane, whose loop also claims
+	// queues are served concurrently. The first is the main queue, whose loop also claims
 	// landed jobs.
-	lanes    []*Lane
+	queues   []*Queue
 	compute  *computeLimits
 	price    *priceCache
 	tracker  *tracker
@@ -102,7 +102,7 @@ func (t Timing) check() error {
 	return nil
 }
 
-// New makes a Manager, and checks its options. The caller must add the lanes before Run.
+// New makes a Manager, and checks its options. The caller must add the queues before Run.
 func New(o Options) (*Manager, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -116,24 +116,24 @@ func New(o Options) (*Manager, error) {
 	return m, nil
 }
 
-// Add adds a lane. The first lane is the main one: it can be paused, and ReserveCapacity reserves
+// Add adds a queue. The first queue is the main one: it can be paused, and ReserveCapacity reserves
 // its capacity.
-func (m *Manager) Add(l *Lane) error {
+func (m *Manager) Add(l *Queue) error {
 	switch {
 	case l.Handler == nil || l.Claim == nil:
-		return errors.New("a lane needs a handler and a claim function")
+		return errors.New("a queue needs a handler and a claim function")
 	case l.Capacity < 1:
-		return fmt.Errorf("a lane has capacity %d: expected at least 1", l.Capacity)
-	case len(m.lanes) == 0 && l.Probe == nil:
-		return errors.New("the main lane needs a probe function")
+		return fmt.Errorf("a queue has capacity %d: expected at least 1", l.Capacity)
+	case len(m.queues) == 0 && l.Probe == nil:
+		return errors.New("the main queue needs a probe function")
 	}
 	l.inUse.limit, l.due = l.Capacity, make(chan struct{}, 1)
-	m.lanes = append(m.lanes, l)
+	m.queues = append(m.queues, l)
 	return nil
 }
 
-// main is the lane of clients' submissions.
-func (m *Manager) main() *Lane { return m.lanes[0] }
+// main is the queue of clients' submissions.
+func (m *Manager) main() *Queue { return m.queues[0] }
 
 // Start works on a job that was accepted with reserved capacity. The end of ctx does not
 // cancel the first step.
@@ -142,7 +142,7 @@ func (m *Manager) Start(ctx context.Context, j *Job) {
 	m.start(context.WithoutCancel(ctx), m.main(), j)
 }
 
-// ClaimSoon brings the main lane's next claim forward, because a job may be due.
+// ClaimSoon brings the main queue's next claim forward, because a job may be due.
 func (m *Manager) ClaimSoon() { m.main().ClaimSoon() }
 
 // PollSoon brings the next poll of the chain forward.
@@ -159,7 +159,7 @@ func signal(ch chan struct{}) {
 // InProgress returns how many jobs use this process's capacity, and how many landed jobs it tracks
 // until they are final.
 func (m *Manager) InProgress() (inFlight, landed int) {
-	for _, l := range m.lanes {
+	for _, l := range m.queues {
 		inFlight += l.inUse.inUse()
 	}
 	return inFlight, m.tracker.landedCount()
