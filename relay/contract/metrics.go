@@ -25,7 +25,9 @@ var (
 	MetricAttempts             = Metric{"relaypool_attempt_events_total", "Events of transactions: signed, refused (by preflight), rebroadcast, expired, failed_on_chain, adopted (landed by an attempt of an earlier holder), reopened (its fork died), held (deferred for a fault of the deployment), panic (a step was given up).", []string{"event"}}
 	MetricLeases               = Metric{"relaypool_lease_events_total", "Events of the leases of submissions: claimed, handed_over (at a stop), lost (another process claimed it), reaped (of a process that died), orphaned (released, because the answer to a claim was lost).", []string{"event"}}
 	MetricLeaseLapses          = Metric{"relaypool_lease_lapses_total", "Times that this process could not renew its leases and let them lapse.", nil}
-	MetricLandingSlots         = Metric{"relaypool_landing_slots", "Slots from the one at which a transaction's blockhash was read, at most a second before it was signed, to the one in which it landed.", nil}
+	MetricLandingSlots         = Metric{"relaypool_landing_slots", "Slots from the one at which a transaction's blockhash was read, at most a second before it was signed, to the one in which it landed, by lane; rpc if it had none.", []string{"lane"}}
+	MetricLandingLamports      = Metric{"relaypool_landing_lamports_total", "Fees and tips of the transactions in relaypool_landing_slots, in lamports, by lane.", []string{"lane"}}
+	MetricLaneExpired          = Metric{"relaypool_lane_expired_total", "Transactions that expired without landing, by lane.", []string{"lane"}}
 	MetricPolls                = Metric{"relaypool_tracker_polls_total", "Status requests for signatures, by cause: slot, or notification when one brought the request forward.", []string{"cause"}}
 	MetricPollSize             = Metric{"relaypool_tracker_poll_signatures", "Signatures in one status request, at most 256.", nil}
 	MetricInFlight             = Metric{"relaypool_in_flight_submissions", "Submissions that this process has claimed and that have not landed.", nil}
@@ -61,7 +63,7 @@ var (
 	MetricPayerMinimum     = Metric{"relaypool_fee_payer_minimum_lamports", "The configured balance below which a payer is not used.", nil}
 	MetricPayerUsable      = Metric{"relaypool_fee_payer_usable", "1 while the payer is used; 0 while it is below its minimum, refused by the chain, or unknown.", []string{"payer"}}
 
-	MetricSpent            = Metric{"relaypool_spent_lamports_total", "Lamports that the fleet's payers have spent according to the finalized chain, by kind of transaction and cost: fee, priority_fee, rent, other. Rent counts when it is paid.", []string{"kind", "cost"}}
+	MetricSpent            = Metric{"relaypool_spent_lamports_total", "Lamports that the fleet's payers have spent according to the finalized chain, by kind of transaction and cost: fee, priority_fee, tip, rent, other. Rent counts when it is paid.", []string{"kind", "cost"}}
 	MetricSpentToday       = Metric{"relaypool_spent_today_lamports", "The same since midnight UTC.", []string{"kind", "cost"}}
 	MetricCap              = Metric{"relaypool_spend_cap_lamports", "The configured spend caps that are set: hour, day, transfers_day.", []string{"cap"}}
 	MetricCapLeft          = Metric{"relaypool_spend_cap_left_lamports", "Lamports that each cap still allows in its current window.", []string{"cap"}}
@@ -100,7 +102,7 @@ var (
 func Metrics() []Metric {
 	return []Metric{
 		MetricBuildInfo, MetricHTTPRequests, MetricHTTPDuration, MetricWaiting,
-		MetricSubmissions, MetricSubmissionsFinalized, MetricStages, MetricAttempts, MetricLandingSlots, MetricLeases, MetricLeaseLapses, MetricPolls, MetricPollSize, MetricInFlight, MetricTracked, MetricQueuePaused,
+		MetricSubmissions, MetricSubmissionsFinalized, MetricStages, MetricAttempts, MetricLandingSlots, MetricLandingLamports, MetricLaneExpired, MetricLeases, MetricLeaseLapses, MetricPolls, MetricPollSize, MetricInFlight, MetricTracked, MetricQueuePaused,
 		MetricBacklog, MetricBacklogAge, MetricHeld, MetricOpen,
 		MetricRPCCalls, MetricRPCDuration, MetricRPCUp, MetricRPCLag, MetricRPCLatency, MetricRPCBreaker, MetricRPCSkipped, MetricRPCContradictions, MetricRPCSocket, MetricRPCNotifications,
 		MetricFinalityAdvanced, MetricConsensus, MetricSlotDuration, MetricRent, MetricPayerBalance, MetricPayerBalanceTime, MetricPayerInFlight, MetricPayerReserved, MetricPayerMinimum, MetricPayerUsable,

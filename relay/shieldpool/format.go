@@ -87,7 +87,7 @@ func (c Compute) config() solana.TransactionConfig {
 
 // v1 makes an unsigned transaction of V1.
 func (c Compute) v1(payer solana.PublicKey, blockhash solana.Hash, instructions ...solana.Instruction) (*solana.Transaction, error) {
-	tx, err := solana.NewTransaction(instructions, blockhash, solana.TransactionPayer(payer), solana.TransactionV1Config(c.config()))
+	tx, err := solana.NewTransaction(c.withTip(payer, instructions), blockhash, solana.TransactionPayer(payer), solana.TransactionV1Config(c.config()))
 	if err != nil {
 		return nil, fmt.Errorf("lay out transaction: %w", err)
 	}

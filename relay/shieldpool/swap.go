@@ -148,7 +148,7 @@ func Versioned(payer solana.PublicKey, compute Compute, blockhash solana.Hash, t
 	for _, t := range tables {
 		lookup[t.Address] = t.Addresses
 	}
-	tx, err := solana.NewTransaction(append(compute.instructions(), instructions...), blockhash, solana.TransactionPayer(payer), solana.TransactionAddressTables(lookup))
+	tx, err := solana.NewTransaction(compute.withTip(payer, append(compute.instructions(), instructions...)), blockhash, solana.TransactionPayer(payer), solana.TransactionAddressTables(lookup))
 	if err != nil {
 		return nil, fmt.Errorf("lay out transaction: %w", err)
 	}

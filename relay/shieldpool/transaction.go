@@ -3,12 +3,15 @@ package shieldpool
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/system"
 )
 
-// Compute is the compute-budget part of a transaction. All transactions of one kind have
-// the same shape, so that fees do not fingerprint clients.
+// Compute is what a transaction asks of the block producer, and what it pays for it beyond the
+// signature's fee. All transactions of one kind have the same shape, so that fees do not
+// fingerprint clients.
 type Compute struct {
 	// Format decides where the compute budget is: V1 has it in the header, the other formats
 	// have it in two instructions. The zero value stands for the formats before V1.
@@ -20,6 +23,24 @@ type Compute struct {
 	// it. For the other formats the network's default applies, which is also the network's
 	// maximum.
 	LoadedData uint32
+	// Tip is paid by the transaction's last instruction; none if it is zero.
+	Tip Tip
+}
+
+// Tip is a transfer of lamports from the fee payer to a lane. It is paid only if the transaction
+// succeeds.
+type Tip struct {
+	To       solana.PublicKey
+	Lamports uint64
+}
+
+// withTip returns the instructions, followed by the transfer of the tip if there is one. The tip
+// comes last, so that it changes no other instruction's index.
+func (c Compute) withTip(payer solana.PublicKey, instructions []solana.Instruction) []solana.Instruction {
+	if c.Tip.Lamports == 0 {
+		return instructions
+	}
+	return append(slices.Clone(instructions), system.NewTransferInstruction(c.Tip.Lamports, payer, c.Tip.To).Build())
 }
 
 // instructions are SetComputeUnitLimit (2) and SetComputeUnitPrice (3).
@@ -69,7 +90,7 @@ func (p *Pool) Transaction(payer solana.PublicKey, c *Call, compute Compute, blo
 	if table != nil {
 		opts = append(opts, solana.TransactionAddressTables(map[solana.PublicKey]solana.PublicKeySlice{table.Address: table.Addresses}))
 	}
-	tx, err := solana.NewTransaction(append(compute.instructions(), ix), blockhash, opts...)
+	tx, err := solana.NewTransaction(compute.withTip(payer, append(compute.instructions(), ix)), blockhash, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("lay out transaction: %w", err)
 	}

@@ -70,6 +70,10 @@ func (p *probe) readEndpoints(ctx context.Context) []probedEndpoint {
 // are omitted.
 func readEndpoint(ctx context.Context, e config.Endpoint, c *rpc.Client) probedEndpoint {
 	out := probedEndpoint{Name: e.Name, Roles: e.Roles, State: poolcheck.OK}
+	if e.IsLane() {
+		out.State, out.Found = poolcheck.Unknown, "it is sent transactions with a tip, and is not asked anything"
+		return out
+	}
 	hash, err := c.GenesisHash(ctx)
 	var refused *onchain.RPCError
 	switch {

@@ -74,7 +74,7 @@ func sumByKind(sums []ledger.Sum, day time.Time) map[ledger.Kind]ledger.Amounts 
 			continue
 		}
 		t := out[s.Kind]
-		t.Fee, t.PriorityFee, t.Rent, t.Returned, t.Other = t.Fee+s.Fee, t.PriorityFee+s.PriorityFee, t.Rent+s.Rent, t.Returned+s.Returned, t.Other+s.Other
+		t.Fee, t.PriorityFee, t.Tip, t.Rent, t.Returned, t.Other = t.Fee+s.Fee, t.PriorityFee+s.PriorityFee, t.Tip+s.Tip, t.Rent+s.Rent, t.Returned+s.Returned, t.Other+s.Other
 		out[s.Kind] = t
 	}
 	return out
@@ -88,7 +88,7 @@ func sampleCosts(kinds map[ledger.Kind]ledger.Amounts, sample telemetry.Sample) 
 			continue // received lamports are not a cost
 		}
 		for cost, lamports := range map[string]float64{
-			"fee": float64(t.Fee), "priority_fee": float64(t.PriorityFee), "rent": float64(t.Rent) + float64(t.Returned), "other": float64(t.Other),
+			"fee": float64(t.Fee), "priority_fee": float64(t.PriorityFee), "tip": float64(t.Tip), "rent": float64(t.Rent) + float64(t.Returned), "other": float64(t.Other),
 		} {
 			sample(lamports, string(kind), cost)
 		}

@@ -22,12 +22,26 @@ func Endpoints(configured []config.Endpoint, o chain.EndpointsOptions) (*chain.E
 		for i, role := range e.Roles {
 			roles[i] = chain.Role(role)
 		}
+		socket := e.WebSocketURL.Reveal()
+		if e.IsLane() {
+			roles, socket = []chain.Role{chain.RoleLane}, chain.NoWebSocket
+		}
 		o.Endpoints = append(o.Endpoints, chain.Endpoint{
-			Name: e.Name, URL: e.URL.Reveal(), WebSocketURL: e.WebSocketURL.Reveal(), Roles: roles, RequestsPerSecond: e.RequestsPerSecond,
+			Name: e.Name, URL: e.URL.Reveal(), WebSocketURL: socket, Roles: roles, RequestsPerSecond: e.RequestsPerSecond,
 		})
 	}
 	o.Now, o.Rand = time.Now, rand.Float64
 	return chain.NewEndpoints(o)
+}
+
+// lanes returns the lanes among the configured endpoints.
+func lanes(configured []config.Endpoint) (out []txmgr.Lane) {
+	for _, e := range configured {
+		if e.IsLane() {
+			out = append(out, txmgr.Lane{Name: e.Name, Accounts: e.Tip.Accounts, MinTip: e.Tip.MinLamports, MaxTip: e.Tip.MaxLamports, Always: e.Tip.Always})
+		}
+	}
+	return out
 }
 
 func (a *App) openChain(context.Context) error {
@@ -49,7 +63,7 @@ func (a *App) openChain(context.Context) error {
 		return err
 	}
 	o := chain.PoolOptions{Accounts: a.endpoints, Pool: a.pool, Now: time.Now, Corroborated: a.endpoints.Corroborated, SlotIsOld: a.endpoints.SlotIsOld, History: a.endpoints.FindCreation, Changed: a.treeChanged}
-	if len(c.Endpoints) > 1 {
+	if len(c.Endpoints)-len(lanes(c.Endpoints)) > 1 {
 		o.AllEndpoints = a.endpoints.AccountAtAll
 	}
 	a.poolReader, err = chain.NewPool(o)
@@ -80,7 +94,7 @@ func (a *App) openSubmissions(context.Context) error {
 		Store: a.store, Chain: a.endpoints, State: a.poolReader, Pool: a.pool, Payers: a.payers, Spending: a.caps,
 		Leaves: a.commitmentIndex, ProofA: proofAPolicy, Observer: a.metrics, Log: a.log, Now: time.Now,
 		Rent: a.rent.Rate, SlotDuration: a.endpoints.SlotDuration, Table: a.lookupTable, Formats: a.formats.now, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.options.Timing,
-		Price: txmgr.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile},
+		Price: txmgr.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile}, Lanes: lanes(c.Endpoints),
 	})
 	if err != nil {
 		return err

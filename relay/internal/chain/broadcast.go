@@ -87,11 +87,7 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 	}
 	err := e.verify(limited, t.endpoint)
 	if err == nil {
-		urgency := outbound.Rebroadcast
-		if first {
-			urgency = outbound.FirstSend
-		}
-		err = t.withEndpoint(t.clients[urgency].Send(limited, raw, first, minContextSlot))
+		err = e.callSend(limited, t.endpoint, raw, first, first, minContextSlot)
 	}
 	if !first && onchain.KindOf(err) == onchain.KindBudget {
 		e.observer.RebroadcastSkipped(t.name)

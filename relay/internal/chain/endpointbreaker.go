@@ -48,7 +48,7 @@ func (e *Endpoints) recordResult(ep *endpoint, permit outbound.Permit, method st
 	switch {
 	case errors.As(err, &u):
 		outcome, kind, pause = breakerOutcome(u, took), u.Kind, u.RetryAfter
-		if u.Kind == onchain.KindNodeBehind && u.Slot > 0 {
+		if u.Kind == onchain.KindNodeBehind && u.Slot > 0 && !ep.has(RoleLane) {
 			e.slots.ObserveBehind(ep.index, u.Slot, best, now)
 		}
 	case rpc.ClassOf(err) == "refused":

@@ -55,7 +55,7 @@ type Endpoint struct {
 	// URL. NoWebSocket turns the WebSocket off.
 	URL          string `json:"-"`
 	WebSocketURL string `json:"-"`
-	// Roles are the endpoint's uses; none means read and submit.
+	// Roles are the endpoint's uses; none means read and submit. RoleLane stands alone.
 	Roles []Role
 	// RequestsPerSecond bounds the requests to the endpoint; 0 is no bound.
 	RequestsPerSecond float64
@@ -150,7 +150,10 @@ type EndpointStatus struct {
 //
 // Errors of calls are as in rpc.Client, with the endpoint's name.
 type Endpoints struct {
-	all      []*endpoint
+	all []*endpoint
+	// lanes are the endpoints with the role lane. They are not among all, because they answer no
+	// question about the chain.
+	lanes    []*endpoint
 	now      func() time.Time
 	rand     func() float64
 	log      *slog.Logger
@@ -239,7 +242,6 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 	if o.HTTP == nil {
 		o.HTTP = rpc.NewHTTPClient
 	}
-	e.slots = newSlotAgreement(len(o.Endpoints), e.maxLag)
 	if e.observer == nil {
 		e.observer = noObserver{}
 	}
@@ -248,15 +250,20 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 			// The error does not repeat the name, which may be a URL in the wrong field.
 			return nil, fmt.Errorf("RPC endpoint %d has a name of %d characters: expected 1 to 40 letters, digits, dots, dashes and underscores", i+1, len(c.Name))
 		}
-		if slices.ContainsFunc(e.all, func(other *endpoint) bool { return other.name == c.Name }) {
+		if slices.ContainsFunc(slices.Concat(e.all, e.lanes), func(other *endpoint) bool { return other.name == c.Name }) {
 			return nil, fmt.Errorf("RPC endpoint %d has the name %s of an earlier one: give each endpoint its own name", i+1, c.Name)
 		}
-		ep, err := e.newEndpoint(i, c, o.HTTP())
+		ep, err := e.newEndpoint(len(e.all), c, o.HTTP())
 		if err != nil {
 			return nil, fmt.Errorf("RPC endpoint %s: %w", c.Name, err)
 		}
-		e.all = append(e.all, ep)
+		if ep.has(RoleLane) {
+			e.lanes = append(e.lanes, ep)
+		} else {
+			e.all = append(e.all, ep)
+		}
 	}
+	e.slots = newSlotAgreement(len(e.all), e.maxLag)
 	for _, role := range []Role{RoleRead, RoleSubmit} {
 		if len(e.configuredWith(role)) == 0 {
 			return nil, fmt.Errorf("no RPC endpoint has the role %s: expected at least one among the %d", role, len(e.all))
@@ -274,7 +281,7 @@ func (e *Endpoints) newEndpoint(i int, c Endpoint, httpClient *http.Client) (*en
 		ep.roles = []Role{RoleRead, RoleSubmit}
 	}
 	for _, role := range ep.roles {
-		if role != RoleRead && role != RoleSubmit && role != RoleArchive {
+		if role != RoleRead && role != RoleSubmit && role != RoleArchive && (role != RoleLane || len(ep.roles) > 1) {
 			return nil, fmt.Errorf("role of %d characters is not known: expected %s, %s or %s", len(role), RoleRead, RoleSubmit, RoleArchive)
 		}
 	}
@@ -309,12 +316,15 @@ func (e *Endpoints) Corroborated(slot uint64) bool { return e.slots.Corroborated
 // endpoints agree. While no two agree, one endpoint's report suffices.
 func (e *Endpoints) SlotIsOld(slot uint64, at time.Time) bool { return e.slots.SlotIsOld(slot, at) }
 
-// Status returns the health of every endpoint, in their configured order.
+// Status returns the health of every endpoint, in their configured order, and then of every lane.
 func (e *Endpoints) Status() []EndpointStatus {
-	out := make([]EndpointStatus, len(e.all))
-	for i, ep := range e.all {
-		s := EndpointStatus{Name: ep.name, Roles: slices.Clone(ep.roles), Breaker: ep.breaker.State(), Slot: e.slots.Slot(i), Latency: ep.meter.Slowest()}
-		s.Lag, s.SlotAt = e.slots.Lag(i)
+	out := make([]EndpointStatus, len(e.all)+len(e.lanes))
+	for i, ep := range slices.Concat(e.all, e.lanes) {
+		s := EndpointStatus{Name: ep.name, Roles: slices.Clone(ep.roles), Breaker: ep.breaker.State(), Latency: ep.meter.Slowest()}
+		if i < len(e.all) {
+			s.Slot = e.slots.Slot(i)
+			s.Lag, s.SlotAt = e.slots.Lag(i)
+		}
 		ep.mu.Lock()
 		s.Foreign, s.LastError, s.LastErrorAt = ep.chain.foreign, ep.lastError, ep.errorAt
 		s.Subscribed = ep.subscribed
@@ -331,7 +341,7 @@ func (e *Endpoints) Close() {
 	e.stop()
 	// The wait cannot fail: the context never ends.
 	_ = e.backgroundWork.wait(context.Background())
-	for _, ep := range e.all {
+	for _, ep := range slices.Concat(e.all, e.lanes) {
 		ep.http.CloseIdleConnections()
 	}
 }

@@ -47,6 +47,8 @@ type Endpoint struct {
 	Roles []string
 	// RequestsPerSecond is the endpoint's budget for this process; 0 for no limit.
 	RequestsPerSecond float64
+	// Tip makes the endpoint a lane; nil for an RPC endpoint.
+	Tip *Tip
 }
 
 // LogValue shows an endpoint without its URLs.
@@ -125,7 +127,7 @@ func (r RPC) loadList() (endpoints []Endpoint, problems []error) {
 		}
 		seen[e.Name] = i + 1
 		for _, role := range e.Roles {
-			roles[role] = true
+			roles[role] = roles[role] || !e.IsLane()
 		}
 		for _, fault := range p.faults {
 			problems = append(problems, commandline.Problem(flag, "endpoint %d of %d: %w", i+1, len(items), fault))
@@ -134,7 +136,7 @@ func (r RPC) loadList() (endpoints []Endpoint, problems []error) {
 	}
 	for _, role := range []string{RoleRead, RoleSubmit} {
 		if !roles[role] && len(problems) == 0 { // another problem may be the reason for a missing role
-			problems = append(problems, commandline.Problem(flag, "no endpoint has the role %s: give it to at least one", role))
+			problems = append(problems, commandline.Problem(flag, "no endpoint without a tip has the role %s: give it to at least one", role))
 		}
 	}
 	return endpoints, problems
@@ -152,10 +154,13 @@ func (p *endpointParser) parse(item *yaml.Node) {
 	p.what = "endpoint"
 	p.itemParser.parse(item, field{"websocketURL", p.webSocketURL}, field{"roles", p.roles}, field{"requestsPerSecond", func(n *yaml.Node) {
 		p.endpoint.RequestsPerSecond = p.requestsPerSecond(n)
-	}})
+	}}, field{"tip", p.tip})
 	p.endpoint.Name, p.endpoint.URL = p.itemName, p.itemURL
 	if !p.hasRoles {
 		p.endpoint.Roles = allRoles()
+	}
+	if p.endpoint.IsLane() && !slices.Equal(p.endpoint.Roles, []string{RoleSubmit}) {
+		p.fault("it has a tip, so it is sent transactions and asked nothing: set roles to [submit]")
 	}
 }
 

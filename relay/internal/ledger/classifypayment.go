@@ -40,7 +40,8 @@ func newEntry(p *onchain.Payment, payer solana.PublicKey, attempt *Attempt, rate
 		e.Kind, e.Moved = KindSweep, int64(attempt.Moved) //nolint:gosec // any sum of lamports fits 63 bits
 		e.Other = lost - e.Moved
 	default:
-		e.Kind = Kind(attempt.Kind)
+		e.Kind, e.Tip = Kind(attempt.Kind), attempt.Tip
+		lost -= int64(e.Tip) //nolint:gosec // any sum of lamports fits 63 bits
 		e.Amounts = e.attributeLoss(lost, rentPaid(p, rate), rate, attempt.Purpose)
 	}
 	if attempt != nil && !attempt.isSweep() {

@@ -37,7 +37,7 @@ func Kinds() []Kind {
 }
 
 // Amounts are lamports by their use. Fee is the cost of signatures, and PriorityFee is the rest
-// of the network's fee. Rent is the cost of the accounts that the transaction created, less the
+// of the network's fee. Tip is what a lane was paid. Rent is the cost of the accounts that the transaction created, less the
 // rent of the accounts that it closed: negative when a swap was executed. For one transaction,
 // Returned is -Rent if Rent is negative, and 0 otherwise. Other is what left the account for no
 // known reason, and must be 0 except in unknown transactions. Moved is what a sweep moved from
@@ -46,6 +46,7 @@ func Kinds() []Kind {
 type Amounts struct {
 	Fee         uint64 `json:"fee"`
 	PriorityFee uint64 `json:"priority_fee"`
+	Tip         uint64 `json:"tip"`
 	Rent        int64  `json:"rent"`
 	Returned    uint64 `json:"returned"`
 	Other       int64  `json:"other"`
@@ -55,7 +56,7 @@ type Amounts struct {
 
 // Spent returns everything that left the account, except what sweeps moved.
 func (a Amounts) Spent() int64 {
-	return int64(a.Fee) + int64(a.PriorityFee) + a.Rent + a.Other //nolint:gosec // any sum of lamports fits 63 bits
+	return int64(a.Fee) + int64(a.PriorityFee) + int64(a.Tip) + a.Rent + a.Other //nolint:gosec // any sum of lamports fits 63 bits
 }
 
 // Net returns what the account lost; negative when it gained.
@@ -65,7 +66,7 @@ func (a Amounts) Net() int64 {
 
 func (a Amounts) plus(b Amounts) Amounts {
 	return Amounts{
-		Fee: a.Fee + b.Fee, PriorityFee: a.PriorityFee + b.PriorityFee, Rent: a.Rent + b.Rent, Returned: a.Returned + b.Returned,
+		Fee: a.Fee + b.Fee, PriorityFee: a.PriorityFee + b.PriorityFee, Tip: a.Tip + b.Tip, Rent: a.Rent + b.Rent, Returned: a.Returned + b.Returned,
 		Other: a.Other + b.Other, Moved: a.Moved + b.Moved, Received: a.Received + b.Received,
 	}
 }
@@ -94,6 +95,7 @@ type Attempt struct {
 	// Kind is the submission's kind, or KindSweep.
 	Kind    shieldpool.Kind
 	Purpose txmgr.Purpose
-	// Moved is what a sweep takes from its fee payer beyond the fee, in lamports.
-	Moved uint64
+	// Moved is what a sweep takes from its fee payer beyond the fee, in lamports. Tip is what an
+	// attempt pays a lane if it succeeds.
+	Moved, Tip uint64
 }

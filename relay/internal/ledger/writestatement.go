@@ -20,11 +20,11 @@ func (s *Statement) WriteJSON(w io.Writer) error {
 func (s *Statement) WriteTable(w io.Writer) error {
 	const alignRight = tabwriter.AlignRight
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', alignRight)
-	fmt.Fprintln(table, "day (UTC)\ttransactions\tfee\tpriority fee\trent\tother\treceived\tspent\tspent, SOL\t")
+	fmt.Fprintln(table, "day (UTC)\ttransactions\tfee\tpriority fee\ttip\trent\tother\treceived\tspent\tspent, SOL\t")
 	var total DayLine
 	row := func(d DayLine) {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t\n",
-			d.Day, d.Transactions, d.Fee, d.PriorityFee, d.Rent, d.Other, d.Received, d.Amounts.Spent(), sol(d.Amounts.Spent()))
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t\n",
+			d.Day, d.Transactions, d.Fee, d.PriorityFee, d.Tip, d.Rent, d.Other, d.Received, d.Amounts.Spent(), sol(d.Amounts.Spent()))
 	}
 	for _, d := range s.Days {
 		row(d)
@@ -38,10 +38,10 @@ func (s *Statement) WriteTable(w io.Writer) error {
 	}
 	fmt.Fprintln(w, "\nAmounts are lamports, except the last column. The same days by kind of transaction; rent is net of the rent that was returned:")
 	fmt.Fprintln(w)
-	fmt.Fprintln(table, "kind\ttransactions\tfee\tpriority fee\trent\treturned\tother\tmoved\treceived\tspent\t")
+	fmt.Fprintln(table, "kind\ttransactions\tfee\tpriority fee\ttip\trent\treturned\tother\tmoved\treceived\tspent\t")
 	for _, k := range s.byKind() {
-		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n",
-			k.Kind, k.Transactions, k.Fee, k.PriorityFee, k.Rent, k.Returned, k.Other, k.Moved, k.Received, k.Amounts.Spent())
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n",
+			k.Kind, k.Transactions, k.Fee, k.PriorityFee, k.Tip, k.Rent, k.Returned, k.Other, k.Moved, k.Received, k.Amounts.Spent())
 	}
 	if err := table.Flush(); err != nil {
 		return err

@@ -53,9 +53,9 @@ func (l *Ledger) Cursor(ctx context.Context, payer solana.PublicKey) (*ledger.Cu
 
 // attemptsSQL returns the submission id that the client knows. Both legs of a swap have the first
 // leg's id. A sweep has the nil UUID.
-const attemptsSQL = `SELECT a.signature, COALESCE(s.parent, s.id), CASE s.kind WHEN 'swap_execution' THEN 'swap' ELSE s.kind END, a.purpose, 0::bigint
+const attemptsSQL = `SELECT a.signature, COALESCE(s.parent, s.id), CASE s.kind WHEN 'swap_execution' THEN 'swap' ELSE s.kind END, a.purpose, 0::bigint, a.tip
 	FROM attempts a JOIN submissions s ON s.id = a.submission_id WHERE a.signature = ANY($1)
-	UNION ALL SELECT signature, '00000000-0000-0000-0000-000000000000', 'sweep', '', (SELECT sum(l) FROM unnest(lamports) AS l)::bigint
+	UNION ALL SELECT signature, '00000000-0000-0000-0000-000000000000', 'sweep', '', (SELECT sum(l) FROM unnest(lamports) AS l)::bigint, 0::bigint
 	FROM sweeps WHERE signature = ANY($1)`
 
 // Attempts implements ledger.Store.
@@ -74,7 +74,7 @@ func (l *Ledger) Attempts(ctx context.Context, signatures []solana.Signature) (m
 	}
 	var sig []byte
 	var a ledger.Attempt
-	_, err = pgx.ForEachRow(rows, []any{&sig, &a.Submission, &a.Kind, &a.Purpose, &a.Moved}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&sig, &a.Submission, &a.Kind, &a.Purpose, &a.Moved, &a.Tip}, func() error {
 		found[solana.SignatureFromBytes(sig)] = a
 		return nil
 	})
@@ -128,29 +128,29 @@ func insertEntries(ctx context.Context, tx pgx.Tx, entries []ledger.Entry) error
 	signatures, payers := make([][]byte, n), make([][]byte, n)
 	slots, afters := make([]uint64, n), make([]uint64, n)
 	fees, priority, received := make([]uint64, n), make([]uint64, n), make([]uint64, n)
-	rent, other, moved := make([]int64, n), make([]int64, n), make([]int64, n)
+	rent, other, moved, tips := make([]int64, n), make([]int64, n), make([]int64, n), make([]uint64, n)
 	times, ids, kinds := make([]time.Time, n), make([]*uuid.UUID, n), make([]string, n)
 	for i := range entries {
 		e := &entries[i]
 		signatures[i], payers[i], slots[i], afters[i] = e.Signature[:], e.Payer.Bytes(), e.Slot, e.BalanceAfter
 		times[i], ids[i], kinds[i] = e.At, e.Submission, string(e.Kind)
 		fees[i], priority[i], rent[i], other[i], received[i] = e.Fee, e.PriorityFee, e.Rent, e.Other, e.Received
-		moved[i] = e.Moved
+		moved[i], tips[i] = e.Moved, e.Tip
 	}
 	_, err := tx.Exec(ctx, `WITH new AS (
-			INSERT INTO ledger (signature, payer, slot, at, submission_id, kind, fee, priority_fee, rent, other, received, after, moved)
+			INSERT INTO ledger (signature, payer, slot, at, submission_id, kind, fee, priority_fee, rent, other, received, after, moved, tip)
 			SELECT * FROM unnest($1::bytea[], $2::bytea[], $3::bigint[], $4::timestamptz[], $5::uuid[], $6::text[],
-				$7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[])
+				$7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::bigint[], $14::bigint[])
 			ON CONFLICT DO NOTHING
-			RETURNING (at AT TIME ZONE 'UTC')::date AS day, payer, kind, fee, priority_fee, rent, other, moved, received)
-		INSERT INTO ledger_days (day, payer, kind, transactions, fee, priority_fee, rent, returned, other, moved, received)
-		SELECT day, payer, kind, count(*), sum(fee), sum(priority_fee), sum(rent), sum(greatest(-rent, 0)), sum(other), sum(moved), sum(received) FROM new GROUP BY day, payer, kind
+			RETURNING (at AT TIME ZONE 'UTC')::date AS day, payer, kind, fee, priority_fee, tip, rent, other, moved, received)
+		INSERT INTO ledger_days (day, payer, kind, transactions, fee, priority_fee, tip, rent, returned, other, moved, received)
+		SELECT day, payer, kind, count(*), sum(fee), sum(priority_fee), sum(tip), sum(rent), sum(greatest(-rent, 0)), sum(other), sum(moved), sum(received) FROM new GROUP BY day, payer, kind
 		ON CONFLICT (day, payer, kind) DO UPDATE SET transactions = ledger_days.transactions + EXCLUDED.transactions,
 			fee = ledger_days.fee + EXCLUDED.fee, priority_fee = ledger_days.priority_fee + EXCLUDED.priority_fee,
-			rent = ledger_days.rent + EXCLUDED.rent,
+			tip = ledger_days.tip + EXCLUDED.tip, rent = ledger_days.rent + EXCLUDED.rent,
 			returned = ledger_days.returned + EXCLUDED.returned, other = ledger_days.other + EXCLUDED.other,
 			moved = ledger_days.moved + EXCLUDED.moved, received = ledger_days.received + EXCLUDED.received`,
-		signatures, payers, slots, times, ids, kinds, fees, priority, rent, other, received, afters, moved)
+		signatures, payers, slots, times, ids, kinds, fees, priority, rent, other, received, afters, moved, tips)
 	if err != nil {
 		return fmt.Errorf("write ledger: %w", err)
 	}
@@ -162,12 +162,12 @@ func insertEntries(ctx context.Context, tx pgx.Tx, entries []ledger.Entry) error
 func (l *Ledger) Read(ctx context.Context, first, last time.Time) (*ledger.Snapshot, error) {
 	var out ledger.Snapshot
 	err := pgx.BeginTxFunc(ctx, l.store.Pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) (err error) {
-		const sums = `transactions, fee, priority_fee, rent, returned, other, moved, received`
+		const sums = `transactions, fee, priority_fee, tip, rent, returned, other, moved, received`
 		if out.Days, err = readSums(ctx, tx, `SELECT day, payer, kind, `+sums+` FROM ledger_days
 			WHERE day BETWEEN $1::date AND $2::date ORDER BY day, payer, kind`, first.UTC().Format(time.DateOnly), last.UTC().Format(time.DateOnly)); err != nil {
 			return err
 		}
-		if out.Totals, err = readSums(ctx, tx, `SELECT NULL::date, payer, kind, sum(transactions)::bigint, sum(fee)::bigint, sum(priority_fee)::bigint,
+		if out.Totals, err = readSums(ctx, tx, `SELECT NULL::date, payer, kind, sum(transactions)::bigint, sum(fee)::bigint, sum(priority_fee)::bigint, sum(tip)::bigint,
 			sum(rent)::bigint, sum(returned)::bigint, sum(other)::bigint, sum(moved)::bigint, sum(received)::bigint FROM ledger_days GROUP BY payer, kind ORDER BY payer, kind`); err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func readSums(ctx context.Context, tx pgx.Tx, sql string, args ...any) ([]ledger
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s ledger.Sum, err error) {
 		var day *time.Time
 		var payer []byte
-		err = row.Scan(&day, &payer, &s.Kind, &s.Transactions, &s.Fee, &s.PriorityFee, &s.Rent, &s.Returned, &s.Other, &s.Moved, &s.Received)
+		err = row.Scan(&day, &payer, &s.Kind, &s.Transactions, &s.Fee, &s.PriorityFee, &s.Tip, &s.Rent, &s.Returned, &s.Other, &s.Moved, &s.Received)
 		if err != nil {
 			return s, err
 		}

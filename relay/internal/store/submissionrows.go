@@ -130,7 +130,7 @@ func (s *Store) Get(ctx context.Context, id uuid.UUID) (*submission.Submission, 
 
 // attemptColumns are the columns that attemptRow.targets scans, in the same order; a is the table
 // attempts. They are null if a submission has no attempt, because the join is an outer join.
-const attemptColumns = `a.signature, a.raw, a.fee_payer, a.blockhash, a.blockhash_slot, a.last_valid_block_height, a.cost, a.purpose, a.fee, a.paid, a.refused, a.dead, a.created_at`
+const attemptColumns = `a.signature, a.raw, a.fee_payer, a.blockhash, a.blockhash_slot, a.last_valid_block_height, a.cost, a.purpose, a.fee, a.paid, a.refused, a.dead, a.created_at, a.lane, a.tip`
 
 type attemptRow struct {
 	sig, raw, payer, hash []byte
@@ -139,10 +139,12 @@ type attemptRow struct {
 	purpose               *txmgr.Purpose
 	refused, dead         *bool
 	at                    *time.Time
+	lane                  *string
+	tip                   *int64
 }
 
 func (a *attemptRow) targets() []any {
-	return []any{&a.sig, &a.raw, &a.payer, &a.hash, &a.slot, &a.height, &a.cost, &a.purpose, &a.fee, &a.paid, &a.refused, &a.dead, &a.at}
+	return []any{&a.sig, &a.raw, &a.payer, &a.hash, &a.slot, &a.height, &a.cost, &a.purpose, &a.fee, &a.paid, &a.refused, &a.dead, &a.at, &a.lane, &a.tip}
 }
 
 // addTo adds the attempt to the job, if the row has one.
@@ -153,7 +155,7 @@ func (a *attemptRow) addTo(job *txmgr.Job) {
 	attempt := txmgr.Attempt{
 		Signature: solana.Signature(a.sig), Raw: a.raw, FeePayer: solana.PublicKeyFromBytes(a.payer), Blockhash: solana.HashFromBytes(a.hash),
 		BlockhashSlot: uint64(*a.slot), LastValidBlockHeight: uint64(*a.height), Cost: uint64(*a.cost), //nolint:gosec // stored from uint64 below 2^63
-		Fee: uint64(*a.fee), Paid: uint64(*a.paid), Purpose: *a.purpose, Rejected: *a.refused, CreatedAt: *a.at, //nolint:gosec // as above
+		Fee: uint64(*a.fee), Paid: uint64(*a.paid), Purpose: *a.purpose, Rejected: *a.refused, CreatedAt: *a.at, Lane: *a.lane, Tip: uint64(*a.tip), //nolint:gosec // as above
 	}
 	if *a.dead {
 		job.Dead = append(job.Dead, attempt)

@@ -1,6 +1,7 @@
 package submission
 
 import (
+	"context"
 	"errors"
 
 	"github.com/gagliardetto/solana-go"
@@ -27,6 +28,20 @@ func (h *Handler) draft(s *Submission) (*txmgr.Draft, error) {
 		d.SecondLeg = &shieldpool.NewAccounts{TokenAccounts: 1} // the execution may create the recipient's token account
 	}
 	return d, nil
+}
+
+// rootLeavesSoon reports whether the root history has room for less than a quarter of its leaves
+// before it drops the submission's root. Without lanes nothing depends on it, and it is false.
+func (h *Handler) rootLeavesSoon(ctx context.Context, s *Submission) bool {
+	if len(h.Lanes) == 0 {
+		return false
+	}
+	snap, err := h.State.Tree(ctx, h.Timing.Poll)
+	if err != nil {
+		return false
+	}
+	left := snap.Tree.LeavesUntilEviction(s.Call.Inputs.Root)
+	return left >= 0 && left < len(snap.Tree.History)/4
 }
 
 // SendFormats returns the formats that transactions may have now, the usual one first.

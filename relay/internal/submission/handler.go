@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Options configure a Handler. All fields but Table and Formats are needed.
+// Options configure a Handler. All fields but Table, Formats and Lanes are needed.
 type Options struct {
 	Store    Store
 	Chain    txmgr.Chain
@@ -36,6 +36,7 @@ type Options struct {
 	Concurrency int
 	Timing      txmgr.Timing
 	Price       txmgr.PriceRule
+	Lanes       []txmgr.Lane
 	// SlotDuration returns how long a slot takes.
 	SlotDuration func() time.Duration
 	// Rent returns the network's rate of rent; 0 while it is unknown.
@@ -84,7 +85,7 @@ func New(o Options) (*Handler, error) {
 			}
 		},
 		Rent: o.Rent, SlotDuration: o.SlotDuration,
-		Writable: []solana.PublicKey{o.Pool.Address, o.Pool.MerkleTree, o.Pool.Treasury}, Worker: o.Worker, Timing: o.Timing, Price: o.Price,
+		Writable: []solana.PublicKey{o.Pool.Address, o.Pool.MerkleTree, o.Pool.Treasury}, Worker: o.Worker, Timing: o.Timing, Price: o.Price, Lanes: o.Lanes,
 	})
 	if err != nil {
 		return nil, err
@@ -185,6 +186,7 @@ func (h *Handler) launch(ctx context.Context, j *txmgr.Job, p *progress) error {
 	if err != nil {
 		return err
 	}
+	draft.Urgent = h.rootLeavesSoon(ctx, FromJob(j))
 	failure, err := h.Manager.Launch(ctx, j, draft, p.minContextSlot)
 	if err != nil || failure == nil {
 		return err

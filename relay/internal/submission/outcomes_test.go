@@ -18,12 +18,13 @@ import (
 // noObserver is an observer that ignores all events.
 type noObserver struct{}
 
-func (noObserver) Stage(string, time.Duration)     {}
-func (noObserver) Outcome(shieldpool.Kind, string) {}
-func (noObserver) Attempt(string)                  {}
-func (noObserver) Lease(string, int)               {}
-func (noObserver) Poll(int, bool)                  {}
-func (noObserver) LandedAfter(uint64)              {}
+func (noObserver) Stage(string, time.Duration)        {}
+func (noObserver) Outcome(shieldpool.Kind, string)    {}
+func (noObserver) Attempt(string)                     {}
+func (noObserver) Lease(string, int)                  {}
+func (noObserver) Poll(int, bool)                     {}
+func (noObserver) LandedAfter(string, uint64, uint64) {}
+func (noObserver) LaneExpired(string)                 {}
 
 // pinRecorder keeps the pins that are passed to Finalize.
 type pinRecorder struct {

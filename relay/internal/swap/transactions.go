@@ -32,6 +32,10 @@ func (s *Planner) refund(r *snapshot) *txmgr.Draft {
 	}
 }
 
+// urgentSlots is how many slots before the timeout an execution counts as urgent. It is half the
+// life of a blockhash: later there may be no time for another attempt.
+const urgentSlots = 75
+
 // execution is what the transaction of an execution is built from.
 type execution struct {
 	*snapshot
@@ -67,7 +71,7 @@ func (s *Planner) execute(ctx context.Context, r *snapshot) (*txmgr.Draft, error
 	}
 	kept, closed := e.newAccounts()
 	return &txmgr.Draft{
-		Purpose: txmgr.PurposeExecute, Format: e.format, EndsWork: true, Creates: kept, Closes: closed,
+		Purpose: txmgr.PurposeExecute, Format: e.format, EndsWork: true, Creates: kept, Closes: closed, Urgent: e.slot+urgentSlots >= e.timeout,
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 			return s.build(ctx, e, payer, compute, hash)
 		},

@@ -3,6 +3,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +29,8 @@ type Metrics struct {
 	finalized   *prometheus.CounterVec
 	stages      *prometheus.HistogramVec
 	landing     *prometheus.HistogramVec
+	landingCost *prometheus.CounterVec
+	laneExpired *prometheus.CounterVec
 	attempts    *prometheus.CounterVec
 	leases      *prometheus.CounterVec
 	leaseLapses *prometheus.CounterVec
@@ -81,6 +84,8 @@ func NewMetrics(b Build) *Metrics {
 		stages:       histogram(r, contract.MetricStages, durations),
 		attempts:     counter(r, contract.MetricAttempts),
 		landing:      histogram(r, contract.MetricLandingSlots, []float64{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 150}),
+		landingCost:  counter(r, contract.MetricLandingLamports),
+		laneExpired:  counter(r, contract.MetricLaneExpired),
 		leases:       counter(r, contract.MetricLeases),
 		leaseLapses:  counter(r, contract.MetricLeaseLapses),
 		polls:        counter(r, contract.MetricPolls),
@@ -234,7 +239,17 @@ func (m *Metrics) Lease(event string, n int) {
 }
 
 // LandedAfter implements txmgr.Observer.
-func (m *Metrics) LandedAfter(slots uint64) { m.landing.WithLabelValues().Observe(float64(slots)) }
+func (m *Metrics) LandedAfter(lane string, slots, lamports uint64) {
+	lane = cmp.Or(lane, noLane)
+	m.landing.WithLabelValues(lane).Observe(float64(slots))
+	m.landingCost.WithLabelValues(lane).Add(float64(lamports))
+}
+
+// LaneExpired implements txmgr.Observer.
+func (m *Metrics) LaneExpired(lane string) { m.laneExpired.WithLabelValues(cmp.Or(lane, noLane)).Inc() }
+
+// noLane is the label of transactions without a lane.
+const noLane = "rpc"
 
 // Poll implements submission.Observer.
 func (m *Metrics) Poll(signatures int, notified bool) {

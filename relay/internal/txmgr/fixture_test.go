@@ -238,7 +238,9 @@ func (c *counts) Outcome(_ shieldpool.Kind, o string) { c.add(o) }
 func (c *counts) Attempt(e string)                    { c.add(e) }
 func (c *counts) Lease(e string, _ int)               { c.add("lease " + e) }
 func (c *counts) Poll(int, bool)                      {}
-func (c *counts) LandedAfter(slots uint64) {
+func (c *counts) LaneExpired(lane string)             { c.add("expired on lane " + lane) }
+
+func (c *counts) LandedAfter(_ string, slots, _ uint64) {
 	c.add(fmt.Sprintf("landed within a life: %t", slots > 0 && slots <= 150))
 }
 

@@ -96,8 +96,11 @@ type Attempt struct {
 	LastValidBlockHeight uint64
 	// Purpose is what the attempt is for.
 	Purpose Purpose
-	// Cost is what the attempt takes from the fee payer when it lands, in lamports: fee,
-	// priority fee and the rent of the accounts that it creates. Fee is the part that the
+	// Lane is the lane that the attempt pays Tip lamports for, if it succeeds; "" and 0 for none.
+	Lane string
+	Tip  uint64
+	// Cost is what the attempt takes from the fee payer when it lands, in lamports: fee, priority
+	// fee, tip and the rent of the accounts that it creates. Fee is the part that the
 	// network takes even when the transaction fails. Paid is what a dead attempt has cost.
 	Cost, Fee, Paid uint64
 	// SecondLegCost is the expected cost of a swap's second leg, in lamports. The caps count it
@@ -135,7 +138,10 @@ type Draft struct {
 	// EndsWork is true if the transaction finishes work that has begun, such as a swap's second
 	// leg. No cap applies to such a transaction, and it may use the payers' minimum balance.
 	EndsWork bool
-	Build    Build
+	// Urgent is true if little time is left for the transaction to land, so that it is worth a
+	// lane's tip.
+	Urgent bool
+	Build  Build
 }
 
 // Landing is the transaction by which a job landed.

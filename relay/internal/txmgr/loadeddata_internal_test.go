@@ -136,7 +136,7 @@ func TestFailuresAreClassifiedByTheFormatOfTheAttempt(t *testing.T) {
 				return shieldpool.ClassTransient
 			},
 		}, compute: newComputeLimits()}
-		if _, _, err := m.simulateWith(t.Context(), &Draft{Purpose: PurposeTransact, Format: format, Build: memo}, payer.PublicKey(), 0); err != nil {
+		if _, _, err := m.simulateWith(t.Context(), &Draft{Purpose: PurposeTransact, Format: format, Build: memo}, shieldpool.Tip{}, payer.PublicKey(), 0); err != nil {
 			t.Fatal(err)
 		}
 		tx, err := memo(payer.PublicKey(), shieldpool.Compute{Format: format, Limit: 1, LoadedData: 1}, solana.Hash{})

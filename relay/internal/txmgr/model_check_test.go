@@ -101,7 +101,7 @@ func (w *modelWorld) checkAttempt(p *modelProcess, l txmgr.Lease, a *txmgr.Attem
 	case err != nil:
 		w.violated("the attempt of %s is not a valid transaction: %v", w.shortID(l.ID), err)
 		return
-	case tx.signature != a.Signature, tx.payer != a.FeePayer, tx.blockhash != a.Blockhash, a.Cost != tx.fee+tx.rent,
+	case tx.signature != a.Signature, tx.payer != a.FeePayer, tx.blockhash != a.Blockhash, a.Cost != tx.fee+tx.rent+tx.tip, a.Tip != tx.tip, (a.Lane != "") != (tx.tip > 0),
 		made == nil || made.slot != a.BlockhashSlot,
 		a.LastValidBlockHeight < made.height+w.chain.blockhashLife, a.LastValidBlockHeight > made.height+w.chain.blockhashLife && w.liar.percent == 0 && !w.lied:
 		w.violated("the attempt of %s does not match its row", w.shortID(l.ID))

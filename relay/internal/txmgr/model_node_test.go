@@ -55,6 +55,20 @@ func (n modelNode) Send(ctx context.Context, raw []byte, first bool, minContextS
 	return err
 }
 
+// SendLane implements txmgr.Chain. The lane forwards whatever it gets.
+func (n modelNode) SendLane(ctx context.Context, lane string, raw []byte, _ bool) {
+	tx, err := parseModelTx(n.w.chain.pool, raw)
+	if err != nil || lane != "lane" || tx.tip == 0 {
+		n.w.violated("%s sends lane %q an invalid transaction, or one without a tip: %v", n.name, lane, err)
+		return
+	}
+	_, _ = ask(ctx, n.modelProcess, "resend", modelKey([]solana.Signature{tx.signature}), noChain, func(context.Context, modelFault, modelView) (struct{}, error) {
+		n.w.checkSend(n.modelProcess, tx)
+		n.w.chain.forward(tx)
+		return struct{}{}, nil
+	})
+}
+
 // preflight returns the error with which a node refuses a transaction; nil when it accepts it. If
 // replaced is set, the transaction's blockhash is not checked.
 func (c *modelChain) preflight(v modelView, tx *modelTx, replaced bool) *shieldpool.TransactionError {

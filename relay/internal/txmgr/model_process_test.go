@@ -323,8 +323,10 @@ func (p *modelProcess) Attempt(event string) {
 func (p *modelProcess) Lease(string, int) {}
 
 // Poll implements submission.Observer.
-func (p *modelProcess) Poll(int, bool)     {}
-func (p *modelProcess) LandedAfter(uint64) {}
+func (p *modelProcess) Poll(int, bool)                     {}
+func (p *modelProcess) LandedAfter(string, uint64, uint64) {}
+
+func (p *modelProcess) LaneExpired(string) {}
 
 // modelKey returns a key of the signatures for fault; it does not depend on their order.
 func modelKey(sigs []solana.Signature) string {

@@ -18,6 +18,9 @@ const (
 	modelRent = 650_240
 )
 
+// modelTipAccount receives the tips of the model's lane.
+var modelTipAccount = solana.PublicKey{0: 0x71}
+
 // modelTx is a transaction as the chain reads it from its bytes.
 type modelTx struct {
 	format    shieldpool.Format
@@ -25,8 +28,8 @@ type modelTx struct {
 	payer     solana.PublicKey
 	blockhash solana.Hash
 	call      *shieldpool.Call
-	// limit is in compute units; fee and rent are in lamports.
-	limit, fee, rent uint64
+	// limit is in compute units; fee, rent and the tip for a lane are in lamports.
+	limit, fee, rent, tip uint64
 	// foreign: a stranger's transaction. It needs no blockhash, and the model does not charge its payer.
 	foreign bool
 }
@@ -40,7 +43,7 @@ func parseModelTx(pool *shieldpool.Pool, raw []byte) (*modelTx, error) {
 	}
 	m := parsed.Message
 	format := shieldpool.FormatOf(raw)
-	if len(parsed.Signatures) != 1 || len(m.Instructions) != format.PoolInstruction()+1 {
+	if len(parsed.Signatures) != 1 || len(m.Instructions)-format.PoolInstruction() < 1 || len(m.Instructions)-format.PoolInstruction() > 2 {
 		return nil, fmt.Errorf("transaction has %d signatures and %d instructions", len(parsed.Signatures), len(m.Instructions))
 	}
 	if len(raw) > format.MaxSize() {
@@ -76,6 +79,12 @@ func parseModelTx(pool *shieldpool.Pool, raw []byte) (*modelTx, error) {
 			tx.rent += modelRent
 		}
 	}
+	for _, tip := range m.Instructions[format.PoolInstruction()+1:] {
+		if m.AccountKeys[tip.Accounts[1]] != modelTipAccount {
+			return nil, errors.New("the tip is not for the lane's account")
+		}
+		tx.tip = binary.LittleEndian.Uint64(tip.Data[4:])
+	}
 	return tx, nil
 }
 
@@ -107,7 +116,7 @@ func (c *modelChain) run(s *modelState, l *modelLanding) (*modelState, *shieldpo
 		return next, c.programError(shieldpool.CodeSwapNotReady) // a temporary error: the relay may sign anew
 	}
 	if !tx.foreign {
-		next.lamports[tx.payer] -= tx.rent
+		next.lamports[tx.payer] -= tx.rent + tx.tip
 	}
 	for i, n := range tx.call.Inputs.Nullifiers {
 		if tx.call.Inputs.HasNullifier(i) {
@@ -142,6 +151,8 @@ func (c *modelChain) refuses(s *modelState, tx *modelTx) *shieldpool.Transaction
 		return c.programError(shieldpool.CodeProofInvalid)
 	case s.lamports[tx.payer] < tx.fee+tx.rent:
 		return c.programError(1) // the system program's error, which the pool's program passes through
+	case s.lamports[tx.payer] < tx.fee+tx.rent+tx.tip:
+		return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: c.format.PoolInstruction() + 1, Detail: "Custom", Custom: 1}
 	default:
 		return nil
 	}

@@ -164,6 +164,7 @@ func (w *modelWorld) newProcess(i, concurrency int) *modelProcess {
 	handler, err := submission.New(submission.Options{
 		Store: modelStore{w.store, p}, Chain: modelNode{p}, State: modelNode{p}, Pool: w.pool, Payers: p, Spending: unlimited{}, Leaves: p, ProofA: proofA,
 		Observer: p, Log: w.log, Now: w.now, Worker: p.worker, Concurrency: concurrency, Rent: chainRent, SlotDuration: nominalSlot, Price: txmgr.PriceRule{Floor: 1, Cap: 1000, Percentile: 50},
+		Lanes:  []txmgr.Lane{{Name: "lane", Accounts: []solana.PublicKey{modelTipAccount}, MinTip: 1000, MaxTip: 4000}},
 		Timing: txmgr.Timing{Lease: modelLease, Poll: modelSlot, Sweep: modelSlot, Backoff: modelSlot, BackoffCap: 4 * modelSlot, Hold: modelSlot},
 	})
 	modelMust(w.t, err)

@@ -70,6 +70,8 @@ type Chain interface {
 	// preflight has priority over other sends in an endpoint's budget. The end of ctx does not
 	// cancel a send that has started; the send times out within seconds.
 	Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error
+	// SendLane also sends it to the lane with that name. Nothing follows from the lane's answer.
+	SendLane(ctx context.Context, lane string, raw []byte, first bool)
 	// Simulate runs a transaction on a node that has reached minContextSlot.
 	Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error)
 	// Statuses returns the recent statuses of at most 256 signatures, in their order; nil for
@@ -129,8 +131,11 @@ type Observer interface {
 	// adopted, reopened, held, panic.
 	Attempt(event string)
 	// LandedAfter records how many slots lie between the slot at which an attempt's blockhash was
-	// read and the slot in which the attempt landed.
-	LandedAfter(slots uint64)
+	// read and the slot in which the attempt landed. lane is the attempt's lane, "" for none, and
+	// lamports is what it paid for the landing: its fee and its tip.
+	LandedAfter(lane string, slots, lamports uint64)
+	// LaneExpired counts an attempt of the lane that expired; "" for one without a lane.
+	LaneExpired(lane string)
 	// Lease counts leases: claimed, lost, reaped, orphaned, handed_over; and lapsed, which
 	// counts how often this process's own leases lapsed.
 	Lease(event string, n int)

@@ -59,6 +59,8 @@ type transaction struct {
 	// compute has the format, the price of a compute unit and the limits. The limit of compute
 	// units is the learned one until the simulation sets both limits.
 	compute shieldpool.Compute
+	// lane is the lane that the tip in compute is for; "" for none.
+	lane string
 	// rent is the cost of the accounts that the transaction creates, in lamports.
 	rent uint64
 	// secondLeg is what a swap's second leg may cost; reserved is the payer's reservation
@@ -80,9 +82,12 @@ func shapeOf(k shieldpool.Kind, p Purpose) shieldpool.Kind {
 
 // prepare checks the caps, and reserves the cost of the transaction with a payer.
 func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, error) {
-	price := m.price.current(ctx, m.Chain, m.Writable)
+	price := m.price.escalated(m.price.current(ctx, m.Chain, m.Writable), j.expiries(), m.results.landedShare(""))
 	t := &transaction{j: j, draft: d, endAllowance: func(bool) {}}
 	t.compute = shieldpool.Compute{Format: d.Format, Limit: m.compute.units.current(t.shape()), Price: price}
+	if t.lane, t.compute.Tip = m.chooseLane(j, d); t.lane != "" && !t.hasRoom() {
+		t.dropTip()
+	}
 	rent := m.Rent() // Known and Upper replace a rate that is not known by the highest one
 	fee := shieldpool.SignatureFee + t.compute.PriorityFee()
 	t.rent = d.Creates.Rent(rent.Known())
@@ -90,10 +95,10 @@ func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, 
 	// stop the second leg. The caps therefore check the cost of both legs before the first.
 	if d.SecondLeg != nil {
 		second := shieldpool.Compute{Limit: m.compute.units.current(shieldpool.Kind(PurposeExecute)), Price: price}
-		t.secondLeg = d.SecondLeg.Rent(rent.Known()) + shieldpool.SignatureFee + second.PriorityFee()
+		t.secondLeg = d.SecondLeg.Rent(rent.Known()) + shieldpool.SignatureFee + second.PriorityFee() + m.maxTip()
 	}
 	if !d.EndsWork {
-		done, err := m.Spending.Allow(ctx, j.Kind == shieldpool.KindTransfer, t.rent+fee+t.secondLeg)
+		done, err := m.Spending.Allow(ctx, j.Kind == shieldpool.KindTransfer, t.rent+fee+t.compute.Tip.Lamports+t.secondLeg)
 		if err != nil {
 			return nil, Refused(j, err)
 		}
@@ -101,7 +106,7 @@ func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, 
 	}
 	// The reservation uses the upper bound, because the rate of rent may rise before the
 	// transaction lands.
-	t.reserved = d.Creates.Rent(rent.Upper()) + d.Closes.Rent(rent.Upper()) + fee
+	t.reserved = d.Creates.Rent(rent.Upper()) + d.Closes.Rent(rent.Upper()) + fee + t.compute.Tip.Lamports
 	var err error
 	if t.payer, err = m.Payers.Pick(ctx, t.reserved, d.EndsWork); err != nil {
 		t.endAllowance(false)

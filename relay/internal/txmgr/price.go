@@ -63,6 +63,22 @@ func (p *priceCache) last() (price uint64, mustRead bool) {
 	return p.price, mustRead
 }
 
+// escalationStep is the lowest price, in micro-lamports, that an attempt pays after one that
+// expired: a price of zero would stay zero however often it is doubled.
+const escalationStep = 1000
+
+// escalated returns the price for a job of which expired attempts expired, when landedShare of the
+// latest attempts without a lane landed. Each expired attempt doubles the price. While others'
+// attempts expire too, blocks are full for more than this job, and all jobs pay up to four times
+// the price. The cap bounds the result.
+func (p *priceCache) escalated(price uint64, expired int, landedShare float64) uint64 {
+	price = uint64(float64(price) * (1 + 3*(1-landedShare))) //nolint:gosec // the cap is below 2^53
+	if expired > 0 {
+		price = doubled(max(price, escalationStep), expired, max(p.rule.Cap, 1))
+	}
+	return min(price, p.rule.Cap)
+}
+
 // PriceRule determines the price of a compute unit from recent fees. The price is the given
 // percentile of the fees, but at least Floor and at most Cap. Fees and prices are in micro-lamports
 // per compute unit.

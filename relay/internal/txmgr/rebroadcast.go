@@ -18,6 +18,7 @@ func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 	started := t.sends.TryGo(func() error {
 		for i := range attempts {
 			t.m.Observer.Attempt("rebroadcast")
+			t.m.sendLane(ctx, &attempts[i], false)
 			if err := t.m.broadcast(ctx, &attempts[i], false); err != nil {
 				t.m.Log.DebugContext(ctx, "rebroadcast timed out", "request_id", id, "error", err)
 			}

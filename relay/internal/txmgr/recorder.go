@@ -133,7 +133,8 @@ func (r *recorder) writeLandingBatch(ctx context.Context, batch []*queuedLanding
 		for _, a := range j.Live {
 			if a.Signature == l.Signature {
 				m.Payers.MarkWorking(a.FeePayer)
-				m.Observer.LandedAfter(l.Slot - min(l.Slot, a.BlockhashSlot))
+				m.results.observe(a.Lane, true)
+				m.Observer.LandedAfter(a.Lane, l.Slot-min(l.Slot, a.BlockhashSlot), a.Fee+a.Tip)
 			}
 		}
 		m.tracker.addLanded(q.entry, l)

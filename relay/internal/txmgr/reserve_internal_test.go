@@ -19,11 +19,12 @@ import (
 // noObserver is an observer that ignores all events.
 type noObserver struct{}
 
-func (noObserver) Stage(string, time.Duration) {}
-func (noObserver) Attempt(string)              {}
-func (noObserver) Lease(string, int)           {}
-func (noObserver) Poll(int, bool)              {}
-func (noObserver) LandedAfter(uint64)          {}
+func (noObserver) Stage(string, time.Duration)        {}
+func (noObserver) Attempt(string)                     {}
+func (noObserver) Lease(string, int)                  {}
+func (noObserver) Poll(int, bool)                     {}
+func (noObserver) LandedAfter(string, uint64, uint64) {}
+func (noObserver) LaneExpired(string)                 {}
 
 // fakePayer is one fee payer. It keeps the reserved amount, and the keys that were marked as working.
 type fakePayer struct {

@@ -45,13 +45,15 @@ func (m *Manager) applyFates(ctx context.Context, j *Job, result *onchain.Search
 		case onchain.Landed:
 			r.Landing = &Landing{Signature: a.Signature, Slot: st.Slot, Purpose: a.Purpose}
 		case onchain.FailedOnChain:
-			r.Failure = &Failure{Err: st.Err, Class: m.Class(a.Purpose, a.Format(), st.Err)}
+			r.Failure = &Failure{Err: st.Err, Class: m.classOf(a, st.Err)}
 			dead = append(dead, DeadAttempt{Signature: a.Signature, Paid: a.Fee})
 			m.Observer.Attempt("failed_on_chain")
 			m.reportFailure(j, a, r.Failure.Class, st.Err)
 		case onchain.Expired:
 			dead = append(dead, DeadAttempt{Signature: a.Signature})
 			m.Observer.Attempt("expired")
+			m.Observer.LaneExpired(a.Lane)
+			m.results.observe(a.Lane, false)
 		case onchain.MayLand, onchain.Forgotten:
 		}
 	}

@@ -20,6 +20,7 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 	// A second leg is sent without preflight: it was simulated a moment ago, and a failure on
 	// the chain is resolved within seconds. After a refusal by preflight, the attempt could be
 	// replaced only once it has expired, and by then the swap may be past its timeout.
+	m.sendLane(ctx, signed, true)
 	err := m.broadcast(ctx, signed, signed.Purpose == PurposeTransact)
 	var refused *onchain.SendError
 	if !errors.As(err, &refused) {
@@ -32,7 +33,7 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 	m.Log.InfoContext(ctx, "attempt rejected by preflight", "request_id", j.Row.RequestID(), "error", err)
 	class := shieldpool.ClassTransient
 	if refused.Err != nil {
-		class = m.Class(signed.Purpose, signed.Format(), refused.Err)
+		class = m.classOf(signed, refused.Err)
 		m.reportFailure(j, signed, class, refused.Err)
 	}
 	if !IsPermanent(class) {

@@ -48,6 +48,8 @@ func (m *Manager) sign(ctx context.Context, t *transaction) (*Attempt, error) {
 		return nil, err
 	}
 	m.Observer.Stage("sign", m.Now().Sub(began))
-	a.CreatedAt, a.Purpose, a.Cost, a.SecondLegCost = began, t.draft.Purpose, t.rent+a.Fee, t.secondLeg
+	a.CreatedAt, a.Purpose, a.SecondLegCost = began, t.draft.Purpose, t.secondLeg
+	a.Lane, a.Tip = t.lane, t.compute.Tip.Lamports
+	a.Cost = t.rent + a.Fee + a.Tip
 	return a, nil
 }

@@ -35,7 +35,14 @@ func Simulate(ctx context.Context, chain interface {
 // plus a margin. A transaction that fails here is never signed.
 func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot uint64) (*Failure, error) {
 	began := m.Now()
-	sim, failure, err := m.simulateWith(ctx, t.draft, t.payer.PublicKey(), minContextSlot)
+	sim, failure, err := m.simulateWith(ctx, t.draft, t.compute.Tip, t.payer.PublicKey(), minContextSlot)
+	if err == nil && failure != nil && t.lane != "" {
+		lane, cause := t.lane, failure.Err
+		t.dropTip()
+		if sim, failure, err = m.simulateWith(ctx, t.draft, t.compute.Tip, t.payer.PublicKey(), minContextSlot); err == nil && failure == nil {
+			m.Log.WarnContext(ctx, "a transaction fails because of its tip, and is sent without: check the lane's tip accounts", "endpoint", lane, "error", cause)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +66,7 @@ func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot u
 // succeeded. It does not mark payers as refused, because it does not choose the payers by balance.
 func (m *Manager) SimulateDraft(ctx context.Context, d *Draft, minContextSlot uint64) (failure *Failure, err error) {
 	for _, payer := range m.Payers.Keys() {
-		if _, failure, err = m.simulateWith(ctx, d, payer, minContextSlot); err != nil {
+		if _, failure, err = m.simulateWith(ctx, d, shieldpool.Tip{}, payer, minContextSlot); err != nil {
 			return nil, err
 		}
 		if failure == nil || !failure.PayerLacksLamports() {
@@ -69,8 +76,8 @@ func (m *Manager) SimulateDraft(ctx context.Context, d *Draft, minContextSlot ui
 	return failure, nil
 }
 
-func (m *Manager) simulateWith(ctx context.Context, d *Draft, payer solana.PublicKey, minContextSlot uint64) (sim onchain.Simulation, failure *Failure, err error) {
-	maxCompute := shieldpool.Compute{Format: d.Format, Limit: maxComputeUnits, LoadedData: maxLoadedData}
+func (m *Manager) simulateWith(ctx context.Context, d *Draft, tip shieldpool.Tip, payer solana.PublicKey, minContextSlot uint64) (sim onchain.Simulation, failure *Failure, err error) {
+	maxCompute := shieldpool.Compute{Format: d.Format, Limit: maxComputeUnits, LoadedData: maxLoadedData, Tip: tip}
 	sim, err = Simulate(ctx, m.Chain, d.Build, payer, maxCompute, minContextSlot)
 	switch {
 	case err != nil:

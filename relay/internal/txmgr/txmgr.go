@@ -23,7 +23,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Options configure a Manager. All fields are needed.
+// Options configure a Manager. All fields but Lanes are needed.
 type Options struct {
 	Store    Store
 	Chain    Chain
@@ -54,6 +54,8 @@ type Options struct {
 	Worker uuid.UUID
 	Timing Timing
 	Price  PriceRule
+	// Lanes are ways to the chain that cost a tip; none by default.
+	Lanes []Lane
 }
 
 // Manager advances jobs to their outcome.
@@ -64,6 +66,7 @@ type Manager struct {
 	queues   []*Queue
 	compute  *computeLimits
 	price    *priceCache
+	results  laneResults
 	tracker  *tracker
 	recorder *recorder
 	paused   queuePause

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/store"
+)
+
+type lanesCmd struct{ config.LaneList }
+
+// Run prints how transactions landed, by lane and price band.
+func (c *lanesCmd) Run(env *environment) error {
+	c.EarlierProblems = env.malformed
+	url, err := c.Load()
+	if err != nil {
+		return err
+	}
+	return withDatabase(env, url, c.MaxConnections, func(pool *pgxpool.Pool) error {
+		s, err := store.New(pool)
+		if err != nil {
+			return err
+		}
+		figures, err := s.Lanes(env, time.Now().Add(-c.Since))
+		if store.Unmigrated(err) {
+			err = fmt.Errorf("the database's schema is not that of this release: run relay migrate, or relay serve, which does so at start: %w", err)
+		}
+		if err != nil {
+			return err
+		}
+		if c.JSON {
+			encoder := json.NewEncoder(env.out)
+			encoder.SetIndent("", "  ")
+			return encoder.Encode(append([]store.LaneFigures{}, figures...))
+		}
+		return writeLanes(env.out, figures)
+	})
+}
+
+// writeLanes writes a line for each lane and price band.
+func writeLanes(w io.Writer, figures []store.LaneFigures) error {
+	if len(figures) == 0 {
+		_, err := fmt.Fprintln(w, "No transaction landed or expired in this time.")
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "lane\tfee and tip from\tlanded\texpired\tlanded, %\tslots p50\tslots p99\tlamports per landing\t")
+	for _, f := range figures {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%.1f\t%.0f\t%.0f\t%.0f\t\n", f.Lane, f.Paid, f.Landed, f.Expired,
+			100*float64(f.Landed)/float64(f.Landed+f.Expired), f.P50, f.P99, f.Lamports)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(w, "\nThe lane rpc stands for transactions without a tip. Fee and tip are what a transaction pays beyond its signature's fee, in lamports.")
+	return err
+}
