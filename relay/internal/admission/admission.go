@@ -60,18 +60,6 @@ func New(o Options) (*Admission, error) {
 	return a, nil
 }
 
-// NoteBounds returns how many bytes of encrypted notes fit into each kind of transaction in the
-// format before V1. The network always accepts that format.
-func (a *Admission) NoteBounds() map[shieldpool.Kind]int {
-	return a.bounds[shieldpool.OlderFormat(a.Submissions.Table)]
-}
-
-// NoteBoundsByFormat returns how many bytes of encrypted notes fit into each kind of transaction
-// of the formats that the relay sends now.
-func (a *Admission) NoteBoundsByFormat() shieldpool.NoteBounds {
-	return a.bounds.Of(a.Submissions.SendFormats())
-}
-
 // Submit accepts a request, or returns the earlier submission that the request repeats. For bad
 // input and for temporary conditions it returns a refusal. It checks the bytes first, then the
 // proof, then the database, then the chain, so that a forged proof causes no call to database or

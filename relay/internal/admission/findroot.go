@@ -3,20 +3,11 @@ package admission
 import (
 	"context"
 	"time"
-
-	"github.com/relaypool/relaypool/relay/internal/submission"
-	"github.com/relaypool/relaypool/relay/onchain"
-	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-const (
-	// treeMaxAge is the maximum age of a tree account whose root history contains the proof's
-	// root. If the root history does not contain the root, the tree account is read anew.
-	treeMaxAge = 400 * time.Millisecond
-	// treeSlotReportDelay is the longest time until a slot that one process has observed is known
-	// to all relays.
-	treeSlotReportDelay = 150 * time.Millisecond
-)
+// treeMaxAge is the maximum age of a tree account whose root history contains the proof's
+// root. If the root history does not contain the root, the tree account is read anew.
+const treeMaxAge = 400 * time.Millisecond
 
 // rootWindow is the position of a submission's root in the root history.
 type rootWindow struct {
@@ -45,31 +36,4 @@ func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, er
 	newestSeq, oldestAge := snap.Tree.NextIndex, len(snap.Tree.History)-1
 	seqAt := func(age int) uint64 { return newestSeq - min(uint64(age), newestSeq) } //nolint:gosec // untilEviction is at most oldestAge
 	return rootWindow{seq: seqAt(oldestAge - untilEviction), untilEviction: untilEviction, oldest: seqAt(oldestAge), known: true}, nil
-}
-
-// refuseUnknownRoot returns the refusal of a root that the root history does not contain. Either
-// the root was evicted, or the node has not reached it yet: another process may just have given the
-// root to the client. That process reports its slot to the other relays within treeSlotReportDelay,
-// so refuseUnknownRoot waits for the report.
-func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *onchain.Snapshot) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(treeSlotReportDelay):
-	}
-	highest, err := a.Store.HighestTreeSlot(ctx, a.Pool.Address)
-	if err != nil {
-		return err
-	}
-	if snap.Slot < highest {
-		return refusal.New(refusal.ChainUnavailable,
-			"the node that this relay reads is behind, at slot %d of %d, so the relay cannot decide whether the proof's root is stale: send the same request again in a moment", snap.Slot, highest).
-			Retry(momentaryRetryAfter)
-	}
-	if snap.Doubtful || snap.Behind {
-		return refusal.New(refusal.ChainUnavailable,
-			"the RPC endpoints of this relay do not agree on the chain's slot, so the relay cannot decide whether the proof's root is stale: send the same request again in a moment").
-			Retry(momentaryRetryAfter)
-	}
-	return submission.StaleRoot(root, snap.Tree.Root)
 }

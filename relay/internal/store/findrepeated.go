@@ -51,16 +51,7 @@ func (s *Store) FindRepeated(ctx context.Context, sub *submission.Submission, ke
 			return earlier, err
 		}
 	}
-	if len(reserved) > 0 {
-		index := 0
-		if bytes.Equal(reserved[0].Nullifier, sub.Call.Inputs.Nullifiers[1][:]) {
-			index = 1
-		}
-		return nil, refusal.New(refusal.NullifierReserved,
-			"nullifier %d belongs to another submission of this relay that is under way or has landed: its note cannot be spent twice; choose other notes, or wait for that submission to fail", index).
-			With("nullifier_index", index)
-	}
-	return nil, nil //nolint:nilnil // nil is "new", as documented
+	return nil, refuseReserved(sub, reserved)
 }
 
 // readKeyAndReservations reads the key's submission and the reserved nullifiers in one round trip.

@@ -10,10 +10,6 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// HoldFormat is the hold reason of a submission whose notes are too long for every transaction
-// format that this relay sends. A relay that sends longer transactions has accepted it.
-const HoldFormat = "transaction_format"
-
 // draft returns the draft of the client's call, or a deferral when the call is too long for every
 // format that this relay sends now.
 func (h *Handler) draft(s *Submission) (*txmgr.Draft, error) {
@@ -42,25 +38,6 @@ func (h *Handler) rootLeavesSoon(ctx context.Context, s *Submission) bool {
 	}
 	left := snap.Tree.LeavesUntilEviction(s.Call.Inputs.Root)
 	return left >= 0 && left < len(snap.Tree.History)/4
-}
-
-// SendFormats returns the formats that transactions may have now, the usual one first.
-func (h *Handler) SendFormats() []shieldpool.Format {
-	if h.Formats == nil {
-		return []shieldpool.Format{shieldpool.OlderFormat(h.Table)}
-	}
-	return h.Formats()
-}
-
-// format returns the first format that has room for the call's notes; false when none has.
-func (h *Handler) format(c *shieldpool.Call) (shieldpool.Format, bool) {
-	size := shieldpool.NoteEnvelopeSize(c.Notes)
-	for _, f := range h.SendFormats() {
-		if size <= h.bounds[f][c.Kind()] {
-			return f, true
-		}
-	}
-	return "", false
 }
 
 // withoutNotes returns a copy of the submission without its notes. The copy fits every format. It

@@ -1,7 +1,8 @@
 // Package txmgr brings each job to exactly one outcome on the chain: it prepares, simulates,
 // signs, records, sends, tracks and resolves the job's transactions. Each of these actions has
-// its own file. A process works on a job under a lease, so that another process can finish the job
-// if the first one dies. Handlers decide what the transactions do.
+// its own file; launch.go calls the first five in this order. A process works on a job under a
+// lease, so that another process can finish the job if the first one dies. Handlers decide what the
+// transactions do.
 //
 // The rules of the package: an attempt is committed before its first send; the same bytes are sent
 // until they have landed or can never land; while an attempt may still land, the job does not fail,

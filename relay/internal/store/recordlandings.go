@@ -18,11 +18,6 @@ import (
 // arrays of arrays of different lengths. Rows are found by id and locked in the order of ids. The
 // conditions on owner and state are written so that no partial index matches; see lockedSQL.
 //
-// The landing of a swap's first leg inserts the second leg, a row that no other statement can
-// lock before the commit. A repeated landing must not try to insert it again: the insert would
-// wait for any transaction that is writing the second leg's row, and that transaction may be
-// waiting for the first leg's row.
-//
 // When the second leg is final, its own cost replaces the cost that the first leg booked for it
 // on the spend caps. The lamports that the second leg returned are subtracted.
 //
@@ -47,14 +42,7 @@ WITH landing AS MATERIALIZED (
 	RETURNING s.id, s.epoch, l.owner, s.pool, s.kind, s.content_hash, s.parent, l.phase, l.timeout
 ), phase_set AS (
 	UPDATE swaps w SET phase = d.phase FROM done d WHERE w.id = d.id AND d.phase <> ''
-), second_leg AS (
-	INSERT INTO submissions (id, parent, pool, kind, state, content_hash, root_seq, due_at)
-	SELECT gen_random_uuid(), id, pool, 'swap_execution', 'pending', content_hash, ` + lastRootSeq + `, now() FROM done
-	WHERE kind = 'swap' AND NOT EXISTS (SELECT FROM submissions c WHERE c.parent = done.id)
-	ON CONFLICT (parent) WHERE parent IS NOT NULL DO NOTHING RETURNING id, parent
-), funded AS (
-	INSERT INTO swaps (id, phase, timeout_slot) SELECT b.id, 'funded', d.timeout FROM second_leg b JOIN done d ON d.id = b.parent
-)
+), ` + insertSecondLegSQL + `
 SELECT id, epoch, owner, ` + notifyDone + ` FROM done`
 
 	finalizeSQL = landingsSQL + `'completed' ORDER BY s.id FOR UPDATE OF s

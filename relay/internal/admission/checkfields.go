@@ -42,8 +42,3 @@ func (a *Admission) decode(r submission.Request) (*shieldpool.Call, error) {
 	}
 	return call, shieldpool.CheckNotes(call.Notes, a.bounds.Largest(call.Kind()))
 }
-
-// checkNewNotes refuses notes that are too long for every format that this relay sends now.
-func (a *Admission) checkNewNotes(call *shieldpool.Call) error {
-	return shieldpool.CheckNotes(call.Notes, a.NoteBoundsByFormat().Largest(call.Kind()))
-}

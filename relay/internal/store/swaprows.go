@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
-	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -53,25 +51,5 @@ func swapTerms(b []byte) (*shieldpool.SwapTerms, error) {
 		}, nil
 	default:
 		return nil, fmt.Errorf("stored swap terms have %d bytes, expected 72", len(b))
-	}
-}
-
-// updateSwapSQL does not update a swap whose second leg has landed or failed. Only Reopen undoes
-// a landing, after a fork.
-const updateSwapSQL = `WITH ` + lockedSQL + `, held AS MATERIALIZED (
-	SELECT id FROM locked WHERE state = 'processing'
-), updated AS (
-	UPDATE swaps w SET phase = $4, timeout_slot = CASE WHEN $5::bigint > 0 THEN $5 ELSE w.timeout_slot END
-	FROM held WHERE w.id = held.id RETURNING w.id
-)
-SELECT true FROM updated`
-
-// UpdateSwap implements submission.Store. A timeout of 0 keeps the stored timeout slot.
-func (s *Store) UpdateSwap(ctx context.Context, l txmgr.Lease, phase submission.Phase, timeout uint64) error {
-	switch phase {
-	case submission.PhaseFunded, submission.PhaseQuoted:
-		return s.queryUnderLease(ctx, "update swap", updateSwapSQL, l.ID, l.Epoch, l.Owner, string(phase), int64(timeout)) //nolint:gosec // slots are below 2^63
-	default:
-		return fmt.Errorf("update swap: phase is %q, expected funded or quoted; a landing sets the last phase", phase)
 	}
 }

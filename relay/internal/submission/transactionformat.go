@@ -1,0 +1,28 @@
+package submission
+
+import (
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// HoldFormat is the hold reason of a submission whose notes are too long for every transaction
+// format that this relay sends. A relay that sends longer transactions has accepted it.
+const HoldFormat = "transaction_format"
+
+// SendFormats returns the formats that transactions may have now, the usual one first.
+func (h *Handler) SendFormats() []shieldpool.Format {
+	if h.Formats == nil {
+		return []shieldpool.Format{shieldpool.OlderFormat(h.Table)}
+	}
+	return h.Formats()
+}
+
+// format returns the first format that has room for the call's notes; false when none has.
+func (h *Handler) format(c *shieldpool.Call) (shieldpool.Format, bool) {
+	size := shieldpool.NoteEnvelopeSize(c.Notes)
+	for _, f := range h.SendFormats() {
+		if size <= h.bounds[f][c.Kind()] {
+			return f, true
+		}
+	}
+	return "", false
+}
