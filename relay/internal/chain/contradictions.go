@@ -7,6 +7,14 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
+const (
+	// propagationSlots is the number of slots after which every honest node knows a confirmed
+	// transaction. statusCacheSlots is the number of slots for which every node keeps a
+	// transaction's status.
+	propagationSlots = 16
+	statusCacheSlots = 150
+)
+
 // A contradiction is logged only if the endpoint had none in the last contradictionLogInterval.
 const contradictionLogInterval = 10 * time.Minute
 

@@ -17,9 +17,6 @@ const (
 	// finalityStalledAfter is how long the finalized slot has to stand still to count as stalled.
 	// On a healthy chain it advances several times a second.
 	finalityStalledAfter = 20 * time.Second
-	// consensusEvery is how many times the slots are read before the consensus rules are read
-	// again.
-	consensusEvery = 12
 )
 
 // FinalityReport is what is known of the chain's finality.
@@ -126,32 +123,6 @@ func (f *Finality) slot(ctx context.Context, c onchain.Commitment) (slot uint64,
 
 // needed is how many endpoints have to report the same.
 func (f *Finality) needed() int { return max(min(len(f.endpoints.withRole(RoleRead)), 2), 1) }
-
-// ReadConsensus reads the consensus rules once, unless they are known to be Alpenglow's: a chain
-// does not leave Alpenglow.
-func (f *Finality) ReadConsensus(ctx context.Context) {
-	if f.Report().Consensus == onchain.Alpenglow {
-		return
-	}
-	counts := map[onchain.Consensus]int{}
-	for _, c := range askEach(ctx, f.endpoints, query[onchain.Consensus]{
-		method: "getAgGenesisCert", urgency: outbound.Background,
-		do: func(ctx context.Context, source askedEndpoint) (onchain.Consensus, error) {
-			return source.Consensus(ctx)
-		},
-	}) {
-		counts[c]++
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch {
-	case counts[onchain.Alpenglow] >= f.needed():
-		f.last.Consensus = onchain.Alpenglow
-		f.log.InfoContext(ctx, "chain runs under Alpenglow: confirmed is final")
-	case counts[onchain.TowerBFT] > 0:
-		f.last.Consensus = onchain.TowerBFT
-	}
-}
 
 // askEach asks every read endpoint whose breaker allows it, one after another, and returns
 // the answers.

@@ -62,24 +62,3 @@ func (e *Endpoints) pollEndpoint(ctx context.Context, ep *endpoint) {
 		slot: func(slot uint64) uint64 { return slot },
 	}, 1)
 }
-
-// recheck asks an endpoint that served another chain whether it now serves the relay's chain.
-func (e *Endpoints) recheck(ctx context.Context, ep *endpoint) {
-	ep.mu.Lock()
-	due := e.now().Sub(ep.checkedAt) >= recheckInterval
-	if due {
-		ep.checkedAt = e.now()
-	}
-	ep.mu.Unlock()
-	if !due {
-		return
-	}
-	hash, err := ep.clients[outbound.Background].GenesisHash(ctx)
-	if err != nil || hash != e.knownGenesis() {
-		return
-	}
-	ep.mu.Lock()
-	ep.chain = identity{hash: hash}
-	ep.mu.Unlock()
-	e.log.Info("rpc endpoint serves the relay's chain again", "endpoint", ep.name)
-}

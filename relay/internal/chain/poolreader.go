@@ -155,64 +155,6 @@ func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (onchain.Sn
 	}
 }
 
-// Root returns the root of the agreed tree, for clients to prove against; see AgreedTree. If the
-// endpoints do not agree in time, Root returns the last agreed root or, without a recent one, the
-// root that one endpoint shows. mint is a base58 address, or empty for the pool's own mint. If the
-// mint is not one of this pool, Root fails with unknown_mint.
-func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error) {
-	if !p.mints[mint] {
-		return onchain.Root{}, refusal.New(refusal.UnknownMint, "mint is not one of this pool's: expected an address that GET / lists under pool.mints, or none; received %d characters", len(mint))
-	}
-	s, err := p.Tree(ctx, p.interval)
-	if err != nil {
-		return onchain.Root{}, err
-	}
-	s = p.agreedTreeOr(ctx, s)
-	return onchain.Root{Root: s.Tree.Root, Tree: p.pool.MerkleTree, NextIndex: s.Tree.NextIndex, Slot: s.Slot}, nil
-}
-
-// Inspect reads, at one slot, which of the inputs' nullifiers are spent, and the recipient's
-// account. A zero recipient is not read. The slot is not before minContextSlot, so a caller that
-// knows of an event at minContextSlot gets an answer that includes the event. The returned slot is
-// never one that only a single endpoint claims. A nullifier is spent when its account exists and
-// belongs to the program. An account that does not belong to the program proves nothing, because
-// anybody can transfer a lamport to the address.
-func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error) {
-	var keys []solana.PublicKey
-	var inputs []int // the index of the input for each key; the recipient's key, if any, comes last
-	for i := range in.Nullifiers {
-		if !in.HasNullifier(i) {
-			continue
-		}
-		key, _, err := p.pool.Nullifier(in.Nullifiers[i])
-		if err != nil {
-			return onchain.Inspection{}, fmt.Errorf("derive nullifier%d address: %w", i, err)
-		}
-		keys, inputs = append(keys, key), append(inputs, i)
-	}
-	if !recipient.IsZero() {
-		keys = append(keys, recipient)
-	}
-	accounts, slot, err := p.accounts.Accounts(ctx, keys, onchain.Confirmed, minContextSlot)
-	if err != nil {
-		return onchain.Inspection{}, unavailable(err)
-	}
-	out := onchain.Inspection{Slot: minContextSlot}
-	// If only one endpoint claims the slot, that endpoint may have invented it. No honest node
-	// would answer a call with that slot as minContextSlot.
-	if p.corroborated(slot) {
-		out.Slot = slot
-	}
-	for k, i := range inputs {
-		out.Spent[i] = accounts[k] != nil && accounts[k].Owner.Equals(p.pool.Profile.ProgramID)
-	}
-	if len(keys) > len(inputs) && accounts[len(inputs)] != nil {
-		r := accounts[len(inputs)]
-		out.RecipientExists, out.RecipientLamports, out.RecipientOwner = true, r.Lamports, r.Owner
-	}
-	return out, nil
-}
-
 // Tokens reads a mint and a token account at one slot. The caller has to check their
 // contents: anybody can put anything into an account of their own.
 func (p *PoolReader) Tokens(ctx context.Context, mint, account solana.PublicKey) (onchain.Tokens, error) {

@@ -14,13 +14,9 @@ import (
 // therefore prove against a tree that two endpoints show, and stored leaves are compared with such
 // a tree.
 
-const (
-	// maxTreeLag is the greatest lag, in slots behind another endpoint, at which an endpoint's tree
-	// still counts.
-	maxTreeLag = 100
-	// agreedRootTimeout bounds a client's wait for the answers of all endpoints.
-	agreedRootTimeout = 500 * time.Millisecond
-)
+// maxTreeLag is the greatest lag, in slots behind another endpoint, at which an endpoint's tree
+// still counts.
+const maxTreeLag = 100
 
 // errTreesDiffer reports that no two endpoints return the same tree.
 var errTreesDiffer = fmt.Errorf("%w: the endpoints show different trees: GET /health names those that contradict each other", onchain.ErrUnavailable)
@@ -47,27 +43,6 @@ func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 		return onchain.Snapshot{}, err
 	}
 	return r.agreed, r.agreedErr
-}
-
-// agreedTreeOr returns the agreed tree. If there is no agreed tree, or the endpoints are too slow,
-// it may return s, the snapshot of a single endpoint.
-func (p *PoolReader) agreedTreeOr(ctx context.Context, s onchain.Snapshot) onchain.Snapshot {
-	if p.allEndpoints == nil || !s.Checked {
-		return s
-	}
-	last := p.lastAgreed()
-	if last != nil && last.Tree.Root == s.Tree.Root {
-		return s
-	}
-	ctx, cancel := context.WithTimeout(ctx, agreedRootTimeout)
-	defer cancel()
-	if agreed, err := p.AgreedTree(ctx); err == nil {
-		return agreed
-	}
-	if last != nil && p.now().Sub(last.At) < slotMaxAge {
-		return *last
-	}
-	return s
 }
 
 func (p *PoolReader) lastAgreed() *onchain.Snapshot {

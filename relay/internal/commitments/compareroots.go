@@ -3,7 +3,6 @@ package commitments
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/relaypool/relaypool/relay/merkle"
@@ -114,41 +113,6 @@ func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snaps
 	return f.compare(pos, leavesBefore, snap), nil
 }
 
-// applyVerdict publishes the leaves that the chain confirms. It returns an error if the leaves are
-// wrong, if they are incomplete even after a rewind, or if they cannot be checked.
-func (f *Follower) applyVerdict(ctx context.Context, c comparison) error {
-	short := fmt.Errorf("%w: read %d of %d leaves", errShort, c.pos.Leaves, c.leavesBefore)
-	switch c.verdict {
-	case confirmed:
-		if err := f.publish(ctx, &c.pos, c.pos.Leaves); err != nil {
-			return err
-		}
-		f.report(c)
-		if c.pos.Leaves < c.leavesBefore && f.rewinds > 0 {
-			return f.scheduleRetry(short)
-		}
-		if c.pos.Leaves >= c.leavesBefore {
-			f.rewinds, f.failures, f.retryAt, f.lastFailure = 0, 0, time.Time{}, nil
-		}
-		return nil
-	case wrong:
-		if _, err := f.publishPrefix(ctx, &c.pos, c.snap); err != nil {
-			return err
-		}
-		f.report(c)
-		if c.pos.Leaves < c.leavesBefore {
-			return f.scheduleRetry(short)
-		}
-		return f.scheduleRetry(fmt.Errorf("%w: read %d leaves, the chain has %d", errMismatch, c.pos.Leaves, c.snap.Tree.NextIndex))
-	case unchecked:
-		f.report(c)
-		return errUnchecked
-	default: // inconclusive: the next pass compares again
-		f.report(c)
-		return nil
-	}
-}
-
 // isStuck reports whether the stored leaves have been confirmed but incomplete for longer than
 // stuckAfter. A shorter time proves nothing, because an endpoint's list of transactions may be a
 // moment behind its accounts. After a rewind, isStuck does not require any time.
@@ -161,22 +125,4 @@ func (f *Follower) isStuck(c comparison) bool {
 		f.stuckAt, f.stuckSince = c.pos.Leaves, f.Now()
 	}
 	return f.rewinds > 0 || f.Now().Sub(f.stuckSince) > stuckAfter
-}
-
-func (f *Follower) publish(ctx context.Context, pos *Position, leaves uint64) error {
-	if pos.Published == leaves {
-		return nil
-	}
-	if err := f.Store.Publish(ctx, *pos, leaves); err != nil {
-		return err
-	}
-	pos.Published = leaves
-	return nil
-}
-
-// window returns the range of leaf counts whose roots are still in the root history, which gets
-// one entry for each leaf.
-func window(snap onchain.Snapshot) (oldest, newest uint64) {
-	newest = snap.Tree.NextIndex
-	return newest - min(newest, uint64(len(snap.Tree.History))-1), newest
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/merkle"
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
@@ -67,57 +66,4 @@ func rewindSlot(slot uint64, rewinds int) uint64 {
 		depth *= depthGrowth
 	}
 	return slot - min(slot, depth)
-}
-
-// prefix is the longest series of leaves, from the tree's first leaf to the end of a slot, whose
-// root is in the chain's root history. slot is the slot at whose end it stops.
-type prefix struct {
-	ok           bool
-	leaves, slot uint64
-}
-
-// publishPrefix publishes the longest prefix of the leaves that the chain confirms. If there is
-// none, it withdraws the published leaves if their root should still be in the root history: the
-// leaves are wrong then. If their root may have left the history, they stay published.
-func (f *Follower) publishPrefix(ctx context.Context, pos *Position, snap onchain.Snapshot) (prefix, error) {
-	p, err := f.confirmedPrefix(ctx, *pos, snap)
-	if err != nil {
-		return p, err
-	}
-	oldest, _ := window(snap)
-	switch {
-	case p.ok:
-		return p, f.publish(ctx, pos, p.leaves)
-	case pos.Published >= oldest:
-		return p, f.publish(ctx, pos, 0)
-	default:
-		return p, nil
-	}
-}
-
-func (f *Follower) confirmedPrefix(ctx context.Context, pos Position, snap onchain.Snapshot) (p prefix, err error) {
-	oldest, newest := window(snap)
-	if oldest > pos.Leaves {
-		return p, nil
-	}
-	tree := merkle.NewTree()
-	var last uint64
-	endOfSlot := func() {
-		n := tree.NextIndex()
-		if n < oldest || n > newest {
-			return
-		}
-		if root := tree.Root(); snap.Tree.LeavesUntilEviction(merkle.Bytes(&root)) >= 0 {
-			p = prefix{true, n, last}
-		}
-	}
-	err = f.walk(ctx, pos, 0, func(l IndexedCommitment) error {
-		if l.Slot != last {
-			endOfSlot()
-			last = l.Slot
-		}
-		return appendLeaf(tree, l)
-	})
-	endOfSlot()
-	return p, err
 }

@@ -155,24 +155,3 @@ func TestStatementReportsDisagreements(t *testing.T) {
 		})
 	}
 }
-
-func TestSummary(t *testing.T) {
-	t.Parallel()
-	l := exampleLedger()
-	l.Days = l.Days[:1]
-	want := Summary{
-		Today: Amounts{Fee: 10_000, PriorityFee: 600, Rent: 3_563_520},
-		Total: Amounts{Fee: 40_000, PriorityFee: 1200, Rent: 9_166_320, Returned: 6_090_000, Received: 2_000_000_007}, OldestCheck: date(21),
-	}
-	if diff := cmp.Diff(want, l.Summary()); diff != "" {
-		t.Errorf("figures differ (-want +got):\n%s", diff)
-	}
-	l.Totals[2].Kind, l.Totals[0].Other, l.Cursors[0].Gaps, l.Cursors[1].CheckedAt = KindUnknown, 3, 2, time.Time{}
-	got := l.Summary()
-	if got.Unknown != 1 || got.Gaps != 2 || got.Unexplained != 6 || !got.OldestCheck.IsZero() {
-		t.Errorf("figures are %+v, want one unknown, two gaps, 6 unexplained (3 in a transaction, 3 in the balance), and a zero OldestCheck", got)
-	}
-	if empty := new(Snapshot).Summary(); empty != (Summary{}) {
-		t.Errorf("summary of an empty snapshot is %+v, want zero", empty)
-	}
-}
