@@ -45,6 +45,20 @@ const (
 	FormatVersion1 TransactionFormat = "Version1"
 )
 
+// TipUse says which transactions pay a tip.
+//
+// +kubebuilder:validation:Enum=Urgent;Always
+type TipUse string
+
+// The uses.
+const (
+	// TipUrgent: a transaction pays the tip if an earlier attempt expired, or if little time
+	// is left.
+	TipUrgent TipUse = "Urgent"
+	// TipAlways: all transactions pay the tip.
+	TipAlways TipUse = "Always"
+)
+
 // Solana says how the chain is reached.
 type Solana struct {
 	// Cluster is the chain's genesis hash in base58, or the name of a public cluster:
@@ -55,14 +69,14 @@ type Solana struct {
 	// +kubebuilder:validation:MaxLength=44
 	Cluster string `json:"cluster"`
 	// Endpoints are Solana JSON-RPC servers. At least one has the
-	// role Read, and at least one the role Submit.
+	// role Read, and at least one the role Submit; those with a tip do not count.
 	// +required
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
-	// +kubebuilder:validation:XValidation:rule="self.exists(e, !has(e.roles) || e.roles.exists(r, r == 'Read'))",message="no endpoint has the role Read: give it to at least one, or leave roles out for all three"
-	// +kubebuilder:validation:XValidation:rule="self.exists(e, !has(e.roles) || e.roles.exists(r, r == 'Submit'))",message="no endpoint has the role Submit: give it to at least one, or leave roles out for all three"
+	// +kubebuilder:validation:XValidation:rule="self.exists(e, !has(e.tip) && (!has(e.roles) || e.roles.exists(r, r == 'Read')))",message="no endpoint has the role Read: give it to at least one without a tip, or leave roles out for all three"
+	// +kubebuilder:validation:XValidation:rule="self.exists(e, !has(e.tip) && (!has(e.roles) || e.roles.exists(r, r == 'Submit')))",message="no endpoint has the role Submit: give it to at least one without a tip, or leave roles out for all three"
 	Endpoints []Endpoint `json:"endpoints"`
 	// Commitment is the level at which the operator reads the pool: Confirmed or
 	// Finalized. Relays always track transactions until they are finalized.
@@ -99,6 +113,7 @@ type Solana struct {
 // +kubebuilder:validation:ExactlyOneOf=url;urlSecretRef
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: give the HTTP URL, from which the relay derives the ws:// or wss:// URL of notifications"
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.tip) || has(self.roles) && self.roles == ['Submit']",fieldPath=".roles",message="endpoint has a tip, so it only receives transactions: set roles to [Submit]"
 type Endpoint struct {
 	// Name identifies the endpoint in logs, metrics and conditions, which never show
 	// its URL. It has lower-case letters, digits and dashes. Example: paid
@@ -123,7 +138,8 @@ type Endpoint struct {
 	// +kubebuilder:validation:Enum=Enabled;Disabled
 	WebSocket string `json:"webSocket,omitempty"`
 	// Roles are what relays ask the endpoint for: Read, Submit and Archive (old blocks and
-	// histories). Default: all three. Example: [Read, Submit]
+	// histories). Default: all three; with a tip, [Submit] is required.
+	// Example: [Read, Submit]
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -135,6 +151,42 @@ type Endpoint struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000
 	RequestsPerSecond int32 `json:"requestsPerSecond,omitempty"`
+	// Tip is for a service that puts transactions on the chain for a tip. The endpoint
+	// is sent transactions that pay the tip to one of the accounts, and asked nothing.
+	// Default: none.
+	// +optional
+	Tip *Tip `json:"tip,omitempty"`
+}
+
+// Tip is what transactions pay to an endpoint's service.
+//
+// +kubebuilder:validation:XValidation:rule="self.minLamports <= self.maxLamports",message="tip.minLamports is above tip.maxLamports: lower the one or raise the other"
+type Tip struct {
+	// Accounts are the service's tip accounts, in base58.
+	// Example: [4ACfpUFoaSD9bfPdeu6DBt89gB6ENTeHBXCAi87NhDEE]
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:Pattern=`^[1-9A-HJ-NP-Za-km-z]{32,44}$`
+	// +kubebuilder:validation:items:MaxLength=44
+	Accounts []string `json:"accounts"`
+	// MinLamports is a submission's first tip, in lamports; each expired attempt doubles it.
+	// Example: 5000
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000000
+	MinLamports int64 `json:"minLamports"`
+	// MaxLamports is the highest tip, in lamports. Example: 100000
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000000
+	MaxLamports int64 `json:"maxLamports"`
+	// Use is Urgent (only transactions short of time, or after an expired attempt, pay) or
+	// Always. Default: Urgent.
+	// +optional
+	// +kubebuilder:default=Urgent
+	Use TipUse `json:"use,omitempty"`
 }
 
 // PriorityFee is paid for each compute unit, in micro-lamports.

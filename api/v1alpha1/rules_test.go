@@ -34,6 +34,9 @@ type rule struct {
 const (
 	oneURL     = "exactly one of the fields in [url urlSecretRef] must be set"
 	ownKeys    = `{"spec":{"feePayers":{"secretRefs":[{"name":"shield-payer","key":"key"}],"generate":null,"rotation":null}}}`
+	tipMessage = "endpoint has a tip, so it only receives transactions: set roles to [Submit]"
+	// tipped is an endpoint with a tip, without roles and the last bracket.
+	tipped     = `{"name":"b","url":"https://b.example","tip":{"accounts":["11111111111111111111111111111111"],"minLamports":5,"maxLamports":5}`
 	generated2 = `{"spec":{"feePayers":{"secretRefs":null,"generate":{"count":2}}}}`
 )
 
@@ -155,12 +158,32 @@ func rules() map[string]rule {
 		"at least one endpoint has the role Read": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Read"]},{"name":"b","url":"https://b.example","roles":["Submit"]}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Submit","Archive"]}]}}}`,
-			message:  "no endpoint has the role Read: give it to at least one, or leave roles out for all three",
+			message:  "no endpoint has the role Read: give it to at least one without a tip, or leave roles out for all three",
 		},
 		"at least one endpoint has the role Submit": {
 			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Read"]},{"name":"b","url":"https://b.example"}]}}}`,
 			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Read"]}]}}}`,
-			message:  "no endpoint has the role Submit: give it to at least one, or leave roles out for all three",
+			message:  "no endpoint has the role Submit: give it to at least one without a tip, or leave roles out for all three",
+		},
+		"an endpoint with a tip does not count as one with the role Submit": {
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example"},` + tipped + `,"roles":["Submit"]}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example","roles":["Read"]},` + tipped + `,"roles":["Submit"]}]}}}`,
+			message:  "no endpoint has the role Submit: give it to at least one without a tip, or leave roles out for all three",
+		},
+		"an endpoint with a tip does not have the role Read": {
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example"},` + tipped + `,"roles":["Submit"]}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example"},` + tipped + `,"roles":["Submit","Read"]}]}}}`,
+			message:  tipMessage,
+		},
+		"an endpoint with a tip does not have the default roles": {
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example"},` + tipped + `,"roles":["Submit"]}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example"},` + tipped + `}]}}}`,
+			message:  tipMessage,
+		},
+		"a tip's minimum is not above its maximum": {
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example"},` + tipped + `,"roles":["Submit"]}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example"},` + strings.Replace(tipped, `"minLamports":5`, `"minLamports":6`, 1) + `,"roles":["Submit"]}]}}}`,
+			message:  "tip.minLamports is above tip.maxLamports: lower the one or raise the other",
 		},
 		"a priority fee's floor is not above its cap": {
 			accepted: `{"spec":{"solana":{"priorityFee":{"floorMicroLamports":5,"capMicroLamports":5}}}}`,

@@ -72,6 +72,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.SwapApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Template"):
 		return &apiv1alpha1.TemplateApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Tip"):
+		return &apiv1alpha1.TipApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ViewingKeys"):
 		return &apiv1alpha1.ViewingKeysApplyConfiguration{}
 

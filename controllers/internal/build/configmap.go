@@ -18,6 +18,15 @@ type endpoint struct {
 	WebSocketURL      string   `json:"websocketURL,omitempty"`
 	Roles             []string `json:"roles,omitempty"`
 	RequestsPerSecond int32    `json:"requestsPerSecond,omitempty"`
+	Tip               *tip     `json:"tip,omitempty"`
+}
+
+// tip is an endpoint's tip in the relay's list.
+type tip struct {
+	Accounts    []string `json:"accounts"`
+	MinLamports int64    `json:"minLamports"`
+	MaxLamports int64    `json:"maxLamports"`
+	Use         string   `json:"use,omitempty"`
 }
 
 // fallbackRouter is an item of the relay's list of fallback routers.
@@ -55,6 +64,9 @@ func configFiles(pool *v1alpha1.RelayPool) map[string]string {
 		}
 		if e.WebSocket == string(v1alpha1.Disabled) {
 			item.WebSocketURL = noWebSocket
+		}
+		if t := e.Tip; t != nil {
+			item.Tip = &tip{Accounts: t.Accounts, MinLamports: t.MinLamports, MaxLamports: t.MaxLamports, Use: lower(t.Use)}
 		}
 		endpoints = append(endpoints, item)
 	}

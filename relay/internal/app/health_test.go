@@ -169,14 +169,14 @@ func TestCostsAreSummedByKindAndDay(t *testing.T) {
 	sums := []ledger.Sum{
 		{Day: day(20), Kind: ledger.KindTransfer, Amounts: ledger.Amounts{Fee: 1}},
 		{Day: day(21), Kind: ledger.KindTransfer, Payer: solana.PublicKey{1}, Amounts: ledger.Amounts{Fee: 2, Rent: 3}},
-		{Day: day(21), Kind: ledger.KindTransfer, Payer: solana.PublicKey{2}, Amounts: ledger.Amounts{Fee: 4, PriorityFee: 5, Other: 6}},
+		{Day: day(21), Kind: ledger.KindTransfer, Payer: solana.PublicKey{2}, Amounts: ledger.Amounts{Fee: 4, PriorityFee: 5, Tip: 9, Other: 6}},
 		{Day: day(21), Kind: ledger.KindReceived, Amounts: ledger.Amounts{Received: 7}},
 		{Day: day(21), Kind: ledger.KindSwap, Amounts: ledger.Amounts{Fee: 1, Rent: -30, Returned: 50}},
 	}
 	got := map[string]float64{}
 	sampleCosts(sumByKind(sums, startOfDay(time.Date(2026, 11, 21, 23, 59, 0, 0, time.UTC))), func(v float64, labels ...string) { got[labels[0]+" "+labels[1]] = v })
-	want := map[string]float64{"transfer fee": 6, "transfer priority_fee": 5, "transfer rent": 3, "transfer other": 6,
-		"swap fee": 1, "swap priority_fee": 0, "swap rent": 20, "swap other": 0}
+	want := map[string]float64{"transfer fee": 6, "transfer priority_fee": 5, "transfer tip": 9, "transfer rent": 3, "transfer other": 6,
+		"swap fee": 1, "swap priority_fee": 0, "swap tip": 0, "swap rent": 20, "swap other": 0}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("costs of the day (-want +got):\n%s", diff)
 	}

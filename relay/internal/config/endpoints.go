@@ -136,7 +136,7 @@ func (r RPC) loadList() (endpoints []Endpoint, problems []error) {
 	}
 	for _, role := range []string{RoleRead, RoleSubmit} {
 		if !roles[role] && len(problems) == 0 { // another problem may be the reason for a missing role
-			problems = append(problems, commandline.Problem(flag, "no endpoint without a tip has the role %s: give it to at least one", role))
+			problems = append(problems, commandline.Problem(flag, "no endpoint has the role %s: give it to at least one without a tip", role))
 		}
 	}
 	return endpoints, problems

@@ -97,6 +97,11 @@ func TestProblemsOfEndpointListAreListedWithoutValues(t *testing.T) {
 		}
 		return b.String()
 	}()
+	const account = "4ACfpUFoaSD9bfPdeu6DBt89gB6ENTeHBXCAi87NhDEE"
+	const tip = "{accounts: [" + account + "], minLamports: 1, maxLamports: 2}"
+	lane := func(tip string) string {
+		return "- {name: lane, url: 'http://" + canary + "', roles: [submit], tip: " + tip + "}\n"
+	}
 	tests := map[string]struct {
 		content string
 		want    []string // a part of each problem
@@ -132,6 +137,18 @@ func TestProblemsOfEndpointListAreListedWithoutValues(t *testing.T) {
 		"a rate that is NaN":              {"- {name: b, url: 'http://h', requestsPerSecond: NaN}", []string{"requestsPerSecond: expected a number from 0"}},
 		"no endpoint that submits":        {"- {name: b, url: 'http://" + canary + "', roles: [read, archive]}", []string{"no endpoint has the role submit"}},
 		"no endpoint that reads":          {"- {name: b, url: 'http://" + canary + "', roles: [submit, archive]}", []string{"no endpoint has the role read"}},
+		"a tip and other roles":           {good + "- {name: b, url: 'http://h', tip: " + tip + "}", []string{"endpoint 2 of 2: it has a tip, so it is sent transactions and asked nothing: set roles to [submit]"}},
+		"only lanes submit":               {"- {name: b, url: 'http://h', roles: [read]}\n" + lane(tip), []string{"no endpoint has the role submit: give it to at least one without a tip"}},
+		"a tip that is a number":          {good + lane(canary), []string{"tip: expected accounts, minLamports, maxLamports"}},
+		"an empty tip":                    {good + lane("{}"), []string{"tip: accounts is missing"}},
+		"a tip without bounds":            {good + lane("{accounts: [" + account + "]}"), []string{"tip: minLamports and maxLamports are needed"}},
+		"a tip whose bounds are crossed":  {good + lane("{accounts: [" + account + "], minLamports: 9, maxLamports: 8}"), []string{"tip: minLamports is above maxLamports"}},
+		"a tip of a fortune":              {good + lane("{accounts: [" + account + "], minLamports: 1, maxLamports: 100000001}"), []string{"tip: maxLamports: expected 1 to 100000000 lamports", "tip: minLamports and maxLamports are needed"}},
+		"a tip account of another kind":   {good + lane("{accounts: [" + account + ", " + canary + "], minLamports: 1, maxLamports: 1}"), []string{"tip: account 2 of 2 has 12 characters: expected an address in base58"}},
+		"a tip account twice":             {good + lane("{accounts: [" + account + ", " + account + "], minLamports: 1, maxLamports: 1}"), []string{"tip: account 2 of 2 is there twice"}},
+		"tip accounts that are no list":   {good + lane("{accounts: " + canary + ", minLamports: 1, maxLamports: 1}"), []string{"tip: accounts is not a list", "tip: accounts is missing"}},
+		"a tip with another use":          {good + lane("{accounts: [" + account + "], minLamports: 1, maxLamports: 1, use: " + canary + "}"), []string{"tip: use has 12 characters: expected always or urgent"}},
+		"a tip with an unknown key":       {good + lane("{accounts: [" + account + "], minLamports: 1, maxLamports: 1, " + canary + ": 1}"), []string{"tip: a key of 12 characters is not known"}},
 		"faults of two endpoints are all listed": {
 			"- {name: B, url: x}\n- {name: c, url: 'http://h', roles: [x], requestsPerSecond: x}",
 			[]string{"1 of 2: name", "1 of 2: url", "2 of 2: role", "2 of 2: requestsPerSecond"},

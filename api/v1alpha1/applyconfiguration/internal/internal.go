@@ -116,6 +116,9 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.relaypool.relaypool.api.v1alpha1.Role
           elementRelationship: associative
+    - name: tip
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.Tip
     - name: url
       type:
         scalar: string
@@ -623,6 +626,27 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: io.k8s.api.core.v1.Toleration
           elementRelationship: atomic
+- name: com.github.relaypool.relaypool.api.v1alpha1.Tip
+  map:
+    fields:
+    - name: accounts
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: maxLamports
+      type:
+        scalar: numeric
+    - name: minLamports
+      type:
+        scalar: numeric
+    - name: use
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.TipUse
+      default: Urgent
+- name: com.github.relaypool.relaypool.api.v1alpha1.TipUse
+  scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.TransactionFormat
   scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.ViewingKeys

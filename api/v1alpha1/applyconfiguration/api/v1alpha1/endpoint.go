@@ -27,11 +27,16 @@ type EndpointApplyConfiguration struct {
 	// http://, or with wss:// in place of https://.
 	WebSocket *string `json:"webSocket,omitempty"`
 	// Roles are what relays ask the endpoint for: Read, Submit and Archive (old blocks and
-	// histories). Default: all three. Example: [Read, Submit]
+	// histories). Default: all three; with a tip, [Submit] is required.
+	// Example: [Read, Submit]
 	Roles []apiv1alpha1.Role `json:"roles,omitempty"`
 	// RequestsPerSecond is the most requests a second that one pod sends to the endpoint.
 	// Default: no limit. Example: 50
 	RequestsPerSecond *int32 `json:"requestsPerSecond,omitempty"`
+	// Tip is for a service that puts transactions on the chain for a tip. The endpoint
+	// is sent transactions that pay the tip to one of the accounts, and asked nothing.
+	// Default: none.
+	Tip *TipApplyConfiguration `json:"tip,omitempty"`
 }
 
 // EndpointApplyConfiguration constructs a declarative configuration of the Endpoint type for use with
@@ -87,5 +92,13 @@ func (b *EndpointApplyConfiguration) WithRoles(values ...apiv1alpha1.Role) *Endp
 // If called multiple times, the RequestsPerSecond field is set to the value of the last call.
 func (b *EndpointApplyConfiguration) WithRequestsPerSecond(value int32) *EndpointApplyConfiguration {
 	b.RequestsPerSecond = &value
+	return b
+}
+
+// WithTip sets the Tip field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Tip field is set to the value of the last call.
+func (b *EndpointApplyConfiguration) WithTip(value *TipApplyConfiguration) *EndpointApplyConfiguration {
+	b.Tip = value
 	return b
 }

@@ -16,7 +16,7 @@ type SolanaApplyConfiguration struct {
 	// genesis hash. Example: mainnet-beta
 	Cluster *string `json:"cluster,omitempty"`
 	// Endpoints are Solana JSON-RPC servers. At least one has the
-	// role Read, and at least one the role Submit.
+	// role Read, and at least one the role Submit; those with a tip do not count.
 	Endpoints []EndpointApplyConfiguration `json:"endpoints,omitempty"`
 	// Commitment is the level at which the operator reads the pool: Confirmed or
 	// Finalized. Relays always track transactions until they are finalized.
