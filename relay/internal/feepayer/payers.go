@@ -1,3 +1,6 @@
+// Package feepayer holds the keys that pay the relay's network fees and the rent of
+// nullifier accounts, tracks their balances and chooses which of them pays next. No
+// client's money passes through them.
 package feepayer
 
 import (
@@ -105,26 +108,6 @@ func (p *Payers) Keys() []solana.PublicKey { return slices.Clone(p.keys) }
 
 // Owns reports whether the address is a payer's.
 func (p *Payers) Owns(key solana.PublicKey) bool { return p.byKey[key] != nil }
-
-// Cancel ends a reservation of Pick for which nothing was signed, so that nothing can have
-// been spent. It ignores a key that is not a payer's.
-func (p *Payers) Cancel(key solana.PublicKey, lamports uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if a := p.byKey[key]; a != nil {
-		a.cancel(p.now(), lamports)
-	}
-}
-
-// Release ends a reservation of Pick whose attempt landed or expired. Until the next read
-// the reserved lamports count as spent. It ignores a key that is not a payer's.
-func (p *Payers) Release(key solana.PublicKey, lamports uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if a := p.byKey[key]; a != nil {
-		a.release(p.now(), lamports)
-	}
-}
 
 // State is whether a payer is used and, if not, why.
 type State string

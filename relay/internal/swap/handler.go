@@ -77,9 +77,7 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 // more. It stores the swap's phase and timeout when the chain shows new values.
 func (h *Handler) order(ctx context.Context, j *txmgr.Job, minContextSlot uint64) (Order, error) {
 	s := submission.FromJob(j)
-	// Each claim and each dead attempt is a try, whichever process made it. The epoch of the
-	// first claim is 1.
-	order, err := h.planner.Next(ctx, s, max(0, int(j.Epoch)-1)+len(j.Dead), minContextSlot)
+	order, err := h.planner.Next(ctx, s, countTries(j), minContextSlot)
 	if wait := (*txmgr.Deferral)(nil); errors.As(err, &wait) {
 		// The swap state is gone and no history shows how the swap ended: one of the
 		// relay's attempts that counts as dead may have ended it.

@@ -22,7 +22,7 @@ func (s *Planner) observe(ctx context.Context, c *submission.Submission, tries i
 	if c.Call == nil || c.Call.Swap == nil || c.Swap == nil {
 		return nil, errors.New("the row has no call of a first leg or no record of a swap, so it is not the second leg of a swap")
 	}
-	first := tries % s.router.Len()
+	first := s.routerTurn(tries)
 	r := &snapshot{submission: c, terms: *c.Call.Swap, at: s.now(), first: first, level: s.memory.level(c.ID, first)}
 	var err error
 	if r.accounts, err = s.pool.Swap(c.Call.Inputs.Nullifiers[0], r.terms); err != nil {

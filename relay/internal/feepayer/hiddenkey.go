@@ -1,18 +1,10 @@
-// Package feepayer holds the keys that pay the relay's network fees and the rent of
-// nullifier accounts, tracks their balances and chooses which of them pays next. No
-// client's money passes through them.
 package feepayer
 
 import (
 	"crypto/ed25519"
-	"fmt"
 	"log/slog"
-	"os"
-	"path/filepath"
 
 	"github.com/gagliardetto/solana-go"
-
-	"github.com/relaypool/relaypool/relay/keyfile"
 )
 
 const redacted = "[fee payer key]"
@@ -31,30 +23,6 @@ func newKey(private ed25519.PrivateKey) *Key {
 		public:  solana.PublicKeyFromBytes(private[ed25519.SeedSize:]),
 		private: func() ed25519.PrivateKey { return private },
 	}
-}
-
-// Parse decodes a key as Solana's tools write it: a JSON array of 64 numbers, or base58 of
-// 64 bytes. The private half comes first, then the public half, which must belong to it.
-// Errors hold lengths, never content.
-func Parse(content []byte) (*Key, error) {
-	private, err := keyfile.Parse(content)
-	if err != nil {
-		return nil, err
-	}
-	return newKey(private), nil
-}
-
-// ReadFile reads a key from a file, in either form that Parse accepts.
-func ReadFile(path string) (*Key, error) {
-	content, err := os.ReadFile(filepath.Clean(path))
-	if err != nil {
-		return nil, fmt.Errorf("read fee payer key: %w", err)
-	}
-	key, err := Parse(content)
-	if err != nil {
-		return nil, fmt.Errorf("read fee payer key %s: %w", path, err)
-	}
-	return key, nil
 }
 
 // PublicKey returns the fee payer's address.

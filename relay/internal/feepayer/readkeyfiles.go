@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/keyfile"
 )
 
 // ReadKeys reads keys from files and folders in the given order, each key in a format that Parse
@@ -75,4 +77,28 @@ func keyFiles(path string) ([]string, error) {
 		return nil, fmt.Errorf("folder %s holds no fee payer key: expected one file per key", path)
 	}
 	return files, nil
+}
+
+// Parse decodes a key as Solana's tools write it: a JSON array of 64 numbers, or base58 of
+// 64 bytes. The private half comes first, then the public half, which must belong to it.
+// Errors hold lengths, never content.
+func Parse(content []byte) (*Key, error) {
+	private, err := keyfile.Parse(content)
+	if err != nil {
+		return nil, err
+	}
+	return newKey(private), nil
+}
+
+// ReadFile reads a key from a file, in either form that Parse accepts.
+func ReadFile(path string) (*Key, error) {
+	content, err := os.ReadFile(filepath.Clean(path))
+	if err != nil {
+		return nil, fmt.Errorf("read fee payer key: %w", err)
+	}
+	key, err := Parse(content)
+	if err != nil {
+		return nil, fmt.Errorf("read fee payer key %s: %w", path, err)
+	}
+	return key, nil
 }

@@ -1,6 +1,10 @@
 package feepayer
 
-import "time"
+import (
+	"time"
+
+	"github.com/gagliardetto/solana-go"
+)
 
 // account is one payer. Its methods are called under the lock of Payers.
 type account struct {
@@ -95,4 +99,24 @@ func minus(a, b uint64) uint64 {
 		return 0
 	}
 	return a - b
+}
+
+// Cancel ends a reservation of Pick for which nothing was signed, so that nothing can have
+// been spent. It ignores a key that is not a payer's.
+func (p *Payers) Cancel(key solana.PublicKey, lamports uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a := p.byKey[key]; a != nil {
+		a.cancel(p.now(), lamports)
+	}
+}
+
+// Release ends a reservation of Pick whose attempt landed or expired. Until the next read
+// the reserved lamports count as spent. It ignores a key that is not a payer's.
+func (p *Payers) Release(key solana.PublicKey, lamports uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a := p.byKey[key]; a != nil {
+		a.release(p.now(), lamports)
+	}
 }
