@@ -4,16 +4,13 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/relaypool/relaypool/relay/internal/admission"
@@ -21,7 +18,6 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
-	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/router"
 	"github.com/relaypool/relaypool/relay/internal/spendcap"
@@ -30,20 +26,12 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
-	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // callTimeout bounds the database and RPC calls that one request makes. It does not include
 // the wait for the outcome of the request's submission.
 const callTimeout = 15 * time.Second
-
-const (
-	// listStall is how long a client of GET /commitments may take to read a chunk of 100 KB.
-	// listTime is how long it may take to read the whole answer, which has up to 10 MB.
-	listStall = 10 * time.Second
-	listTime  = 90 * time.Second
-)
 
 // Options are the inputs of a relay.
 type Options struct {
@@ -148,58 +136,6 @@ func (a *App) close() {
 			connections.Close()
 		}
 	}
-}
-
-// openOperations serves probes and metrics from the start, because a relay that waits for
-// its database is alive, but not ready.
-func (a *App) openOperations(ctx context.Context) error {
-	var listen net.ListenConfig
-	var err error
-	if a.opsListener, err = listen.Listen(ctx, "tcp", a.options.Config.OperationsListen); err != nil {
-		return fmt.Errorf("--operations-listen: %w", err)
-	}
-	details := func(w http.ResponseWriter, r *http.Request) {
-		if h := a.detailsHandler.Load(); h != nil {
-			(*h).ServeHTTP(w, r)
-			return
-		}
-		http.Error(w, errStarting.Error(), http.StatusServiceUnavailable)
-	}
-	a.operations = httpapi.NewServer(a.options.Config.OperationsListen, a.metrics.OperationsHandler(a.ready, http.HandlerFunc(details)), callTimeout, a.log)
-	go a.serve(a.operations, a.opsListener)
-	return nil
-}
-
-func (a *App) openServers(ctx context.Context) error {
-	c := a.options.Config
-	keys, err := viewingkey.New(viewingkey.Options{
-		Store: a.store, Messages: c.Profile.SignInMessages, CompliancePublicKey: c.CompliancePublicKey, Random: rand.Reader, Now: time.Now,
-	})
-	if err != nil {
-		return err
-	}
-	handler, err := httpapi.New(httpapi.Options{
-		Admission: a.admission, Submissions: a.reader, Commitments: a.store.Commitments(a.pool.Address), Tree: a.poolReader, ViewingKeys: keys, Health: a,
-		Info: httpapi.Info{
-			Version: a.options.Version, Build: a.options.Build, Profile: c.Profile,
-			NoteBounds: a.admission.NoteBounds(), NoteBoundsByFormat: a.admission.NoteBoundsByFormat, ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),
-		},
-		Log: a.log, Observer: a.metrics, Now: time.Now, NewID: uuid.NewString, CallTimeout: callTimeout,
-		ListStall: listStall, ListTime: listTime,
-		WaitDefault: c.Wait, WaitMax: c.WaitMax, RatePerMinute: c.RateLimit, ClientIPHeader: c.ClientIPHeader, CORSOrigins: c.CORSOrigins, APIKeys: c.APIKeys,
-	})
-	if err != nil {
-		return err
-	}
-	var listen net.ListenConfig
-	if a.apiListener, err = listen.Listen(ctx, "tcp", c.Listen); err != nil {
-		return fmt.Errorf("--listen: %w", err)
-	}
-	a.api = httpapi.NewServer(c.Listen, handler, callTimeout+c.WaitMax, a.log)
-	details := handler.Operations()
-	a.detailsHandler.Store(&details)
-	a.initialised.Store(true)
-	return nil
 }
 
 // Address is the address of the API.

@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -18,10 +16,6 @@ import (
 // indexPollInterval is how often the commitment index reads the tree when no submission triggers
 // a read.
 const indexPollInterval = 500 * time.Millisecond
-
-// maxIndexLag is how many leaves of the tree the served list may lack before /health reports it.
-// Client SDKs do not use a list that lacks more.
-const maxIndexLag = 50
 
 // commitmentHistory adapts the endpoints to the commitment index.
 type commitmentHistory struct{ *chain.Endpoints }
@@ -42,17 +36,6 @@ func (a *App) newCommitmentIndex(p *shieldpool.Pool) (*commitments.Follower, err
 	return commitments.New(commitments.Options{
 		Store: a.store.Commitments(p.Address), Chain: commitmentHistory{a.endpoints}, Tree: a.poolReader, Pool: p, Log: a.log, Now: time.Now, Interval: indexPollInterval,
 	})
-}
-
-func (a *App) checkIndex(context.Context) error {
-	r := a.commitmentIndex.Status()
-	switch {
-	case r.Problem != "":
-		return errors.New(r.Problem)
-	case r.Lag() > maxIndexLag:
-		return fmt.Errorf("GET /commitments serves %d of %d leaves", r.Published, r.ChainNext)
-	}
-	return nil
 }
 
 func (a *App) treeChanged(s onchain.Snapshot, selfCheck error) {

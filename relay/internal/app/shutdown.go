@@ -3,7 +3,10 @@ package app
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
+
+	"github.com/relaypool/relaypool/relay/contract"
 )
 
 const (
@@ -14,6 +17,32 @@ const (
 	flushTimeout = 6 * time.Second
 )
 
+// running are the parts of a relay that Run has started, in the order in which drain ends them.
+type running struct {
+	maintenanceJobs, workers, services        sync.WaitGroup
+	stopMaintenance, stopWork, stopBackground context.CancelFunc
+}
+
+// drain ends everything but the database: /readyz fails, no new connections are accepted, waiting
+// clients are answered, maintenance and running steps end, leases are released, and sends under way
+// end. ctx must not end with the signal that starts the drain.
+func (a *App) drain(ctx context.Context, p *running) {
+	a.draining.Store(true)
+	a.submissions.Manager.Close() // other processes run submissions that are accepted from here on
+	a.admission.Close()           // clients that wait to be accepted are refused
+	a.reader.Close()              // clients that wait for an outcome get the address of their submission's status
+	a.shutdown(ctx, a.api, contract.HTTPShutdown)
+	p.stopMaintenance()
+	p.maintenanceJobs.Wait()
+	p.stopWork()
+	p.workers.Wait()
+	a.flush(ctx)
+	p.stopBackground()
+	p.services.Wait()
+	a.shutdown(ctx, a.operations, finalScrapeTime)
+	a.log.InfoContext(ctx, "stopped")
+}
+
 // flush waits for sends under way: if a send is cut off, nobody knows whether its
 // transaction reaches the chain.
 func (a *App) flush(ctx context.Context) {
@@ -21,28 +50,6 @@ func (a *App) flush(ctx context.Context) {
 	defer cancel()
 	if err := a.endpoints.Flush(ctx); err != nil {
 		a.log.WarnContext(ctx, "sends still under way at the end of the drain", "error", err)
-	}
-}
-
-// awaitEnd returns when the relay has to stop: nil if ctx ended, or the error for which it
-// cannot continue. It calls startWork once the chain is verified.
-func (a *App) awaitEnd(ctx context.Context, fatal, gateOpened <-chan error, startWork func()) error {
-	for {
-		select {
-		case <-ctx.Done():
-			a.log.InfoContext(ctx, "draining")
-			return nil
-		case err := <-fatal:
-			return err
-		case err := <-gateOpened:
-			if err != nil {
-				return err
-			}
-			gateOpened = nil
-			if ctx.Err() == nil {
-				startWork()
-			}
-		}
 	}
 }
 

@@ -89,16 +89,3 @@ func swapsProblem(s store.SwapSummary) error {
 	}
 	return fmt.Errorf("%d swaps are past their timeout, the longest overdue by %d slots, and neither executed nor refunded: run `relay swaps` to see what each waits for", s.Overdue, s.OldestOverdueSlots)
 }
-
-// checkRouter returns an error while no router works.
-func (a *App) checkRouter(context.Context) error {
-	if a.routers == nil {
-		return nil
-	}
-	for _, failing := range a.routers.Failing() {
-		if !failing {
-			return nil
-		}
-	}
-	return errors.New("all swap routers keep failing, so the relay sends them nothing but probes: swaps wait until their timeout, and are then refunded")
-}

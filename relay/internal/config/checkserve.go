@@ -2,10 +2,8 @@ package config
 
 import (
 	"fmt"
-	"io/fs"
 	"net"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -35,37 +33,6 @@ const (
 func flagProblem(flag, format string, args ...any) error {
 	return fmt.Errorf("--%s: %w", flag, fmt.Errorf(format, args...))
 }
-
-// checkKeyFiles checks that each path leads to a file with content, or to a directory with
-// files. The keys themselves are read where they are used.
-func (s Serve) checkKeyFiles() (problems []error) {
-	const (
-		flag   = "fee-payer-key-file"
-		advice = "make a key with relay keygen, fund its address, and name its file"
-	)
-	if len(s.FeePayerKeyFile) == 0 {
-		return []error{commandline.Problem(flag, "is missing: %s", advice)}
-	}
-	if strings.HasPrefix(s.FeePayerKeyFile[0], "[") { // the content of a key file, which was split at its commas
-		return []error{commandline.Problem(flag, "starts like a JSON array: expected a path, not the content")}
-	}
-	for _, path := range s.FeePayerKeyFile {
-		entries, err := os.ReadDir(path)
-		switch {
-		case err != nil: // no directory
-			if _, err := readFile(flag, path, advice); err != nil {
-				problems = append(problems, err)
-			}
-		case !slices.ContainsFunc(entries, isKeyFile):
-			problems = append(problems, commandline.Problem(flag, "a directory that it names has no file, except those whose names begin with a dot: %s", advice))
-		}
-	}
-	return problems
-}
-
-// isKeyFile reports whether a directory's entry may be the file of a key. A Kubernetes volume
-// also has entries whose names begin with a dot; those are not files of keys.
-func isKeyFile(e fs.DirEntry) bool { return !e.IsDir() && !strings.HasPrefix(e.Name(), ".") }
 
 func (s Serve) checkNumbers() (problems []error) {
 	addProblem := func(flag, format string, args ...any) {

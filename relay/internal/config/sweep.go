@@ -1,9 +1,6 @@
 package config
 
 import (
-	"os"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -78,32 +75,6 @@ func (s Sweep) Load(stepProblems ...error) (*SweepRequest, error) {
 func CheckBalance(flag string, lamports uint64) error {
 	if lamports < shieldpool.RentExempt {
 		return flagProblem(flag, "expected at least the %d lamports that an account has to hold to exist, received %d", shieldpool.RentExempt, lamports)
-	}
-	return nil
-}
-
-// CheckKeyPaths checks that each path of a flag leads to a file with content, or to a directory
-// with files. The keys themselves are read where they are used. No error contains the path: if
-// somebody gives a key instead of a path, the key must not get into the log.
-func CheckKeyPaths(flag string, paths []string) error {
-	if len(paths) > 0 && strings.HasPrefix(paths[0], "[") { // the content of a key file, which was split at its commas
-		return flagProblem(flag, "starts like a JSON array: expected a path, not the content")
-	}
-	for i, path := range paths {
-		entries, err := os.ReadDir(path)
-		if err == nil {
-			if !slices.ContainsFunc(entries, isKeyFile) {
-				return flagProblem(flag, "directory %d of %d has no file, except those whose names begin with a dot", i+1, len(paths))
-			}
-			continue
-		}
-		content, err := readContent(path)
-		switch {
-		case err != nil:
-			return flagProblem(flag, "file %d of %d %w", i+1, len(paths), err)
-		case content == "":
-			return flagProblem(flag, "file %d of %d is empty: expected a key as relay keygen writes it", i+1, len(paths))
-		}
 	}
 	return nil
 }

@@ -2,9 +2,7 @@ package httpapi
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 
@@ -109,18 +107,13 @@ func (a *api) firstChunk(ctx context.Context, from uint64, limit int) (*list, er
 	if from < pos.Published {
 		l.to = min(from+uint64(limit), pos.Published) //nolint:gosec // page gives a limit above zero
 	}
-	if l.next = l.to; l.from == l.to {
-		l.tag = fmt.Sprintf(`"%d-%d-0"`, pos.Generation, l.from)
-		return l, nil
-	}
-	// The leaves of a generation do not change. But after a restore of the database, other leaves
-	// may get the same generation number. The tag therefore contains the last leaf too.
-	last, err := a.Commitments.Read(ctx, pos.Generation, l.to-1, 1)
-	if err != nil {
+	l.next = l.to
+	if l.tag, err = a.listTag(ctx, pos.Generation, l.from, l.to); err != nil {
 		return nil, err
 	}
-	const tagBytes = 8 // bytes of the leaf in the tag
-	l.tag = fmt.Sprintf(`"%d-%d-%d-%s"`, pos.Generation, l.from, l.to-l.from, hex.EncodeToString(last[0].Commitment[:tagBytes]))
+	if l.from == l.to {
+		return l, nil
+	}
 	l.text, l.next, err = a.chunks.read(ctx, pos, l.from, l.to)
 	return l, err
 }

@@ -5,12 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/google/uuid"
-
-	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
-	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
@@ -54,6 +50,9 @@ func (a *App) openChain(context.Context) error {
 	for _, e := range a.endpoints.Status() {
 		a.metrics.InitEndpoint(e.Name)
 	}
+	for _, l := range lanes(c.Endpoints) {
+		a.metrics.InitLane(l.Name)
+	}
 	if endpointsMessage(a.endpoints.Status()) != "ok" {
 		a.log.Warn("landings, failures and finality rest on a single rpc endpoint: add a second one, of another provider, to confirm them")
 	}
@@ -81,36 +80,5 @@ func (a *App) openChain(context.Context) error {
 		return readLookupTable(ctx, a.endpoints, a.lookupTable, a.pool)
 	})
 	a.commitmentIndex, err = a.newCommitmentIndex(a.pool)
-	return err
-}
-
-func (a *App) openSubmissions(context.Context) error {
-	c := a.options.Config
-	proofAPolicy, err := submission.NewProofAPolicy(c.ProofA, a.store, c.Key.Hash(), time.Now)
-	if err != nil {
-		return err
-	}
-	a.submissions, err = submission.New(submission.Options{
-		Store: a.store, Chain: a.endpoints, State: a.poolReader, Pool: a.pool, Payers: a.payers, Spending: a.caps,
-		Leaves: a.commitmentIndex, ProofA: proofAPolicy, Observer: a.metrics, Log: a.log, Now: time.Now,
-		Rent: a.rent.Rate, SlotDuration: a.endpoints.SlotDuration, Table: a.lookupTable, Formats: a.formats.now, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.options.Timing,
-		Price: txmgr.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile}, Lanes: lanes(c.Endpoints),
-	})
-	if err != nil {
-		return err
-	}
-	if err := a.swaps.Serve(a.submissions, a.swapConcurrency()); err != nil {
-		return err
-	}
-	a.admission, err = admission.New(admission.Options{
-		Store: a.store, Pool: a.pool, State: a.poolReader, Payers: a.payers, Spending: a.caps, Key: c.Key, ProofA: proofAPolicy,
-		Observer: a.metrics, Submissions: a.submissions, Ready: a.genesisGate.ready, Now: time.Now, NewID: uuid.New, CallTimeout: callTimeout,
-	})
-	if err != nil {
-		return err
-	}
-	a.reader, err = submission.NewReader(a.store, a.log)
-	a.backlog, a.swapSummary = newBacklogCache(a.reader), &swapCache{read: a.summariseSwaps}
-	a.registerGauges() //nolint:contextcheck // a scrape has no context; each reading has its own timeout
 	return err
 }
