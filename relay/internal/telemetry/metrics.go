@@ -122,6 +122,7 @@ func NewMetrics(b Build) *Metrics {
 		m.leases.WithLabelValues(event)
 	}
 	m.leaseLapses.WithLabelValues()
+	m.InitLane(noLane)
 	for _, outcome := range []string{"executed", "refunded"} {
 		m.swapsEnded.WithLabelValues(outcome)
 	}
@@ -247,6 +248,13 @@ func (m *Metrics) LandedAfter(lane string, slots, lamports uint64) {
 
 // LaneExpired implements txmgr.Observer.
 func (m *Metrics) LaneExpired(lane string) { m.laneExpired.WithLabelValues(cmp.Or(lane, noLane)).Inc() }
+
+// InitLane starts the figures of a lane at zero.
+func (m *Metrics) InitLane(name string) {
+	m.landing.WithLabelValues(name)
+	m.landingCost.WithLabelValues(name)
+	m.laneExpired.WithLabelValues(name)
+}
 
 // noLane is the label of transactions without a lane.
 const noLane = "rpc"
