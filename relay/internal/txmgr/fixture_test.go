@@ -42,7 +42,7 @@ const (
 // made with a key whose secrets are known, so that any statement can be proven; their
 // verification is real.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	chain   *localnet.Chain
 	rpc     *chain.Endpoints
 	pool    *shieldpool.Pool
@@ -62,13 +62,13 @@ type clock struct{ ahead atomic.Int64 }
 func (c *clock) now() time.Time          { return time.Now().Add(time.Duration(c.ahead.Load())) }
 func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	return newWorldOf(t, slot)
 }
 
 // newWorldOf makes a world with the slot duration, whose chain options a test may change.
-func newWorldOf(t *testing.T, slot time.Duration, change ...func(*localnet.Options)) *world {
+func newWorldOf(t testing.TB, slot time.Duration, change ...func(*localnet.Options)) *world {
 	t.Helper()
 	w := &world{t: t, secrets: trapdoor.New(t.Name(), shieldpool.SignalCount), clock: new(clock), leaves: noLeaves{}}
 	raw, err := w.secrets.VerifyingKey()
@@ -118,7 +118,7 @@ func (w *world) newState(rpc *chain.Endpoints) *chain.PoolReader {
 	return reader
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -373,7 +373,7 @@ func (w *world) done(id uuid.UUID) *submission.Submission {
 	return w.get(id)
 }
 
-func wantCode(t *testing.T, err error, code refusal.Code) *refusal.Refusal {
+func wantCode(t testing.TB, err error, code refusal.Code) *refusal.Refusal {
 	t.Helper()
 	r, ok := refusal.As(err)
 	if !ok || r.Code != code {

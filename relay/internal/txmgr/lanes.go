@@ -38,10 +38,10 @@ func doubled(amount uint64, n int, limit uint64) uint64 {
 }
 
 // expiries counts the job's attempts that expired: nothing else about a transaction tells as surely
-// that it was sent by too few ways, or paid too little.
+// that it was sent by too few ways, or paid too little. One that preflight rejected was not sent on.
 func (j *Job) expiries() (n int) {
 	for _, a := range j.Dead {
-		if a.Paid == 0 {
+		if a.Paid == 0 && !a.Rejected {
 			n++
 		}
 	}

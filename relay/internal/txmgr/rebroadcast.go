@@ -27,17 +27,17 @@ func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 	})
 	if started {
 		w.rebroadcasts++
-		w.rebroadcastAt = t.m.Now().Add(rebroadcastAfter(w.rebroadcasts))
+		w.rebroadcastAt = t.m.Now().Add(rebroadcastAfter(w.rebroadcasts, t.m.SlotDuration()))
 	}
 }
 
-// rebroadcastAfter is the pause before the n-th rebroadcast, counted from 0: 500 ms before each
-// of the first four, then 2 s.
-func rebroadcastAfter(n int) time.Duration {
+// rebroadcastAfter is the pause before the n-th rebroadcast, counted from 0: 2 slots before each
+// of the first four, then 8, which two leaders have.
+func rebroadcastAfter(n int, slot time.Duration) time.Duration {
 	if n < 4 {
-		return 500 * time.Millisecond
+		return 2 * slot
 	}
-	return 2 * time.Second
+	return 8 * slot
 }
 
 // sendWorkers is the largest number of concurrent rebroadcasts. If no worker is free, a

@@ -52,8 +52,10 @@ func (m *Manager) applyFates(ctx context.Context, j *Job, result *onchain.Search
 		case onchain.Expired:
 			dead = append(dead, DeadAttempt{Signature: a.Signature})
 			m.Observer.Attempt("expired")
-			m.Observer.LaneExpired(a.Lane)
-			m.results.observe(a.Lane, false)
+			if !a.Rejected {
+				m.Observer.LaneExpired(a.Lane)
+				m.results.observe(a.Lane, false)
+			}
 		case onchain.MayLand, onchain.Forgotten:
 		}
 	}

@@ -114,7 +114,7 @@ func (t *tracker) track(w *entry) {
 		l.ClaimSoon()
 	}
 	if w.rebroadcastAt.IsZero() {
-		w.rebroadcastAt = t.m.Now().Add(rebroadcastAfter(0))
+		w.rebroadcastAt = t.m.Now().Add(rebroadcastAfter(0, t.m.SlotDuration()))
 	}
 }
 
