@@ -3,8 +3,8 @@
 // real relay processes, a real Postgres and the local chain, all on one machine.
 //
 // Run it by make bench, which also compares the cryptography (hack/bench/compare) and
-// measures the reading of blocks (BenchmarkBlock) and the operator (BenchmarkOperator). Every round measures every set-up in turn, so
-// that a machine that becomes slower affects all of them. The command prints the medians of
+// measures the reading of blocks, ways of sending (BenchmarkLanding) and the operator
+// (BenchmarkOperator). Every round measures every set-up in turn, so that a machine that becomes slower affects all of them. The command prints the medians of
 // the rounds with their spread, and compares each set-up with the first.
 package main
 
@@ -34,19 +34,18 @@ const (
 	partRootHistory part = "root-history"
 	partSwaps       part = "swaps"
 	partMemory      part = "memory"
-	// partBlock does not need running relays: see BenchmarkBlock in relay/rpc.
-	partBlock part = "block"
-	// partOperator does not measure the relay: see BenchmarkOperator in controllers/cmd/operator.
-	partOperator part = "operator"
+	partBlock       part = "block"
+	partLanding     part = "landing"
+	partOperator    part = "operator"
 )
 
 func allParts() []part {
-	return []part{partCrypto, partLatency, partCarry, partAccept, partRootHistory, partSwaps, partMemory, partBlock, partOperator}
+	return []part{partCrypto, partLatency, partCarry, partAccept, partRootHistory, partSwaps, partMemory, partBlock, partLanding, partOperator}
 }
 
 // relayParts returns the parts that need running relays.
 func relayParts() []part {
-	return slices.DeleteFunc(allParts(), func(p part) bool { return p == partCrypto || p == partBlock || p == partOperator })
+	return slices.DeleteFunc(allParts(), func(p part) bool { return slices.ContainsFunc((&settings{}).programs(), func(o ownProgram) bool { return o.part == p }) })
 }
 
 type settings struct {
@@ -80,7 +79,7 @@ func main() {
 func parse(args []string) (*settings, error) {
 	s := &settings{parts: allParts(), processes: []int{1, 4}, rows: []int{1000, 100_000}, sizes: full()}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.Func("only", "`parts` to measure, separated by commas: crypto, latency, carry, accept, root-history, swaps, memory, block, operator, or relay for those that need running relays", s.only)
+	flags.Func("only", "`parts` to measure, separated by commas: crypto, latency, carry, accept, root-history, swaps, memory, block, landing, operator, or relay for those that need running relays", s.only)
 	flags.IntVar(&s.rounds, "rounds", 3, "how often each set-up is measured; the median counts")
 	flags.DurationVar(&s.window, "window", 8*time.Second, "how long one measurement takes, after its warm-up")
 	flags.Func("processes", "`numbers` of relay processes, separated by commas (default 1,4)", numbers(&s.processes))
@@ -107,7 +106,7 @@ func (s *settings) only(text string) error {
 		case slices.Contains(allParts(), p):
 			s.parts = append(s.parts, p)
 		default:
-			return fmt.Errorf("part %q is unknown: want some of crypto, latency, carry, accept, root-history, swaps, memory, block, operator, relay", name)
+			return fmt.Errorf("part %q is unknown: want some of crypto, latency, carry, accept, root-history, swaps, memory, block, landing, operator, relay", name)
 		}
 	}
 	return nil
@@ -133,31 +132,21 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	began := time.Now()
-	if slices.Contains(s.parts, partCrypto) {
-		if err := program(ctx, "compare the cryptography", "hack/bench/compare"); err != nil {
-			return err
+	for _, o := range s.programs() {
+		if !slices.Contains(s.parts, o.part) {
+			continue
 		}
-		s.parts = slices.DeleteFunc(s.parts, func(p part) bool { return p == partCrypto })
+		fmt.Println(o.title)
+		command := exec.CommandContext(ctx, o.command[0], o.command[1:]...)
+		command.Stdout, command.Stderr = os.Stdout, os.Stderr
+		command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+		if err := command.Run(); err != nil {
+			return fmt.Errorf("measure %s: %w", o.part, err)
+		}
 		fmt.Println()
 	}
-	if slices.Contains(s.parts, partBlock) {
-		fmt.Println("Reading a block of 50 M compute units, aims: 15 ms, 20 MB")
-		if err := program(ctx, "measure the reading of blocks", "go", "test", "-run", "^$", "-bench", "^BenchmarkBlock$", "-count", strconv.Itoa(s.rounds), "./relay/rpc"); err != nil {
-			return err
-		}
-		s.parts = slices.DeleteFunc(s.parts, func(p part) bool { return p == partBlock })
-		fmt.Println()
-	}
-	operator := slices.Contains(s.parts, partOperator)
-	s.parts = slices.DeleteFunc(s.parts, func(p part) bool { return p == partOperator })
-	if len(s.parts) > 0 {
+	if s.parts = slices.DeleteFunc(s.parts, func(p part) bool { return !slices.Contains(relayParts(), p) }); len(s.parts) > 0 {
 		if err := measure(ctx, s, folders{root: ".", state: filepath.Join(".run", "bench")}); err != nil {
-			return err
-		}
-	}
-	if operator {
-		if err := program(ctx, "measure the operator", "go", "test", "-run", "^$", "-bench", "^BenchmarkOperator$", "-timeout", "3h", "-v",
-			"./controllers/cmd/operator", "-args", "-pools", s.pools, "-rest", s.rest.String()); err != nil {
 			return err
 		}
 	}
@@ -165,13 +154,22 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// program runs another program of the benchmarks, which prints its own tables.
-func program(ctx context.Context, what, name string, args ...string) error {
-	command := exec.CommandContext(ctx, name, args...)
-	command.Stdout, command.Stderr = os.Stdout, os.Stderr
-	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+// ownProgram measures a part that needs no running relays, and prints its own tables.
+type ownProgram struct {
+	part    part
+	title   string
+	command []string
+}
+
+func (s *settings) programs() []ownProgram {
+	bench := func(name, folder string, args ...string) []string {
+		return append([]string{"go", "test", "-run", "^$", "-bench", "^" + name + "$", "-timeout", "3h", folder}, args...)
 	}
-	return nil
+	return []ownProgram{
+		{partCrypto, "Cryptography", []string{"hack/bench/compare"}},
+		{partBlock, "Reading a block of 50 M compute units, aims: 15 ms, 20 MB", bench("BenchmarkBlock", "./relay/rpc", "-count", strconv.Itoa(s.rounds))},
+		{partLanding, "Ways of sending, on a network that loses sends", bench("BenchmarkLanding", "./relay/internal/txmgr", "-benchtime", strconv.Itoa(10*s.rounds)+"x")},
+		{partLanding, "Landing after all sends of the first transaction were lost, aim: 1.3 lives", bench("BenchmarkLostTransactions", "./relay/internal/txmgr", "-benchtime", "1x")},
+		{partOperator, "Operator", bench("BenchmarkOperator", "./controllers/cmd/operator", "-v", "-args", "-pools", s.pools, "-rest", s.rest.String())},
+	}
 }
