@@ -6,6 +6,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
 // These are the field owners. FieldOwner owns all fields that package build sets;
@@ -85,73 +87,6 @@ func New(options Options) (*Applier, error) {
 	return &Applier{options: options, states: map[types.NamespacedName]*poolState{}}, nil
 }
 
-// Ref names an object in the RelayPool's namespace.
-type Ref struct {
-	Kind schema.GroupVersionKind
-	Name string
-}
-
-// String returns the kind and the name: Deployment demo.
-func (r Ref) String() string { return r.Kind.Kind + " " + r.Name }
-
-// Refusal is an object that the API server refused, because it is invalid or because admission or
-// a quota forbids it.
-type Refusal struct {
-	Ref
-	// Reason is the API server's reason, such as Invalid or Forbidden.
-	Reason string
-	// Message is the API server's message, without values of fields and without the usage figures
-	// of a quota. It has at most maxRefusal bytes.
-	Message string
-}
-
-// Result is what a pass wrote and found. Each object is in at most one of the
-// lists; an unchanged object is in none.
-type Result struct {
-	// Applied lists objects that were created, or changed because the wanted content
-	// changed.
-	Applied []Ref
-	// Repaired lists objects that another writer had changed or deleted, and this pass
-	// restored.
-	Repaired []Ref
-	// Pruned lists objects that were deleted because they are no longer wanted.
-	Pruned []Ref
-	// Foreign lists objects that belong to another owner; they were not changed.
-	Foreign []Ref
-	// Withheld lists objects that were neither created nor changed, because their pods would
-	// use a ServiceAccount or ConfigMap of another owner. Foreign lists that ServiceAccount or
-	// ConfigMap.
-	Withheld []Ref
-	// Contested lists objects that another writer changes repeatedly; the next repair is
-	// delayed.
-	Contested []Ref
-	// Waiting lists objects that are being deleted, or wait for the deletion of another
-	// object; a later pass creates them.
-	Waiting []Ref
-	// Refused lists objects that the API server refused.
-	Refused []Refusal
-	// MissingKinds are wanted optional kinds that the cluster does not have.
-	MissingKinds []schema.GroupVersionKind
-	// HandedOver is set if this pass handed the Deployment's field replicas over to the
-	// autoscaler. The handover does not change the value.
-	HandedOver bool
-	// RetryAfter is the time after which another pass must run, because no watch event will start
-	// it; 0 if no such pass is needed.
-	RetryAfter time.Duration
-}
-
-// Changed reports whether the pass wrote anything.
-func (r Result) Changed() bool {
-	return len(r.Applied)+len(r.Repaired)+len(r.Pruned) > 0 || r.HandedOver
-}
-
-// retryWithin makes another pass run after delay at the latest. A delay of 0 changes nothing.
-func (r *Result) retryWithin(delay time.Duration) {
-	if delay > 0 && (r.RetryAfter == 0 || delay < r.RetryAfter) {
-		r.RetryAfter = delay
-	}
-}
-
 // Forget drops the state of a deleted RelayPool.
 func (a *Applier) Forget(key types.NamespacedName) {
 	a.mutex.Lock()
@@ -181,4 +116,96 @@ type Option func(*pass)
 // the live number of replicas, because that number may have changed since the plan was made.
 func IfDeploymentVersion(resourceVersion string) Option {
 	return func(p *pass) { p.deploymentVersion = resourceVersion }
+}
+
+// goneInterval is the time after which another pass checks an object that is being deleted, or a
+// kind whose CRD has vanished. Not every kind has a watch that reports these changes.
+const goneInterval = 5 * time.Second
+
+// pass is one call of Apply for one RelayPool.
+type pass struct {
+	*Applier
+	owner             *v1alpha1.RelayPool
+	state             *poolState
+	deploymentVersion string
+	result            Result
+}
+
+// Apply first deletes those of the owner's objects that are no longer wanted, and then writes the
+// wanted objects in the given order. If one object fails, Apply continues with the others. The
+// returned error joins the failures that a retry may resolve. If such a failure is a conflict
+// (apierrors.IsConflict), another writer changed the object at the same time. Refusals are in the
+// Result, not in the error.
+func (a *Applier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, objects []build.Object, opts ...Option) (Result, error) {
+	p := &pass{Applier: a, owner: owner, state: a.stateOf(owner)}
+	for _, o := range opts {
+		o(p)
+	}
+	p.state.mutex.Lock()
+	defer p.state.mutex.Unlock()
+
+	wanted := map[Ref]bool{}
+	for _, o := range objects {
+		wanted[Ref{o.Kind, o.Name}] = true
+	}
+	// Prune first, because an autoscaler of one kind must be deleted before an autoscaler of the
+	// other kind is created.
+	errs := []error{p.prune(ctx, wanted)}
+	for _, o := range objects {
+		ref := Ref{o.Kind, o.Name}
+		if p.withholds(ref) {
+			p.result.Withheld = append(p.result.Withheld, ref)
+			continue
+		}
+		if err := p.applyObject(ctx, ref, o); err != nil {
+			errs = append(errs, fmt.Errorf("apply %s: %w", ref, err))
+		}
+	}
+	return p.result, errors.Join(errs...)
+}
+
+func (p *pass) applyObject(ctx context.Context, ref Ref, o build.Object) error {
+	if isOptionalKind(ref.Kind) {
+		has, err := p.options.Capabilities.Has(ctx, ref.Kind)
+		if err != nil {
+			return err
+		}
+		if !has {
+			p.markMissing(ref)
+			return nil
+		}
+	}
+	wanted, err := p.content(ref, o)
+	if err != nil {
+		return err
+	}
+	sum, err := digestOf(wanted)
+	if err != nil {
+		return err
+	}
+	entry := p.state.entry(ref)
+	if p.recentlyCompared(ref, entry, sum) {
+		return nil
+	}
+	live, err := p.find(ctx, ref)
+	if err != nil {
+		return p.recordMissingKind(ref, err)
+	}
+	if live != nil && entry.isAhead(live.uid(), live.version()) && !entry.wantedUnchanged(sum) {
+		// The cache lags behind our last write, so it might not show that we own the replicas. We
+		// would then stop setting the replicas without a handover.
+		if live, err = p.read(ctx, ref); err != nil {
+			return p.recordMissingKind(ref, err)
+		}
+	}
+	entry.checkedAt = p.options.Now()
+	if allowed, err := p.mayWrite(ctx, ref, live); err != nil || !allowed {
+		return err
+	}
+	return p.writeIfDifferent(ctx, target{ref: ref, desired: wanted, digest: sum, entry: entry, live: live})
+}
+
+func (p *pass) requeue(ref Ref) {
+	p.result.Waiting = append(p.result.Waiting, ref)
+	p.result.retryWithin(goneInterval)
 }

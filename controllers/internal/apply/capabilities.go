@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -121,4 +122,8 @@ func serves(list *metav1.APIResourceList, kind string) bool {
 		}
 	}
 	return false
+}
+
+func isOptionalKind(kind schema.GroupVersionKind) bool {
+	return slices.Contains(build.OptionalKinds(), kind)
 }

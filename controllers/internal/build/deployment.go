@@ -63,17 +63,8 @@ func relayContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 		WithPorts(
 			corev1ac.ContainerPort().WithName(portAPI).WithContainerPort(contract.APIPort).WithProtocol(corev1.ProtocolTCP),
 			corev1ac.ContainerPort().WithName(portOperations).WithContainerPort(contract.OperationsPort).WithProtocol(corev1.ProtocolTCP)).
-		// The relay opens the operations port first, so that a slow start does not fail the
-		// liveness probe. The probe also tolerates slow answers, because a restart costs more
-		// than waiting for them.
-		WithLivenessProbe(probe(contract.LivenessPath).
-			WithPeriodSeconds(10).
-			WithTimeoutSeconds(5).
-			WithFailureThreshold(6)).
-		WithReadinessProbe(probe(contract.ReadinessPath).
-			WithPeriodSeconds(5).
-			WithTimeoutSeconds(3).
-			WithFailureThreshold(2)).
+		WithLivenessProbe(liveness()).
+		WithReadinessProbe(readiness()).
 		WithLifecycle(corev1ac.Lifecycle().
 			WithPreStop(corev1ac.LifecycleHandler().
 				WithSleep(corev1ac.SleepAction().WithSeconds(int64(contract.PreStop / time.Second)))))

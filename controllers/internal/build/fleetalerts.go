@@ -1,6 +1,10 @@
 package build
 
-import "github.com/relaypool/relaypool/relay/contract"
+import (
+	"k8s.io/utils/ptr"
+
+	"github.com/relaypool/relaypool/relay/contract"
+)
 
 func fleetAlerts() []alert {
 	retentionRuns := contract.MetricMaintenanceRuns.Name + `{,job="retention",outcome="done"}`
@@ -13,12 +17,7 @@ func fleetAlerts() []alert {
 			"SubmissionsHeld", "max by (reason) (" + contract.MetricHeld.Name + `{,reason!~"(swap|router)_.+|no_route"}) > 0`, 5 * minute, severityCritical,
 			"accepted work waits for {{ $labels.reason }}; more pods would not help",
 		},
-		{
-			// A fleet without spec.swap has this alert too: swaps that were under way when swaps
-			// were turned off still have to end.
-			"SwapOverdue", "max(" + contract.MetricSwapsOverdue.Name + "{}) > 0", 3 * minute, severityCritical,
-			"a swap is past its timeout, neither executed nor refunded: a user's funds wait",
-		},
+		swapOverdue(),
 		{
 			"InternalErrors", lastHourCount(contract.MetricSubmissions, `outcome="internal"`) + " + " + lastHourCount(contract.MetricAttempts, `event="panic"`) + " + " +
 				lastHourCount(contract.MetricHTTPRequests, `status="500"`) + " > 0", 0, severityWarning,
@@ -41,4 +40,16 @@ func fleetAlerts() []alert {
 			"old rows have not been deleted for two hours",
 		},
 	}
+}
+
+// noRelayReports returns the alert for a fleet whose pods report nothing. A fleet of 0 pods
+// reports nothing either. That is not a failure, so such a fleet does not get this alert.
+func noRelayReports(in Input) []alert {
+	if in.Withheld || ptr.Deref(in.Replicas, 1) <= 0 {
+		return nil
+	}
+	return []alert{{
+		"NoRelayReports", "absent(" + contract.MetricBacklog.Name + "{})", 5 * minute, severityCritical,
+		"no relay reports the backlog: none runs, none is scraped, or the database is unreachable",
+	}}
 }

@@ -6,10 +6,8 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -54,43 +52,11 @@ func podSpec(in Input, container *corev1ac.ContainerApplyConfiguration, files *c
 	return spec
 }
 
-func schedule(spec *corev1ac.PodSpecApplyConfiguration, template *v1alpha1.Template) {
-	if len(template.NodeSelector) > 0 {
-		spec.WithNodeSelector(template.NodeSelector)
-	}
-	for _, t := range template.Tolerations {
-		spec.WithTolerations(convert[corev1ac.TolerationApplyConfiguration](t))
-	}
-	if template.Affinity != nil {
-		spec.WithAffinity(convert[corev1ac.AffinityApplyConfiguration](template.Affinity))
-	}
-	if template.PriorityClassName != "" {
-		spec.WithPriorityClassName(template.PriorityClassName)
-	}
-	for _, s := range template.ImagePullSecrets {
-		spec.WithImagePullSecrets(corev1ac.LocalObjectReference().WithName(s.Name))
-	}
-}
-
 func image(in Input) string {
 	if in.Pool.Spec.Image != "" {
 		return in.Pool.Spec.Image
 	}
 	return in.Image
-}
-
-// resources returns the template's resources, or else the documented default. The default is
-// enough for the verifier's tables and a few hundred submissions in flight.
-func resources(r *corev1.ResourceRequirements) *corev1ac.ResourceRequirementsApplyConfiguration {
-	if r != nil {
-		return convert[corev1ac.ResourceRequirementsApplyConfiguration](r)
-	}
-	return corev1ac.ResourceRequirements().
-		WithRequests(corev1.ResourceList{
-			corev1.ResourceCPU:    resource.MustParse("250m"),
-			corev1.ResourceMemory: resource.MustParse("256Mi"),
-		}).
-		WithLimits(corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("1Gi")})
 }
 
 // mergeMaps returns the user's and the operator's entries; the operator's take precedence.

@@ -15,15 +15,6 @@ const (
 	portOperations = "operations"
 )
 
-// serviceAccount gives pods an identity of their own. They never call the API server, so
-// no token is mounted.
-func serviceAccount(in Input) Object {
-	name := in.Pool.Name
-	return Object{KindServiceAccount, name, corev1ac.ServiceAccount(name, in.Pool.Namespace).
-		WithLabels(Labels(name)).
-		WithAutomountServiceAccountToken(false)}
-}
-
 // service leads clients to the ready pods. It omits the operations port, because metrics
 // and the backlog are not for clients.
 func service(in Input) Object {

@@ -4,12 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -24,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
@@ -39,21 +35,13 @@ func (r *Reconciler) SetupWithManager(m ctrl.Manager) error {
 		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(poolOf), builder.WithPredicates(podChanged())).
 		WatchesRawSource(source.Channel(r.Watcher.Events(), &handler.EnqueueRequestForObject{})).
 		WatchesRawSource(source.Channel(r.Backlogs.Events(), &handler.EnqueueRequestForObject{}))
-	for _, owned := range ownedTypes() {
+	for _, owned := range apply.OwnedTypes() {
 		b = b.Owns(owned)
 	}
 	if err := b.Complete(r); err != nil {
 		return fmt.Errorf("set up the reconciler of RelayPools: %w", err)
 	}
 	return nil
-}
-
-// ownedTypes returns the owned kinds that every cluster has. Only these kinds are watched.
-func ownedTypes() []client.Object {
-	return []client.Object{
-		&appsv1.Deployment{}, &autoscalingv2.HorizontalPodAutoscaler{}, &batchv1.Job{}, &corev1.ConfigMap{},
-		&corev1.Service{}, &corev1.ServiceAccount{}, &networkingv1.NetworkPolicy{}, &policyv1.PodDisruptionBudget{},
-	}
 }
 
 // declarationChanged lets an update of a RelayPool start a pass if it changes what users

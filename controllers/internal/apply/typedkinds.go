@@ -1,8 +1,6 @@
 package apply
 
 import (
-	"slices"
-
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
@@ -71,8 +69,4 @@ func typedList(kind schema.GroupVersionKind) client.ObjectList {
 	default:
 		return nil
 	}
-}
-
-func isOptionalKind(kind schema.GroupVersionKind) bool {
-	return slices.Contains(build.OptionalKinds(), kind)
 }

@@ -2,9 +2,9 @@ package build
 
 import "github.com/relaypool/relaypool/relay/contract"
 
-// failureAlerts returns an alert for each class of failure that has its own remedy, and one alert
+// submissionAlerts returns an alert for each class of failure that has its own remedy, and one alert
 // for all other failures, by error code. Faults of the relay itself are in fleetAlerts.
-func failureAlerts() []alert {
+func submissionAlerts() []alert {
 	failureShare := func(code, share string, by ...string) string {
 		return shareAbove(contract.MetricSubmissions.Name+"{,"+code+"}", share, contract.MetricSubmissions.Name+"{}", "15m", minFailures, by...)
 	}

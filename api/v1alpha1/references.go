@@ -1,0 +1,43 @@
+package v1alpha1
+
+// SecretKeyReference names one value of a Secret in the RelayPool's namespace.
+type SecretKeyReference struct {
+	// Name is the Secret's name. Example: relay-credentials
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// Key is the value's name in the Secret. Example: url
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key"`
+}
+
+// ConfigMapKeyReference names one value of a ConfigMap in the RelayPool's namespace.
+type ConfigMapKeyReference struct {
+	// Name is the ConfigMap's name. Example: shield-pool
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+	// Key is the value's name in the ConfigMap. Example: verification_key.json
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key"`
+}
+
+// SecretReference names a Secret in the RelayPool's namespace.
+type SecretReference struct {
+	// Name is the Secret's name. Example: relay-credentials
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+}
