@@ -2,6 +2,9 @@ package chainwatch
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
 	"net/http"
 	"time"
 
@@ -10,6 +13,17 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/rpc"
+)
+
+const (
+	// genesisMaxAge is how long an endpoint's genesis hash is cached.
+	genesisMaxAge = time.Hour
+	// maxSlotsBehind is how many slots an answer may be behind the last good answer, because
+	// two endpoints are never quite at the same slot. An answer that is further behind is
+	// rejected while the last good answer is younger than slotMaxAge. Without this limit of
+	// time, one wrong slot, far too high, would make all later answers count as behind.
+	maxSlotsBehind = 150
+	slotMaxAge     = 2 * time.Minute
 )
 
 // reader reads one endpoint at one commitment level.
@@ -37,4 +51,55 @@ func dial(client *http.Client, url string, finalized bool, now func() time.Time,
 func (r reader) Accounts(ctx context.Context, keys []solana.PublicKey) (uint64, []*onchain.Account, error) {
 	accounts, slot, err := r.Client.Accounts(ctx, keys, r.commitment, 0)
 	return slot, accounts, err
+}
+
+var (
+	errForeign = errors.New("serves another chain")
+	errBehind  = errors.New("is far behind the slot that was read before, and is not used until it has caught up")
+)
+
+// readEndpoint reads one endpoint, within the timeout. If the error is errForeign, the facts
+// contain the genesis hash of the endpoint's chain.
+func (c *checker) readEndpoint(ctx context.Context, e *Endpoint, t poolcheck.Target, finalized bool) (poolcheck.Facts, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, rpc.ErrLimit)
+	defer cancel()
+	facts := poolcheck.Facts{Target: t}
+	url, err := e.URL(ctx)
+	if err != nil {
+		return facts, err
+	}
+	r, err := c.dial(url, finalized)
+	if err != nil {
+		return facts, err
+	}
+	if facts.Genesis, err = c.genesis(ctx, e.Name, url, r); err != nil {
+		return facts, err
+	}
+	if !t.Genesis.IsZero() && facts.Genesis != t.Genesis {
+		facts.Read(ctx, r) // reads nothing from another chain, and records why
+		return facts, fmt.Errorf("%w: its genesis hash is %s", errForeign, facts.Genesis)
+	}
+	facts.Read(ctx, r)
+	if facts.AccountsErr != nil {
+		return facts, facts.AccountsErr
+	}
+	if facts.Slot+maxSlotsBehind < c.slot && c.now().Sub(c.slotAt) < slotMaxAge {
+		return facts, errBehind
+	}
+	return facts, nil
+}
+
+// genesis returns the genesis hash. It reads the hash once an hour, and when the URL has
+// changed.
+func (c *checker) genesis(ctx context.Context, name, url string, r poolcheck.Reader) (solana.Hash, error) {
+	state, hash := c.stateOf(name), maphash.String(c.seed, url)
+	if state.urlHash == hash && !state.genesisAt.IsZero() && c.now().Sub(state.genesisAt) < genesisMaxAge {
+		return state.genesis, nil
+	}
+	genesis, err := r.GenesisHash(ctx)
+	if err != nil {
+		return solana.Hash{}, err
+	}
+	state.urlHash, state.genesis, state.genesisAt = hash, genesis, c.now()
+	return genesis, nil
 }

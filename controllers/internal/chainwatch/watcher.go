@@ -1,3 +1,7 @@
+// Package chainwatch reads the chain for every RelayPool outside of the reconcile
+// loop. One check reads the pool's accounts and the fee payers' balances in one call.
+// The package keeps the last good reading of each RelayPool and the reading's time. It sends
+// an event for the RelayPool only when something that the status shows has changed.
 package chainwatch
 
 import (
@@ -193,14 +197,6 @@ func (p *pool) inheritFrom(old *pool) {
 		p.reading.UnavailableSince, p.reading.Cause = valid.UnavailableSince, valid.Cause
 		p.failures, p.failedAt = old.failures, old.failedAt
 	}
-}
-
-// sameQuery compares everything but the functions, which Identity represents.
-func sameQuery(a, b *Query) bool {
-	return a.Interval == b.Interval && a.Finalized == b.Finalized &&
-		slices.Equal(a.Payers, b.Payers) && slices.Equal(a.Thresholds, b.Thresholds) &&
-		slices.EqualFunc(a.Endpoints, b.Endpoints, func(a, b Endpoint) bool { return a.Name == b.Name && a.Identity == b.Identity }) &&
-		sameTarget(a.Target, b.Target)
 }
 
 // Forget stops reading for a RelayPool.

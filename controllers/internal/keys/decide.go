@@ -1,11 +1,8 @@
 package keys
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/refs"
@@ -37,34 +34,6 @@ type decision struct {
 	pool string
 	plan Plan
 	lost []v1alpha1.FeePayerStatus // keys in the status whose Secrets no longer exist
-}
-
-// useNamedSecrets makes the fleet use the Secrets that the user named.
-func (d *decision) useNamedSecrets() {
-	for _, p := range d.Refs {
-		d.plan.Mounted = append(d.plan.Mounted, Mount{Secret: p.Secret, Key: p.Key})
-	}
-}
-
-// selectMounts selects one whole revision for the fleet: the newest that has an active key
-// and no incoming key. If a cut-over was interrupted when only some of the new keys were
-// active, selectMounts selects the older revision, whose keys are all still active.
-func (d *decision) selectMounts() {
-	revision := int32(-1)
-	for _, k := range d.Keys.Keys {
-		if k.State == v1alpha1.PayerActive && !d.hasKey(k.Revision, v1alpha1.PayerIncoming) {
-			revision = max(revision, k.Revision)
-		}
-	}
-	if revision < 0 {
-		revision = d.newest(v1alpha1.PayerActive)
-	}
-	for _, k := range d.Keys.Keys {
-		if k.State == v1alpha1.PayerActive && k.Revision == revision {
-			d.plan.Mounted = append(d.plan.Mounted, k.mount())
-			d.plan.RolloutInputs = append(d.plan.RolloutInputs, refs.Object{Kind: refs.Secret, Name: k.Secret, UID: k.UID})
-		}
-	}
 }
 
 // restoreAddressAnnotations plans to restore the annotation with a key's address, which
@@ -214,19 +183,4 @@ func (d *decision) jobNamed(name string) *Job {
 
 func (d *decision) job(target int32, step v1alpha1.RotationStep) *Job {
 	return d.jobNamed(JobName(d.pool, target, step))
-}
-
-// inputsHash returns the hash of what a Job is for: its step, its revision, and its keys or the
-// request. The names of Secrets stand for the keys, because the key in a Secret never
-// changes.
-func inputsHash(want JobWanted, request string) string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "%s %d %q", want.Step, want.Revision, request)
-	if request == "" {
-		for _, mounts := range [][]Mount{want.From, want.To} {
-			fmt.Fprintf(&text, " %q", mounts)
-		}
-	}
-	sum := sha256.Sum256([]byte(text.String()))
-	return hex.EncodeToString(sum[:8])
 }

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
@@ -85,23 +83,4 @@ func wantedCount(pool *v1alpha1.RelayPool) int32 {
 		return 0
 	}
 	return pool.Spec.FeePayers.Generate.Count
-}
-
-// secretsOf lists the Secrets that a pod mounts.
-func secretsOf(spec *corev1.PodSpec) []string {
-	var names []string
-	for _, v := range spec.Volumes {
-		if v.Secret != nil {
-			names = append(names, v.Secret.SecretName)
-		}
-		if v.Projected == nil {
-			continue
-		}
-		for _, source := range v.Projected.Sources {
-			if source.Secret != nil {
-				names = append(names, source.Secret.Name)
-			}
-		}
-	}
-	return names
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,24 +43,6 @@ func JobOf(pool *v1alpha1.RelayPool, job *batchv1.Job, message string) Job {
 		}
 	}
 	return j
-}
-
-// RolloutOf returns what a decision needs to know about the fleet. deployment is nil if the
-// fleet has none; pods are all pods of the fleet, including terminating ones.
-func RolloutOf(deployment *appsv1.Deployment, pods []corev1.Pod) Rollout {
-	r := Rollout{Known: true, Complete: true}
-	if deployment != nil {
-		s := deployment.Status
-		r.Template = secretsOf(&deployment.Spec.Template.Spec)
-		r.Complete = s.ObservedGeneration >= deployment.Generation && s.Replicas == s.UpdatedReplicas
-	}
-	for i := range pods {
-		// A pod that has ended signs nothing more, although it may exist for a long time.
-		if phase := pods[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
-			r.Pods = append(r.Pods, secretsOf(&pods[i].Spec)...)
-		}
-	}
-	return r
 }
 
 // jobObject makes a Job from an apply configuration. It sets the annotations that JobOf

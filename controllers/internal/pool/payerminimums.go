@@ -1,22 +1,6 @@
 package pool
 
-import (
-	"slices"
-	"time"
-
-	"github.com/relaypool/relaypool/api/v1alpha1"
-)
-
-// anyUnderfunded reports whether a payer in use is known to have less than minimum lamports.
-func anyUnderfunded(payers []v1alpha1.FeePayerStatus, minimum uint64) bool {
-	return slices.ContainsFunc(payers, func(p v1alpha1.FeePayerStatus) bool {
-		return p.State == v1alpha1.PayerActive && p.BalanceLamports != nil && lamports(p.BalanceLamports, 0) < minimum
-	})
-}
-
-// underfundedInterval is the longest time between checks of the chain while a fee payer is
-// below its minimum, because the person who funds the payer waits for the result.
-const underfundedInterval = 15 * time.Second
+import "github.com/relaypool/relaypool/api/v1alpha1"
 
 // thresholds returns the minimum and the target balance, in lamports.
 func thresholds(p *v1alpha1.FeePayers) []uint64 {

@@ -18,13 +18,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -227,75 +223,6 @@ func (k *Keeper) issue() (*pair, *x509.Certificate, error) {
 func (k *Keeper) name() string { return k.Service + "." + k.Namespace + ".svc" }
 
 func (k *Keeper) names() []string { return []string{k.name(), k.name() + ".cluster.local"} }
-
-// labelServing marks the Secrets of this package, which writes no other Secret.
-const labelServing = "relaypool.dev/serving-certificate"
-
-// read returns the Secret, and creates it if it does not exist. When somebody deleted the
-// Secret, the new one contains the pair that this process serves.
-func (k *Keeper) read(ctx context.Context) (*corev1.Secret, error) {
-	key := client.ObjectKey{Namespace: k.Namespace, Name: k.Secret}
-	for range 2 {
-		secret := new(corev1.Secret)
-		err := k.Live.Get(ctx, key, secret)
-		switch {
-		case err == nil && secret.Labels[labelServing] != k.APIService:
-			return nil, fmt.Errorf("the Secret %s lacks the label %s: %s, so it belongs to somebody else and is not changed: name another one with --external-metrics-secret, or delete it", k.Secret, labelServing, k.APIService)
-		case err == nil:
-			return secret, nil
-		case !apierrors.IsNotFound(err):
-			return nil, fmt.Errorf("read the serving certificate's Secret %s: %w", k.Secret, err)
-		}
-		made, err := k.createSecret(ctx)
-		if err == nil {
-			return made, nil
-		}
-		if !apierrors.IsAlreadyExists(err) {
-			return nil, fmt.Errorf("make the serving certificate's Secret %s: %w", k.Secret, err)
-		}
-		// Another replica was faster: read its Secret.
-	}
-	return nil, fmt.Errorf("the serving certificate's Secret %s is deleted again and again: find out who deletes it", k.Secret)
-}
-
-func (k *Keeper) createSecret(ctx context.Context) (*corev1.Secret, error) {
-	s := k.servedState()
-	if !s.isValid(s.current, k.name(), k.Now()) {
-		var err error
-		if s, _, err = k.policy().decide(k.Now(), state{}, false, k.issue); err != nil {
-			return nil, err
-		}
-	}
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Secret, Labels: map[string]string{
-			labelServing: k.APIService, "app.kubernetes.io/managed-by": fieldOwner,
-		}},
-		Type: corev1.SecretTypeTLS, Data: s.data(),
-	}
-	if err := k.Client.Create(ctx, secret); err != nil {
-		return nil, err
-	}
-	k.Log.InfoContext(ctx, "serving certificate created", "secret", secret.Name, "expires", s.current.leaf.NotAfter)
-	return secret, nil
-}
-
-// write changes the Secret. It fails if another client has changed the Secret since it was
-// read.
-func (k *Keeper) write(ctx context.Context, secret *corev1.Secret, next *state) error {
-	patch := client.MergeFromWithOptions(secret.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	data := next.data()
-	// Keys that other clients added are kept.
-	for key, value := range secret.Data {
-		if _, written := data[key]; !written && key != keyNextCert && key != keyNextKey {
-			data[key] = value
-		}
-	}
-	secret.Data = maps.Clone(data)
-	if err := k.Client.Patch(ctx, secret, patch); err != nil {
-		return fmt.Errorf("change the serving certificate's Secret %s: %w", k.Secret, err)
-	}
-	return nil
-}
 
 // serve starts to serve the state's current pair. If this pair is invalid, serve returns an
 // error, and the pair that was served before stays.

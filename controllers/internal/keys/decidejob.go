@@ -1,8 +1,11 @@
 package keys
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
@@ -81,4 +84,19 @@ func (d *decision) clearJobs(target int32) {
 			d.plan.DeleteJobs = append(d.plan.DeleteJobs, j)
 		}
 	}
+}
+
+// inputsHash returns the hash of what a Job is for: its step, its revision, and its keys or the
+// request. The names of Secrets stand for the keys, because the key in a Secret never
+// changes.
+func inputsHash(want JobWanted, request string) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s %d %q", want.Step, want.Revision, request)
+	if request == "" {
+		for _, mounts := range [][]Mount{want.From, want.To} {
+			fmt.Fprintf(&text, " %q", mounts)
+		}
+	}
+	sum := sha256.Sum256([]byte(text.String()))
+	return hex.EncodeToString(sum[:8])
 }

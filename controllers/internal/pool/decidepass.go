@@ -85,9 +85,7 @@ func Decide(f *Facts, s Settings) Plan {
 	p.Query = f.Target.Query
 	p.Query.Payers = payers(p.Keys.Payers, f.Keys.Keys)
 	p.Query.Thresholds = thresholds(&spec.FeePayers)
-	if anyUnderfunded(p.Keys.Payers, p.Query.Thresholds[0]) && (p.Query.Interval == 0 || p.Query.Interval > underfundedInterval) {
-		p.Query.Interval = underfundedInterval
-	}
+	p.Query.Interval = checkInterval(p.Query.Interval, p.Keys.Payers, p.Query.Thresholds[0])
 	p.Deploy = len(p.Faults) == 0 && len(p.Problems) == 0 && f.References.Known() && f.KeysKnown &&
 		len(p.Keys.Mounted) > 0 && !f.isUnread(PartFleet) && !f.isUnread(PartCapabilities)
 	p.Input = build.Input{

@@ -1,0 +1,34 @@
+package keys
+
+import (
+	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
+)
+
+// useNamedSecrets makes the fleet use the Secrets that the user named.
+func (d *decision) useNamedSecrets() {
+	for _, p := range d.Refs {
+		d.plan.Mounted = append(d.plan.Mounted, Mount{Secret: p.Secret, Key: p.Key})
+	}
+}
+
+// selectMounts selects one whole revision for the fleet: the newest that has an active key
+// and no incoming key. If a cut-over was interrupted when only some of the new keys were
+// active, selectMounts selects the older revision, whose keys are all still active.
+func (d *decision) selectMounts() {
+	revision := int32(-1)
+	for _, k := range d.Keys.Keys {
+		if k.State == v1alpha1.PayerActive && !d.hasKey(k.Revision, v1alpha1.PayerIncoming) {
+			revision = max(revision, k.Revision)
+		}
+	}
+	if revision < 0 {
+		revision = d.newest(v1alpha1.PayerActive)
+	}
+	for _, k := range d.Keys.Keys {
+		if k.State == v1alpha1.PayerActive && k.Revision == revision {
+			d.plan.Mounted = append(d.plan.Mounted, k.mount())
+			d.plan.RolloutInputs = append(d.plan.RolloutInputs, refs.Object{Kind: refs.Secret, Name: k.Secret, UID: k.UID})
+		}
+	}
+}
