@@ -17,7 +17,8 @@ type Lane struct {
 	Name string
 	// Accounts receive tips; each transaction tips one of them. There is at least one.
 	Accounts []solana.PublicKey
-	// MinTip is the lowest tip, in lamports. It doubles with the job's urgency, up to MaxTip.
+	// MinTip is the lowest tip, in lamports. It doubles with each tip of the job that was in vain, up to
+	// MaxTip.
 	MinTip, MaxTip uint64
 	// Always is true if all transactions pay the tip, not only urgent ones.
 	Always bool
@@ -37,28 +38,29 @@ func doubled(amount uint64, n int, limit uint64) uint64 {
 	return min(amount, limit)
 }
 
-// expiries counts the job's attempts that expired: nothing else about a transaction tells as surely
-// that it was sent by too few ways, or paid too little. One that preflight rejected was not sent on.
-func (j *Job) expiries() (n int) {
+// expiries counts the job's attempts that expired, and those among them that paid a tip: nothing
+// else about a transaction tells as surely that it was sent by too few ways, or paid too little. One
+// that preflight rejected was not sent on, and does not count.
+func (j *Job) expiries() (expired, tipped int) {
 	for _, a := range j.Dead {
 		if a.Paid == 0 && !a.Rejected {
-			n++
+			expired++
+			if a.Tip > 0 {
+				tipped++
+			}
 		}
 	}
-	return n
+	return expired, tipped
 }
 
 // chooseLane returns the lane for the next attempt of a job, and its tip; "" and no tip if the
 // attempt is not urgent and no lane takes all transactions. The lane that landed most lately comes
-// first. Each attempt that expired moves the job on to the next lane, and doubles the tip.
+// first. Each attempt that expired moves the job on to the next lane, and doubles the tip if it had
+// paid one.
 func (m *Manager) chooseLane(j *Job, d *Draft) (lane string, tip shieldpool.Tip) {
-	expired := j.expiries()
-	urgency := expired
-	if d.Urgent {
-		urgency++
-	}
+	expired, tipped := j.expiries()
 	usable := slices.Clone(m.Lanes)
-	if urgency == 0 {
+	if expired == 0 && !d.Urgent {
 		usable = slices.DeleteFunc(usable, func(l Lane) bool { return !l.Always })
 	}
 	if len(usable) == 0 {
@@ -69,7 +71,7 @@ func (m *Manager) chooseLane(j *Job, d *Draft) (lane string, tip shieldpool.Tip)
 	})
 	l := usable[expired%len(usable)]
 	account := l.Accounts[(int(j.ID[len(j.ID)-1])+expired)%len(l.Accounts)]
-	return l.Name, shieldpool.Tip{To: account, Lamports: doubled(l.MinTip, max(urgency-1, 0), l.MaxTip)}
+	return l.Name, shieldpool.Tip{To: account, Lamports: doubled(l.MinTip, tipped, l.MaxTip)}
 }
 
 // maxTip is the most that one attempt may pay as a tip, in lamports.

@@ -1,6 +1,7 @@
 package txmgr
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/gagliardetto/solana-go"
@@ -14,9 +15,9 @@ func TestUrgencyChoosesTheLaneAndItsTip(t *testing.T) {
 	first := Lane{Name: "first", Accounts: []solana.PublicKey{{1}, {2}}, MinTip: 1000, MaxTip: 5000}
 	second := Lane{Name: "second", Accounts: []solana.PublicKey{{3}}, MinTip: 300, MaxTip: 300}
 	always := Lane{Name: "always", Accounts: []solana.PublicKey{{4}}, MinTip: 10, MaxTip: 1 << 62, Always: true}
-	attempts := func(paid ...uint64) (out []Attempt) {
-		for _, p := range paid {
-			out = append(out, Attempt{Paid: p})
+	expired := func(tips ...uint64) (out []Attempt) {
+		for _, tip := range tips {
+			out = append(out, Attempt{Tip: tip})
 		}
 		return out
 	}
@@ -27,15 +28,17 @@ func TestUrgencyChoosesTheLaneAndItsTip(t *testing.T) {
 		lane   string
 		tip    uint64
 	}{
-		"no lanes":                    {nil, attempts(0, 0), true, "", 0},
+		"no lanes":                    {nil, expired(0, 0), true, "", 0},
 		"a first attempt pays no tip": {[]Lane{first, second}, nil, false, "", 0},
 		"unless it is urgent":         {[]Lane{first, second}, nil, true, "first", 1000},
 		"or a lane takes all":         {[]Lane{first, always}, nil, false, "always", 10},
-		"an attempt that failed on the chain is no sign": {[]Lane{first}, attempts(5000), false, "", 0},
-		"an expired attempt leads to the next lane":      {[]Lane{first, second}, attempts(0), false, "second", 300},
-		"two lead back to the first, at twice the tip":   {[]Lane{first, second}, attempts(0, 0), false, "first", 2000},
-		"the tip has a bound":                            {[]Lane{first}, attempts(0, 0, 0, 0, 0), true, "first", 5000},
-		"doubling never overflows":                       {[]Lane{always}, attempts(make([]uint64, 90)...), true, "always", 10 << 20},
+		"an attempt that failed on the chain is no sign":                 {[]Lane{first}, []Attempt{{Paid: 5000}}, false, "", 0},
+		"nor is one that preflight rejected":                             {[]Lane{first}, []Attempt{{Rejected: true}}, false, "", 0},
+		"an expired attempt leads to the next lane":                      {[]Lane{first, second}, expired(0), false, "second", 300},
+		"two lead back to the first, and a tip in vain doubles the next": {[]Lane{first, second}, expired(0, 300), false, "first", 2000},
+		"a lane that takes all doubles its tip after the first":          {[]Lane{always}, expired(10), false, "always", 20},
+		"the tip has a bound":                                            {[]Lane{first}, expired(1, 1, 1), true, "first", 5000},
+		"doubling never overflows":                                       {[]Lane{always}, slices.Repeat(expired(1), 90), true, "always", 10 << 20},
 	} {
 		m := &Manager{Options: Options{Lanes: test.lanes}}
 		lane, tip := m.chooseLane(&Job{Lease: Lease{ID: uuid.UUID{}}, Dead: test.dead}, &Draft{Urgent: test.urgent})

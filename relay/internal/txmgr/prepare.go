@@ -40,7 +40,8 @@ func shapeOf(k shieldpool.Kind, p Purpose) shieldpool.Kind {
 
 // prepare checks the caps, and reserves the cost of the transaction with a payer.
 func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, error) {
-	price := m.price.escalated(m.price.current(ctx, m.Chain, m.Writable), j.expiries(), m.results.landedShare(""))
+	expired, _ := j.expiries()
+	price := m.price.escalated(m.price.current(ctx, m.Chain, m.Writable), expired, m.results.landedShare(""))
 	t := &transaction{j: j, draft: d, endAllowance: func(bool) {}}
 	t.compute = shieldpool.Compute{Format: d.Format, Limit: m.compute.units.current(t.shape()), Price: price}
 	if t.lane, t.compute.Tip = m.chooseLane(j, d); t.lane != "" && !t.hasRoom() {
