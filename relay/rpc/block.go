@@ -48,21 +48,6 @@ func (c *Client) Block(ctx context.Context, slot uint64, account solana.PublicKe
 	return &r.Block, nil
 }
 
-// anyVersion makes a call with the newest transaction version that the endpoint is known to use. If
-// a block has a transaction of a newer version, the endpoint refuses the whole block and names that
-// version. anyVersion then makes the call again with that version.
-func (c *Client) anyVersion(call func(version int64) error) error {
-	version := c.version.Load()
-	err := call(version)
-	var refused *onchain.RPCError
-	if errors.As(err, &refused) && refused.Code == codeUnsupportedVersion {
-		if newer := c.version.Load(); newer > version {
-			return call(newer)
-		}
-	}
-	return err
-}
-
 // blockReader decodes a block. Its buffers are reused for each transaction.
 type blockReader struct {
 	onchain.Block

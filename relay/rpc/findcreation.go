@@ -56,3 +56,23 @@ func (c *Client) readCreation(ctx context.Context, info onchain.SignatureInfo, p
 	}
 	return nil, nil
 }
+
+// callOf decodes a Transact or TransactSwap; nil when the instruction is neither. If
+// the note envelope has an unknown format, the call is returned without notes.
+func callOf(profile *shieldpool.Profile, ix onchain.Instruction) *shieldpool.Call {
+	call, err := profile.ParseData(ix.Data)
+	for _, size := range []int{shieldpool.TransactLength, shieldpool.TransactSwapLength} {
+		if err != nil && len(ix.Data) > size {
+			call, err = profile.ParseData(ix.Data[:size])
+		}
+	}
+	if err != nil {
+		return nil
+	}
+	// The recipient of a withdrawal is not in the instruction's data, but among its accounts.
+	recipient := slices.IndexFunc(profile.Accounts.Transact, func(a shieldpool.AccountRole) bool { return a.Role == shieldpool.RoleRecipient })
+	if call.Kind() == shieldpool.KindWithdrawal && recipient >= 0 && recipient < len(ix.Accounts) {
+		call.Recipient = ix.Accounts[recipient]
+	}
+	return call
+}

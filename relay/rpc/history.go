@@ -2,14 +2,11 @@ package rpc
 
 import (
 	"context"
-	"errors"
-	"slices"
-	"time"
+	"encoding/json"
 
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/onchain"
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 const (
@@ -21,80 +18,43 @@ const (
 	historyPage = 1000
 )
 
-// errNotNamed reports that a caller asked for a transaction that does not name the account.
-var errNotNamed = errors.New("the transaction does not name the account: ask for one that does")
-
-// transaction is a landed transaction, from getTransaction.
-type transaction struct {
-	resolvedTransaction
-	slot      uint64
-	at        time.Time // zero when the endpoint does not report it
-	fee       uint64
-	pre, post []uint64 // lamports of each key, before and after
-}
-
-// transaction reads a transaction that has at least the commitment; nil when the endpoint does not
-// know such a transaction.
-func (c *Client) transaction(ctx context.Context, signature solana.Signature, commitment onchain.Commitment) (*transaction, error) {
-	const method = "getTransaction"
-	type answer struct {
-		Slot *uint64 `json:"slot"`
-		Time *int64  `json:"blockTime"`
-		wireTransaction
+// SignaturesFor lists the confirmed or finalized transactions that name the address, newest first;
+// transactions of one slot have no order. before and until are signatures: only transactions older
+// than the first and newer than the second are listed. A zero signature sets no bound. At most
+// limit (1 to 1000) are returned; 0 means 1000.
+func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
+	const method = "getSignaturesForAddress"
+	conf := committed(commitment)
+	if !before.IsZero() {
+		conf["before"] = before
 	}
-	var wire *answer
-	read := func(encoding string) error {
-		return c.anyVersion(func(version int64) (err error) {
-			wire, err = readOrNull[*answer](ctx, c, method, signature, config{
-				"encoding": encoding, "commitment": commitment, "maxSupportedTransactionVersion": version,
-			})
-			return err
-		})
+	if !until.IsZero() {
+		conf["until"] = until
 	}
-	if err := read("base64"); err != nil || wire == nil {
+	if limit > 0 {
+		conf["limit"] = limit
+	}
+	result, err := read[[]struct {
+		Signature solana.Signature `json:"signature"`
+		Slot      *uint64          `json:"slot"`
+		// Confirmation is null in the answers of some archives.
+		Confirmation *onchain.Commitment `json:"confirmationStatus"`
+		Err          json.RawMessage     `json:"err"`
+	}](ctx, c, method, address, conf)
+	if err != nil {
 		return nil, err
 	}
-	tx, err := wire.resolve()
-	if errors.Is(err, errUnknownVersion) {
-		if err := read("json"); err != nil || wire == nil {
-			return nil, err
+	infos := make([]onchain.SignatureInfo, len(result))
+	for i, r := range result {
+		if r.Slot == nil || r.Signature.IsZero() {
+			return nil, onchain.Malformed(method, "entry %d has no signature or no slot", i)
 		}
-		tx, err = wire.resolve()
+		infos[i] = onchain.SignatureInfo{Signature: r.Signature, Slot: *r.Slot, Failed: len(r.Err) > 0 && !isNull(r.Err)}
+		if r.Confirmation != nil && r.Confirmation.AtLeast(onchain.Processed) {
+			infos[i].Confirmation = *r.Confirmation
+		}
 	}
-	switch {
-	case err != nil:
-		return nil, onchain.Malformed(method, "%v", err)
-	case wire.Slot == nil || wire.Meta.Fee == nil:
-		return nil, onchain.Malformed(method, "slot or fee is missing")
-	case tx.Signature != signature:
-		return nil, onchain.Malformed(method, "the answer is another transaction than the requested one")
-	case len(wire.Meta.Pre) != len(tx.keys) || len(wire.Meta.Post) != len(tx.keys):
-		return nil, onchain.Malformed(method, "%d balances before and %d after the transaction, expected one for each of %d accounts", len(wire.Meta.Pre), len(wire.Meta.Post), len(tx.keys))
-	}
-	out := &transaction{resolvedTransaction: tx, slot: *wire.Slot, fee: *wire.Meta.Fee, pre: wire.Meta.Pre, post: wire.Meta.Post}
-	if wire.Time != nil {
-		out.at = time.Unix(*wire.Time, 0).UTC()
-	}
-	return out, nil
-}
-
-// Payment reads what a finalized transaction did to an account's lamports; nil when the endpoint
-// does not know the transaction as finalized.
-func (c *Client) Payment(ctx context.Context, signature solana.Signature, account solana.PublicKey) (*onchain.Payment, error) {
-	tx, err := c.transaction(ctx, signature, onchain.Finalized)
-	if err != nil || tx == nil {
-		return nil, err
-	}
-	i := slices.Index(tx.keys, account)
-	if i < 0 {
-		return nil, errNotNamed
-	}
-	created, sizes := tx.accountCosts(account)
-	return &onchain.Payment{
-		Signature: signature, Slot: tx.slot, At: tx.at, FeePayer: tx.FeePayer, Failed: tx.Failed,
-		Fee: tx.fee, SignatureFees: min(tx.fee, shieldpool.SignatureFee*tx.signatures),
-		Created: created, CreatedSizes: sizes, Before: tx.pre[i], After: tx.post[i],
-	}, nil
+	return infos, nil
 }
 
 // listSuccessful lists all successful transactions that name the address, newest first.

@@ -1,8 +1,11 @@
 package rpc
 
 import (
+	"errors"
 	"regexp"
 	"strconv"
+
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // unsupportedVersion finds the version in Agave's refusal to return a transaction.
@@ -20,4 +23,19 @@ func (c *Client) learnVersion(message string) {
 	if v, err := strconv.ParseInt(found[1], 10, 64); err == nil && v < versionBit && v > c.version.Load() {
 		c.version.Store(v)
 	}
+}
+
+// anyVersion makes a call with the newest transaction version that the endpoint is known to use. If
+// a block has a transaction of a newer version, the endpoint refuses the whole block and names that
+// version. anyVersion then makes the call again with that version.
+func (c *Client) anyVersion(call func(version int64) error) error {
+	version := c.version.Load()
+	err := call(version)
+	var refused *onchain.RPCError
+	if errors.As(err, &refused) && refused.Code == codeUnsupportedVersion {
+		if newer := c.version.Load(); newer > version {
+			return call(newer)
+		}
+	}
+	return err
 }

@@ -1,0 +1,35 @@
+package rpc
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+
+	"github.com/gagliardetto/solana-go"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/relaypool/relaypool/relay/onchain"
+)
+
+// Send sends a signed transaction to the endpoint, once. The endpoint is asked not to
+// repeat it, because the relay rebroadcasts by its own rules. With preflight the endpoint
+// simulates the transaction first, at the confirmed commitment: the relay reads blockhashes and
+// the tree at the same commitment, so the simulation knows the proof's root. A node that has not
+// reached minContextSlot, the slot of the blockhash, refuses the transaction; 0 accepts any node.
+//
+// Nil means that the endpoint accepted the transaction, not that it landed. *onchain.SendError
+// means that this send put nothing on the chain. After onchain.ErrUnavailable the transaction may
+// land.
+func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
+	const method = "sendTransaction"
+	conf := config{"encoding": "base64", "maxRetries": 0, "skipPreflight": !preflight, "preflightCommitment": onchain.Confirmed}
+	var result jsontext.Value
+	if err := c.call(ctx, method, []any{base64.StdEncoding.EncodeToString(raw), conf.notBefore(minContextSlot)}, keep(&result)); err != nil {
+		return err
+	}
+	var signature solana.Signature
+	if json.Unmarshal(result, &signature) != nil {
+		return onchain.Malformed(method, "result of %d bytes is not a signature", len(result))
+	}
+	return nil
+}
