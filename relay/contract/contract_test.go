@@ -46,7 +46,7 @@ func TestListsAreComplete(t *testing.T) {
 	}{
 		"environment variables": {"environment.go", "Env", regexp.MustCompile(`^RELAYPOOL_[A-Z]+(_[A-Z]+)*$`), contract.EnvironmentVariables()},
 		"metrics":               {"metrics.go", "Metric", regexp.MustCompile(`^relaypool_[a-z]+(_[a-z]+)*$`), metrics},
-		"paths":                 {"contract.go", "", regexp.MustCompile(`^/[a-z_/{}-]*$`), append(contract.APIPaths(), contract.MetricsPath, contract.LivenessPath, contract.ReadinessPath)},
+		"paths":                 {"httppaths.go", "", regexp.MustCompile(`^/[a-z_/{}-]*$`), append(contract.APIPaths(), contract.MetricsPath, contract.LivenessPath, contract.ReadinessPath)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package poolcheck
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -61,82 +60,12 @@ func (f *Facts) unreadCheck(c Check) Check {
 	return c
 }
 
-func (f *Facts) program() Check {
-	program := f.Target.Profile.ProgramID
-	c := Check{Name: CheckProgram, State: OK, Subject: program.String(), Expected: "an executable program"}
-	a, read := f.Accounts[program]
-	switch {
-	case !read:
-		return f.unreadCheck(c)
-	case a == nil:
-		c.Found = "no account"
-	case !a.Executable:
-		c.Found = "an account that is not executable"
-	default:
-		c.Found = "an executable program"
-		return c
-	}
-	c.State, c.Reason = Failed, ReasonProgramMissing
-	c.Remedy = "check the program id, and that the RPC endpoint is of the cluster on which the program is deployed"
-	return c
-}
-
 // pool checks the accounts of one pool. Its second result is the number of leaves in the pool's
 // tree; nil if the number is unknown.
 func (f *Facts) pool(p *shieldpool.Pool) (checks []Check, next *uint64) {
 	checks = []Check{
 		f.ownerCheck(CheckPool, p.Address, p), f.ownerCheck(CheckMerkleTree, p.MerkleTree, p), f.ownerCheck(CheckTreasury, p.Treasury, p),
 	}
-	self := Check{
-		Name: CheckSelfCheck, State: Unknown, Reason: checks[1].Reason, Subject: p.MerkleTree.String(),
-		Expected: "a root that equals the newest of its history and the one computed from its frontier", Found: "the tree account does not exist", Remedy: checks[1].Remedy,
-	}
-	room := Check{
-		Name: CheckRoom, State: Unknown, Reason: checks[1].Reason, Subject: p.MerkleTree.String(),
-		Expected: fmt.Sprintf("at least %d of %d leaves free", MinFreeLeaves, treeCapacity), Found: self.Found, Remedy: checks[1].Remedy,
-	}
-	if checks[1].State != OK {
-		if checks[1].State == Unknown {
-			self.Found, room.Found = checks[1].Found, checks[1].Found
-		}
-		return append(checks, self, room), nil
-	}
-	tree, err := Tree(p, f.Accounts[p.MerkleTree])
-	if tree == nil || err != nil {
-		self.State, self.Reason, self.Found = Failed, ReasonTreeMismatch, err.Error()
-		self.Remedy = fmt.Sprintf("correct profile %s, above all its rootHistory, which is %d: the program lays its tree out in another way", p.Profile.Name, p.Profile.RootHistory)
-		room.Reason, room.Found, room.Remedy = ReasonTreeMismatch, "the tree account cannot be trusted", self.Remedy
-		return append(checks, self, room), nil
-	}
-	self.State, self.Reason, self.Found, self.Remedy = OK, "", "the root agrees with history and frontier", ""
-	next = &tree.NextIndex
-	room.State, room.Reason, room.Found, room.Remedy = OK, "", "enough leaves are free", ""
-	if treeCapacity-tree.NextIndex < MinFreeLeaves {
-		room.State, room.Reason = Failed, ReasonTreeFull
-		room.Found = "fewer"
-		room.Remedy = "move to a pool with a new tree before this one accepts no more transactions"
-	}
-	return append(checks, self, room), next
-}
-
-// ownerCheck checks that an account of the pool exists and is owned by the program.
-func (f *Facts) ownerCheck(name string, address solana.PublicKey, p *shieldpool.Pool) Check {
-	c := Check{Name: name, State: OK, Subject: address.String(), Expected: "an account of program " + p.Profile.ProgramID.String()}
-	a, read := f.Accounts[address]
-	switch {
-	case !read:
-		return f.unreadCheck(c)
-	case a == nil:
-		c.State, c.Reason, c.Found, c.Remedy = Failed, ReasonAccountMissing, "no account", HowToInitialise(p)
-	case a.Owner.Equals(solana.SystemProgramID) && len(a.Data) == 0:
-		// Anybody can transfer lamports to an address before the program creates its
-		// account.
-		c.State, c.Reason, c.Found, c.Remedy = Failed, ReasonAccountMissing, "no account, only lamports that somebody sent there", HowToInitialise(p)
-	case !a.Owner.Equals(p.Profile.ProgramID):
-		c.State, c.Reason, c.Found = Failed, ReasonAccountForeign, "an account of program "+a.Owner.String()
-		c.Remedy = fmt.Sprintf("correct the program id or the seeds of profile %s: the address is another program's", p.Profile.Name)
-	default:
-		c.Found = c.Expected
-	}
-	return c
+	ofTree, next := f.treeChecks(p, checks[1])
+	return append(checks, ofTree...), next
 }

@@ -95,3 +95,32 @@ func (p *Pool) derive(seeds []Seed, nullifier []byte) (solana.PublicKey, uint8, 
 	}
 	return solana.FindProgramAddress(parts, p.Profile.ProgramID)
 }
+
+// Addresses maps each role to its account.
+type Addresses map[Role]solana.PublicKey
+
+// addresses derives the addresses of the roles in Transact and TransactSwap. In a transfer or a
+// deposit, the payer also has the role of the recipient.
+func (p *Pool) addresses(payer solana.PublicKey, in *PublicInputs, d Destination) (Addresses, error) {
+	a := Addresses{
+		RolePayer: payer, RolePool: p.Address, RoleTreasury: p.Treasury,
+		RoleMerkleTree: p.MerkleTree, RoleSystemProgram: solana.SystemProgramID,
+		RoleRecipient: payer,
+	}
+	if !d.Recipient.IsZero() {
+		a[RoleRecipient] = d.Recipient
+	}
+	var err error
+	if a[RoleNullifier0], _, err = p.Nullifier(in.Nullifiers[0]); err != nil {
+		return nil, fmt.Errorf("derive nullifier0 address: %w", err)
+	}
+	if a[RoleNullifier1], _, err = p.Nullifier(in.Nullifiers[1]); err != nil {
+		return nil, fmt.Errorf("derive nullifier1 address: %w", err)
+	}
+	if d.Swap != nil {
+		if a[RoleSwapState], _, err = p.SwapState(in.Nullifiers[0]); err != nil {
+			return nil, fmt.Errorf("derive swap_state address: %w", err)
+		}
+	}
+	return a, nil
+}

@@ -14,6 +14,19 @@ const (
 	lookupTableTag    = 1
 )
 
+// LookupTable is an address lookup table on the chain that shortens the relay's
+// transactions.
+type LookupTable struct {
+	Address   solana.PublicKey
+	Addresses solana.PublicKeySlice
+}
+
+// Constant returns the addresses that every transaction of the pool contains. The relay's lookup
+// table has to contain them.
+func (p *Pool) Constant() solana.PublicKeySlice {
+	return solana.PublicKeySlice{p.Address, p.MerkleTree, p.Treasury, solana.SystemProgramID}
+}
+
 // ParseLookupTable decodes an address lookup table account. active is false once the deactivation
 // of the table has started.
 func ParseLookupTable(address solana.PublicKey, data []byte) (t LookupTable, active bool, err error) {

@@ -136,24 +136,3 @@ func (s *Swap) EndedBy(program solana.PublicKey, accounts []solana.PublicKey, da
 	}
 	return ending
 }
-
-// Versioned makes an unsigned transaction of the instructions. If compute has the format V1, it
-// makes a V1 transaction and ignores tables. Otherwise it makes a v0 transaction, which starts
-// with the two compute-budget instructions and refers to the addresses in tables.
-func Versioned(payer solana.PublicKey, compute Compute, blockhash solana.Hash, tables []LookupTable, instructions ...solana.Instruction) (*solana.Transaction, error) {
-	if compute.Format == V1 {
-		return compute.v1(payer, blockhash, instructions...)
-	}
-	lookup := map[solana.PublicKey]solana.PublicKeySlice{}
-	for _, t := range tables {
-		lookup[t.Address] = t.Addresses
-	}
-	tx, err := solana.NewTransaction(compute.withTip(payer, append(compute.instructions(), instructions...)), blockhash, solana.TransactionPayer(payer), solana.TransactionAddressTables(lookup))
-	if err != nil {
-		return nil, fmt.Errorf("lay out transaction: %w", err)
-	}
-	if _, err := tx.Message.SetVersion(solana.MessageVersionV0); err != nil {
-		return nil, fmt.Errorf("lay out transaction: %w", err)
-	}
-	return tx, nil
-}

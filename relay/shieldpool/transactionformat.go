@@ -1,10 +1,6 @@
 package shieldpool
 
-import (
-	"fmt"
-
-	"github.com/gagliardetto/solana-go"
-)
+import "github.com/gagliardetto/solana-go"
 
 // Format is the format of a transaction's bytes.
 type Format string
@@ -77,19 +73,4 @@ func FormatOf(raw []byte) Format {
 		return V0
 	}
 	return Legacy
-}
-
-// config is the compute budget in the header of V1. Every transaction has all three values, so
-// that transactions of one kind have the same length.
-func (c Compute) config() solana.TransactionConfig {
-	return solana.TransactionConfig{}.WithPriorityFee(c.PriorityFee()).WithComputeUnitLimit(c.Limit).WithLoadedAccountsDataSizeLimit(c.LoadedData)
-}
-
-// v1 makes an unsigned transaction of V1.
-func (c Compute) v1(payer solana.PublicKey, blockhash solana.Hash, instructions ...solana.Instruction) (*solana.Transaction, error) {
-	tx, err := solana.NewTransaction(c.withTip(payer, instructions), blockhash, solana.TransactionPayer(payer), solana.TransactionV1Config(c.config()))
-	if err != nil {
-		return nil, fmt.Errorf("lay out transaction: %w", err)
-	}
-	return tx, nil
 }

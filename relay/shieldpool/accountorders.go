@@ -100,9 +100,6 @@ func defaultAccountOrders() AccountOrders {
 	}
 }
 
-// Addresses maps each role to its account.
-type Addresses map[Role]solana.PublicKey
-
 // metas returns the accounts in the order of the roles.
 func metas(order []AccountRole, a Addresses) (solana.AccountMetaSlice, error) {
 	out := make(solana.AccountMetaSlice, len(order))
@@ -114,30 +111,4 @@ func metas(order []AccountRole, a Addresses) (solana.AccountMetaSlice, error) {
 		out[i] = &solana.AccountMeta{PublicKey: key, IsSigner: r.Signer, IsWritable: r.Writable}
 	}
 	return out, nil
-}
-
-// addresses derives the addresses of the roles in Transact and TransactSwap. In a transfer or a
-// deposit, the payer also has the role of the recipient.
-func (p *Pool) addresses(payer solana.PublicKey, in *PublicInputs, d Destination) (Addresses, error) {
-	a := Addresses{
-		RolePayer: payer, RolePool: p.Address, RoleTreasury: p.Treasury,
-		RoleMerkleTree: p.MerkleTree, RoleSystemProgram: solana.SystemProgramID,
-		RoleRecipient: payer,
-	}
-	if !d.Recipient.IsZero() {
-		a[RoleRecipient] = d.Recipient
-	}
-	var err error
-	if a[RoleNullifier0], _, err = p.Nullifier(in.Nullifiers[0]); err != nil {
-		return nil, fmt.Errorf("derive nullifier0 address: %w", err)
-	}
-	if a[RoleNullifier1], _, err = p.Nullifier(in.Nullifiers[1]); err != nil {
-		return nil, fmt.Errorf("derive nullifier1 address: %w", err)
-	}
-	if d.Swap != nil {
-		if a[RoleSwapState], _, err = p.SwapState(in.Nullifiers[0]); err != nil {
-			return nil, fmt.Errorf("derive swap_state address: %w", err)
-		}
-	}
-	return a, nil
 }

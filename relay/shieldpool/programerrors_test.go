@@ -1,48 +1,6 @@
 package shieldpool
 
-import (
-	"testing"
-
-	"github.com/google/go-cmp/cmp"
-)
-
-func TestParseTransactionError(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		in   string
-		want *TransactionError
-		text string
-	}{
-		"null":                {"null", nil, ""},
-		"nothing":             {"", nil, ""},
-		"a name":              {`"BlockhashNotFound"`, &TransactionError{Kind: "BlockhashNotFound"}, "BlockhashNotFound"},
-		"a custom code":       {`{"InstructionError":[2,{"Custom":4097}]}`, &TransactionError{Kind: "InstructionError", Instruction: 2, Detail: "Custom", Custom: 0x1001}, "InstructionError at instruction 2: custom program error 0x1001"},
-		"a named instruction": {`{"InstructionError":[0,"InvalidSeeds"]}`, &TransactionError{Kind: "InstructionError", Detail: "InvalidSeeds"}, "InstructionError at instruction 0: InvalidSeeds"},
-		"another detail":      {`{"InstructionError":[0,{"BorshIoError":"x"}]}`, &TransactionError{Kind: "InstructionError", Detail: "BorshIoError"}, "InstructionError at instruction 0: BorshIoError"},
-		"rent, with an index": {`{"InsufficientFundsForRent":{"account_index":6}}`, &TransactionError{Kind: "InsufficientFundsForRent", Account: 6}, "InsufficientFundsForRent"},
-		"an unknown object":   {`{"DuplicateInstruction":3}`, &TransactionError{Kind: "DuplicateInstruction"}, "DuplicateInstruction"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			got, err := ParseTransactionError([]byte(tt.in))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
-			if got != nil && got.Error() != tt.text {
-				t.Errorf("text is %q, want %q", got.Error(), tt.text)
-			}
-		})
-	}
-	for _, bad := range []string{"{", "[]", "7", `{"a":1,"b":2}`, `{"InstructionError":[1]}`, `{"InstructionError":["x","y"]}`, `{"InstructionError":[1,[]]}`, `{"InstructionError":[1,{"Custom":"x"}]}`, `{"InsufficientFundsForRent":3}`} {
-		if _, err := ParseTransactionError([]byte(bad)); err == nil {
-			t.Errorf("%s is decoded", bad)
-		}
-	}
-}
+import "testing"
 
 func TestClasses(t *testing.T) {
 	t.Parallel()
@@ -85,11 +43,15 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-func TestPriorityFeeRoundsUp(t *testing.T) {
+// TestClosedLookupTableHoldsSubmissions: a closed lookup table must hold submissions, not
+// fail them.
+func TestClosedLookupTableHoldsSubmissions(t *testing.T) {
 	t.Parallel()
-	for c, want := range map[Compute]uint64{{Limit: 400_000, Price: 10_000}: 4000, {Limit: 1, Price: 1}: 1, {Price: 5}: 0, {Limit: 200_000, Price: 3}: 1, {Limit: 1_400_000, Price: 1 << 40}: 1539316278887} {
-		if got := c.PriorityFee(); got != want {
-			t.Errorf("%+v costs %d, want %d", c, got, want)
+	for _, kind := range []string{
+		"AddressLookupTableNotFound", "InvalidAddressLookupTableOwner", "InvalidAddressLookupTableData", "InvalidAddressLookupTableIndex",
+	} {
+		if got := ShieldPoolV1().ClassOfTransaction(&TransactionError{Kind: kind}, PoolInstruction); got == ClassBug || got == ClassBadInput {
+			t.Errorf("%s is %s, which fails the submission permanently; want a class that holds it", kind, got)
 		}
 	}
 }

@@ -1,13 +1,8 @@
 package shieldpool
 
-// These are the network's costs, in lamports.
-const (
-	// SignatureFee is the network's fee for one signature.
-	SignatureFee = 5000
-	// TransactCost is the cost of a call with two nullifiers at HighestRent, without a priority
-	// fee.
-	TransactCost = 2*RentExempt + SignatureFee
-)
+// TransactCost is the cost, in lamports, of a call with two nullifiers at HighestRent, without a
+// priority fee.
+const TransactCost = 2*RentExempt + SignatureFee
 
 // NewAccounts counts the accounts that a transaction creates and that its payer pays for.
 type NewAccounts struct {

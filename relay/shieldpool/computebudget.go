@@ -1,0 +1,50 @@
+package shieldpool
+
+import (
+	"encoding/binary"
+
+	"github.com/gagliardetto/solana-go"
+)
+
+// Compute is what a transaction asks of the block producer, and what it pays for it beyond the
+// signature's fee. All transactions of one kind have the same shape, so that fees do not
+// fingerprint clients.
+type Compute struct {
+	// Format decides where the compute budget is: V1 has it in the header, the other formats
+	// have it in two instructions. The zero value stands for the formats before V1.
+	Format Format
+	// Limit is in compute units; Price is in micro-lamports a unit.
+	Limit uint32
+	Price uint64
+	// LoadedData is the most account data that the transaction may load, in bytes. Only V1 sets
+	// it. For the other formats the network's default applies, which is also the network's
+	// maximum.
+	LoadedData uint32
+	// Tip is paid by the transaction's last instruction; none if it is zero.
+	Tip Tip
+}
+
+// instructions are SetComputeUnitLimit (2) and SetComputeUnitPrice (3).
+func (c Compute) instructions() []solana.Instruction {
+	limit := binary.LittleEndian.AppendUint32([]byte{2}, c.Limit)
+	price := binary.LittleEndian.AppendUint64([]byte{3}, c.Price)
+	return []solana.Instruction{
+		solana.NewInstruction(solana.ComputeBudget, nil, limit),
+		solana.NewInstruction(solana.ComputeBudget, nil, price),
+	}
+}
+
+// PriorityFee returns what the price adds to a transaction's fee, in lamports, rounded up. In the
+// formats before V1 the network computes it from the two instructions. The header of V1 contains
+// it.
+func (c Compute) PriorityFee() uint64 {
+	const microLamports = 1_000_000
+	units := uint64(c.Limit)
+	return units*(c.Price/microLamports) + (units*(c.Price%microLamports)+microLamports-1)/microLamports
+}
+
+// config is the compute budget in the header of V1. Every transaction has all three values, so
+// that transactions of one kind have the same length.
+func (c Compute) config() solana.TransactionConfig {
+	return solana.TransactionConfig{}.WithPriorityFee(c.PriorityFee()).WithComputeUnitLimit(c.Limit).WithLoadedAccountsDataSizeLimit(c.LoadedData)
+}
