@@ -20,6 +20,8 @@ type Compute struct {
 	// it. For the other formats the network's default applies, which is also the network's
 	// maximum.
 	LoadedData uint32
+	// Base is the network's base fee. It changes no byte of the transaction.
+	Base BaseFee
 	// Tip is paid by the transaction's last instruction; none if it is zero.
 	Tip Tip
 }

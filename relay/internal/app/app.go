@@ -58,6 +58,7 @@ type App struct {
 	maintenance    *store.Maintenance
 	endpoints      *chain.Endpoints
 	rent           *chain.RentRate
+	baseFee        *chain.BaseFeeRate
 	finality       *chain.Finality
 	pool           *shieldpool.Pool
 	// lookupTable is the relay's own lookup table; nil for none.

@@ -56,7 +56,8 @@ func (a *App) openChain(context.Context) error {
 	if endpointsMessage(a.endpoints.Status()) != "ok" {
 		a.log.Warn("landings, failures and finality rest on a single rpc endpoint: add a second one, of another provider, to confirm them")
 	}
-	a.rent, a.finality = chain.NewRentRate(a.endpoints, a.log), chain.NewFinality(a.endpoints, time.Now, a.log)
+	a.rent, a.baseFee = chain.NewRentRate(a.endpoints, a.log), chain.NewBaseFeeRate(a.endpoints, a.log)
+	a.finality = chain.NewFinality(a.endpoints, time.Now, a.log)
 	a.pool, err = c.Profile.Pool(c.Profile.Mints[0])
 	if err != nil {
 		return err

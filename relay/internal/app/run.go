@@ -31,6 +31,7 @@ func (a *App) Run(ctx context.Context) error {
 
 	p.services.Go(func() { a.endpoints.Run(background) })
 	p.services.Go(func() { a.rent.Run(background) })
+	p.services.Go(func() { a.baseFee.Run(background) })
 	p.services.Go(func() { a.finality.Run(background) })
 	p.services.Go(func() { a.formats.run(background) })
 	p.services.Go(func() { a.payers.Run(background) })

@@ -27,6 +27,10 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 	secondLeg := func(p txmgr.Purpose) *Attempt {
 		return &Attempt{Submission: id, Kind: shieldpool.KindSwap, Purpose: p}
 	}
+	tipped := func(a *Attempt, tip uint64) *Attempt {
+		a.Tip = tip
+		return a
+	}
 	sweepAttempt := &Attempt{Kind: shieldpool.Kind(KindSweep), Moved: 4_000_000}
 	tests := map[string]struct {
 		payer         solana.PublicKey
@@ -118,6 +122,22 @@ func TestNewEntryClassifiesPayments(t *testing.T) {
 		},
 		"a failed transfer costs its fee": {
 			payer: payerKey, failed: true, fee: 5300, sigs: 5000, before: 10_000, after: 4700, attempt: attempt(shieldpool.KindTransfer),
+			want: KindFailed, amounts: Amounts{Fee: 5000, PriorityFee: 300},
+		},
+		"a landing with a lane's tip": {
+			payer: payerKey, fee: 5300, sigs: 5000, created: 1_781_760, before: 10_000_000, after: 10_000_000 - 5300 - 7000 - 1_781_760, attempt: tipped(attempt(shieldpool.KindTransfer), 7000),
+			want: KindTransfer, amounts: Amounts{Fee: 5000, PriorityFee: 300, Tip: 7000, Rent: 1_781_760},
+		},
+		"a loss above the tip is unexplained": {
+			payer: payerKey, fee: 5000, sigs: 5000, created: 890_880, before: 10_000_000, after: 10_000_000 - 5000 - 7001 - 890_880, attempt: tipped(attempt(shieldpool.KindWithdrawal), 7000),
+			want: KindWithdrawal, amounts: Amounts{Fee: 5000, Tip: 7000, Rent: 890_880, Other: 1},
+		},
+		"an execution's tip is not taken for less rent returned": {
+			payer: payerKey, fee: 5000, sigs: 5000, before: 10_000_000, after: 10_000_000 - 5000 - 7000 + 2_011_440, attempt: tipped(secondLeg(txmgr.PurposeExecute), 7000),
+			want: KindSwap, amounts: Amounts{Fee: 5000, Tip: 7000, Rent: -2_011_440, Returned: 2_011_440},
+		},
+		"a failed transfer pays no tip": {
+			payer: payerKey, failed: true, fee: 5300, sigs: 5000, before: 20_000, after: 14_700, attempt: tipped(attempt(shieldpool.KindTransfer), 7000),
 			want: KindFailed, amounts: Amounts{Fee: 5000, PriorityFee: 300},
 		},
 		"a sweep from the payer moves lamports and spends its fee": {

@@ -17,7 +17,7 @@ func exampleLedger() *Snapshot {
 	days := []Sum{
 		{date(21), payerKey, KindTransfer, 2, Amounts{Fee: 10_000, PriorityFee: 600, Rent: 2 * 1_781_760}},
 		{date(20), payerKey, KindReceived, 1, Amounts{Received: 2_000_000_000}},
-		{date(20), payerKey, KindTransfer, 1, Amounts{Fee: 5000, PriorityFee: 300, Rent: 1_781_760}},
+		{date(20), payerKey, KindTransfer, 1, Amounts{Fee: 5000, Tip: 300, Rent: 1_781_760}},
 		{date(20), otherKey, KindFailed, 1, Amounts{Fee: 5000, PriorityFee: 300}},
 		{date(21), otherKey, KindSwap, 3, Amounts{Fee: 15_000, Rent: 1_781_760 + 2_039_280, Returned: 6_090_000, Received: 7}},
 		{date(21), payerKey, KindSweep, 1, Amounts{Fee: 5000, Moved: 900_000_000}},
@@ -25,7 +25,7 @@ func exampleLedger() *Snapshot {
 	}
 	return &Snapshot{
 		Days: days, Totals: []Sum{
-			{time.Time{}, payerKey, KindTransfer, 3, Amounts{Fee: 15_000, PriorityFee: 900, Rent: 3 * 1_781_760}},
+			{time.Time{}, payerKey, KindTransfer, 3, Amounts{Fee: 15_000, PriorityFee: 600, Tip: 300, Rent: 3 * 1_781_760}},
 			{time.Time{}, payerKey, KindReceived, 1, Amounts{Received: 2_000_000_000}},
 			{time.Time{}, otherKey, KindFailed, 1, Amounts{Fee: 5000, PriorityFee: 300}},
 			{time.Time{}, otherKey, KindSwap, 3, Amounts{Fee: 15_000, Rent: 1_781_760 + 2_039_280, Returned: 6_090_000, Received: 7}},
@@ -46,19 +46,19 @@ func TestStatementAsTable(t *testing.T) {
 	if err := s.WriteTable(&out); err != nil {
 		t.Fatal(err)
 	}
-	const want = `   day (UTC)  transactions    fee  priority fee     rent  other    received    spent   spent, SOL
-  2026-11-20             3  10000           600  1781760      0  2000000000  1792360  0.001792360
-  2026-11-21             7  30000           600  7384560      0           7  7415160  0.007415160
-         all            10  40000          1200  9166320      0  2000000007  9207520  0.009207520
+	const want = `   day (UTC)  transactions    fee  priority fee  tip     rent  other    received    spent   spent, SOL
+  2026-11-20             3  10000           300  300  1781760      0  2000000000  1792360  0.001792360
+  2026-11-21             7  30000           600    0  7384560      0           7  7415160  0.007415160
+         all            10  40000           900  300  9166320      0  2000000007  9207520  0.009207520
 
 Amounts are lamports, except the last column. The same days by kind of transaction; rent is net of the rent that was returned:
 
-      kind  transactions    fee  priority fee     rent  returned  other  moved    received    spent
-  transfer             3  15000           900  5345280         0      0      0           0  5361180
-      swap             3  15000             0  3821040   6090000      0      0           7  3836040
-     sweep             2   5000             0        0         0      0      0           0     5000
-    failed             1   5000           300        0         0      0      0           0     5300
-  received             1      0             0        0         0      0      0  2000000000        0
+      kind  transactions    fee  priority fee  tip     rent  returned  other  moved    received    spent
+  transfer             3  15000           600  300  5345280         0      0      0           0  5361180
+      swap             3  15000             0    0  3821040   6090000      0      0           7  3836040
+     sweep             2   5000             0    0        0         0      0      0           0     5000
+    failed             1   5000           300    0        0         0      0      0           0     5300
+  received             1      0             0    0        0         0      0      0  2000000000        0
 
 Since the start of the ledger:
 
@@ -92,7 +92,7 @@ func TestStatementAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"day": "2026-11-21", "transactions": 7.0, "fee": 30_000.0, "priority_fee": 600.0, "rent": 7_384_560.0, "returned": 6_090_000.0, "other": 0.0,
+		"day": "2026-11-21", "transactions": 7.0, "fee": 30_000.0, "priority_fee": 600.0, "tip": 0.0, "rent": 7_384_560.0, "returned": 6_090_000.0, "other": 0.0,
 		"moved": 0.0, "received": 7.0, "spent": 7_415_160.0, "spent_sol": "0.007415160",
 	}
 	if diff := cmp.Diff(want, got.Days[1]); diff != "" {
@@ -100,7 +100,7 @@ func TestStatementAsJSON(t *testing.T) {
 	}
 	want = map[string]any{
 		"day": "2026-11-20", "payer": payerKey.String(), "kind": "received", "transactions": 1.0,
-		"fee": 0.0, "priority_fee": 0.0, "rent": 0.0, "returned": 0.0, "other": 0.0, "moved": 0.0, "received": 2e9,
+		"fee": 0.0, "priority_fee": 0.0, "tip": 0.0, "rent": 0.0, "returned": 0.0, "other": 0.0, "moved": 0.0, "received": 2e9,
 	}
 	if diff := cmp.Diff(want, got.Kinds[1]); diff != "" {
 		t.Errorf("kind differs (-want +got):\n%s", diff)

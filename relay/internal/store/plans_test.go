@@ -85,7 +85,7 @@ func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 		"release all":         {releaseAllSQL, []any{w}},
 		"list leases":         {leasesSQL, []any{w}},
 		"release":             {releaseSQL, []any{id, 1, w, "1 s", ""}},
-		"record attempt":      {recordSQL, []any{id, 1, w, make([]byte, 64), hash, hash, hash, 1, 2, 3, "transact", 4, 5}},
+		"record attempt":      {recordSQL, []any{id, 1, w, make([]byte, 64), hash, hash, hash, 1, 2, 3, "transact", 4, 5, "lane", 6}},
 		"mark rejected":       {markRejectedSQL, []any{id, 1, w, make([]byte, 64)}},
 		"update swap":         {updateSwapSQL, []any{id, 1, w, "funded", 5}},
 		"mark dead":           {markDeadSQL, []any{id, 1, w, [][]byte{make([]byte, 64)}, "{1}"}},

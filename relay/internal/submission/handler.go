@@ -16,7 +16,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Options configure a Handler. All fields but Table, Formats and Lanes are needed.
+// Options configure a Handler. All fields but BaseFee, Table, Formats and Lanes are needed.
 type Options struct {
 	Store    Store
 	Chain    txmgr.Chain
@@ -41,6 +41,8 @@ type Options struct {
 	SlotDuration func() time.Duration
 	// Rent returns the network's rate of rent; 0 while it is unknown.
 	Rent func() shieldpool.Rent
+	// BaseFee returns the network's base fee; nil for the fee of one signature.
+	BaseFee func() shieldpool.BaseFee
 	// Table is the relay's own lookup table; nil for legacy transactions.
 	Table *shieldpool.LookupTable
 	// Formats returns the formats that transactions may have now. If Formats is nil, all
@@ -68,6 +70,9 @@ func New(o Options) (*Handler, error) {
 	if o.State == nil || o.Pool == nil || o.Leaves == nil || o.ProofA == nil || o.Store == nil || o.Observer == nil || o.Rent == nil || o.SlotDuration == nil {
 		return nil, errors.New("submissions need all of their options")
 	}
+	if o.BaseFee == nil {
+		o.BaseFee = func() shieldpool.BaseFee { return shieldpool.BaseFee{} }
+	}
 	h := &Handler{Options: o, TreeSlots: newTreeSlots(o.Store, o.Pool.Address, o.Log)}
 	var err error
 	if h.bounds, err = o.Pool.NoteBounds(o.Table); err != nil {
@@ -84,7 +89,7 @@ func New(o Options) (*Handler, error) {
 				h.TreeSlots.landed(l.Slot)
 			}
 		},
-		Rent: o.Rent, SlotDuration: o.SlotDuration,
+		Rent: o.Rent, BaseFee: o.BaseFee, SlotDuration: o.SlotDuration,
 		Writable: []solana.PublicKey{o.Pool.Address, o.Pool.MerkleTree, o.Pool.Treasury}, Worker: o.Worker, Timing: o.Timing, Price: o.Price, Lanes: o.Lanes,
 	})
 	if err != nil {

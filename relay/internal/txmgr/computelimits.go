@@ -23,6 +23,9 @@ type limitRule struct {
 	// rounding, so that processes request the same limit although they saw different
 	// transactions.
 	margin, rounding uint64
+	// assumed is the consumption of a kind before its first simulation. No transaction is signed
+	// with it; the caps and the payers reckon with its fee.
+	assumed uint64
 	// step is added to the largest consumption when a limit turned out too low.
 	step uint64
 }
@@ -30,7 +33,7 @@ type limitRule struct {
 // unitsRule is the rule of compute units. The consumption of transactions of one kind varies by
 // 12 000 units, because their PDAs have different bumps. The margin is larger than that.
 func unitsRule() limitRule {
-	return limitRule{max: maxComputeUnits, margin: 30_000, rounding: 10_000, step: 100_000}
+	return limitRule{max: maxComputeUnits, margin: 30_000, rounding: 10_000, assumed: 370_000, step: 100_000}
 }
 
 // loadedDataRule is the rule of loaded account data. A simulation counts nothing for accounts
@@ -39,7 +42,7 @@ func unitsRule() limitRule {
 // transaction's addresses. The network counts 64 bytes more for each account. The rounding is the
 // network's unit of charging, 32 KiB.
 func loadedDataRule() limitRule {
-	return limitRule{max: maxLoadedData, margin: shieldpool.MaxAddresses * (64 + 192), rounding: 32 << 10, step: 4 << 20}
+	return limitRule{max: maxLoadedData, margin: shieldpool.MaxAddresses * (64 + 192), rounding: 32 << 10, assumed: maxLoadedData, step: 4 << 20}
 }
 
 // limit returns the limit for a consumption of used units or bytes.
@@ -72,13 +75,13 @@ func (l *learnedLimits) observe(k shieldpool.Kind, used uint64) uint32 {
 	return l.limit(l.largest[k])
 }
 
-// current returns the kind's limit, or the maximum before the first simulation.
+// current returns the kind's limit, or one for the assumed consumption before the first simulation.
 func (l *learnedLimits) current(k shieldpool.Kind) uint32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	largest, known := l.largest[k]
 	if !known {
-		largest = l.max
+		largest = l.assumed
 	}
 	return l.limit(largest)
 }

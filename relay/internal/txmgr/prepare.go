@@ -43,18 +43,18 @@ func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, 
 	expired, _ := j.expiries()
 	price := m.price.escalated(m.price.current(ctx, m.Chain, m.Writable), expired, m.results.landedShare(""))
 	t := &transaction{j: j, draft: d, endAllowance: func(bool) {}}
-	t.compute = shieldpool.Compute{Format: d.Format, Limit: m.compute.units.current(t.shape()), Price: price}
+	t.compute = shieldpool.Compute{Format: d.Format, Limit: m.compute.units.current(t.shape()), Price: price, Base: m.BaseFee()}
 	if t.lane, t.compute.Tip = m.chooseLane(j, d); t.lane != "" && !t.hasRoom() {
 		t.dropTip()
 	}
 	rent := m.Rent() // Known and Upper replace a rate that is not known by the highest one
-	fee := shieldpool.SignatureFee + t.compute.PriorityFee()
+	fee := t.compute.Fee()
 	t.rent = d.Creates.Rent(rent.Known())
 	// Once the first leg landed, the swap's lamports belong to the recipient, so no cap may
 	// stop the second leg. The caps therefore check the cost of both legs before the first.
 	if d.SecondLeg != nil {
-		second := shieldpool.Compute{Limit: m.compute.units.current(shieldpool.Kind(PurposeExecute)), Price: price}
-		t.secondLeg = d.SecondLeg.Rent(rent.Known()) + shieldpool.SignatureFee + second.PriorityFee() + m.maxTip()
+		second := shieldpool.Compute{Limit: m.compute.units.current(shieldpool.Kind(PurposeExecute)), Price: price, Base: m.BaseFee()}
+		t.secondLeg = d.SecondLeg.Rent(rent.Known()) + second.Fee() + m.maxTip()
 	}
 	if !d.EndsWork {
 		done, err := m.Spending.Allow(ctx, j.Kind == shieldpool.KindTransfer, t.rent+fee+t.compute.Tip.Lamports+t.secondLeg)

@@ -18,8 +18,8 @@ func TestAComputeLimitHasAMarginAndIsRoundedUp(t *testing.T) {
 	}
 	for name, test := range tests {
 		limits := &newComputeLimits().units
-		if got := limits.current("transfer"); got != maxComputeUnits {
-			t.Errorf("before a simulation the limit is %d, want %d", got, maxComputeUnits)
+		if got := limits.current("transfer"); got != 400_000 {
+			t.Errorf("before a simulation the limit is %d, want %d", got, 400_000)
 		}
 		limits.observe("withdrawal", 1_000_000)
 		if got := limits.observe("transfer", test.units); got != test.want || unitsRule().limit(test.units) != test.want {
@@ -54,8 +54,8 @@ func TestARaiseBeforeTheFirstSimulationCountsWithIt(t *testing.T) {
 	t.Parallel()
 	limits := &newComputeLimits().units
 	limits.raise("transfer")
-	if got := limits.current("transfer"); got != maxComputeUnits {
-		t.Errorf("before a simulation the limit is %d, want %d", got, maxComputeUnits)
+	if got := limits.current("transfer"); got != 400_000 {
+		t.Errorf("before a simulation the limit is %d, want %d", got, 400_000)
 	}
 	for range 2 {
 		if got := limits.observe("transfer", 170_000); got != 300_000 {

@@ -37,7 +37,7 @@ func Sign(ctx context.Context, chain interface {
 	}
 	return &Attempt{
 		Signature: signature, Raw: raw, FeePayer: payer.PublicKey(), Blockhash: hash.Hash, BlockhashSlot: hash.Slot,
-		LastValidBlockHeight: hash.LastValidBlockHeight, Fee: shieldpool.SignatureFee + compute.PriorityFee(),
+		LastValidBlockHeight: hash.LastValidBlockHeight, Fee: compute.Fee(),
 	}, nil
 }
 
