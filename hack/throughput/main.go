@@ -45,7 +45,9 @@ func allParts() []part {
 
 // relayParts returns the parts that need running relays.
 func relayParts() []part {
-	return slices.DeleteFunc(allParts(), func(p part) bool { return slices.ContainsFunc((&settings{}).programs(), func(o ownProgram) bool { return o.part == p }) })
+	return slices.DeleteFunc(allParts(), func(p part) bool {
+		return slices.ContainsFunc((&settings{}).programs(), func(o ownProgram) bool { return o.part == p })
+	})
 }
 
 type settings struct {

@@ -36,7 +36,7 @@ func flagProblem(flag, format string, args ...any) error {
 
 // checkCaps checks that each cap allows a transaction with the largest tip of the endpoints.
 func (s Serve) checkCaps(endpoints []Endpoint) (problems []error) {
-	least := uint64(shieldpool.TransactCost)
+	var least uint64 = shieldpool.TransactCost
 	for _, e := range endpoints {
 		if e.IsLane() {
 			least = max(least, shieldpool.TransactCost+e.Tip.MaxLamports)

@@ -113,8 +113,13 @@ func NewMetrics(b Build) *Metrics {
 		treeCheck:  gauge(r, contract.MetricTreeCheck),
 	}
 	gauge(r, contract.MetricBuildInfo).WithLabelValues(b.Version, b.Revision).Set(1)
-	// Counters whose label values are known start at zero: an alert on an increase misses a
-	// counter that first appears at 1.
+	m.startAtZero()
+	return m
+}
+
+// startAtZero makes samples of counters whose label values are known: an alert on an increase
+// misses a counter that first appears at 1.
+func (m *Metrics) startAtZero() {
 	for _, event := range []string{"signed", "refused", "rebroadcast", "expired", "failed_on_chain", "adopted", "reopened", "held", "panic"} {
 		m.attempts.WithLabelValues(event)
 	}
@@ -137,7 +142,6 @@ func NewMetrics(b Build) *Metrics {
 		m.maintenanceRuns.WithLabelValues(job, outcomeDone)
 		m.maintenanceRuns.WithLabelValues(job, outcomeFailed)
 	}
-	return m
 }
 
 func counter(r prometheus.Registerer, c contract.Metric) *prometheus.CounterVec {

@@ -72,7 +72,7 @@ const escalationStep = 1000
 // attempts expire too, blocks are full for more than this job, and all jobs pay up to four times
 // the price. The cap bounds the result.
 func (p *priceCache) escalated(price uint64, expired int, landedShare float64) uint64 {
-	price = uint64(float64(price) * (1 + 3*(1-landedShare))) //nolint:gosec // the cap is below 2^53
+	price = uint64(float64(price) * (1 + 3*(1-landedShare)))
 	if expired > 0 {
 		price = doubled(max(price, escalationStep), expired, max(p.rule.Cap, 1))
 	}
