@@ -9,8 +9,8 @@ import (
 // MaxAccountData is the most data of an account, in bytes.
 const MaxAccountData = 10 << 20
 
-// Account is an account of the chain, as the options define it at genesis and as a
-// View returns it. Its data must not be changed.
+// Account is an account of the chain, as the options define it at genesis, as it is
+// stored and as a View returns it. It is never changed: a transaction stores a new one.
 type Account struct {
 	Lamports   uint64
 	Data       []byte
@@ -18,32 +18,11 @@ type Account struct {
 	Executable bool
 }
 
-// record is an account as it is stored. It is never changed: a transaction
-// stores a new one.
-type record struct {
-	lamports   uint64
-	data       []byte
-	owner      solana.PublicKey
-	executable bool
-}
-
-func newRecord(a *Account) *record {
-	return &record{lamports: a.Lamports, data: a.Data, owner: a.Owner, executable: a.Executable}
-}
-
-// account returns the account for readers, or nil for a nil record.
-func (r *record) account() *Account {
-	if r == nil {
-		return nil
-	}
-	return &Account{Lamports: r.lamports, Data: r.data, Owner: r.owner, Executable: r.executable}
-}
-
-// version is an account as of one slot. A nil record means that the account was
-// closed in this slot.
+// version is an account as of one slot. A nil account means that it was closed
+// in this slot.
 type version struct {
-	slot   uint64
-	record *record
+	slot    uint64
+	account *Account
 }
 
 // accountStore keeps each address's versions in ascending slots, so that a read
@@ -51,23 +30,23 @@ type version struct {
 // fork can drop the versions above its slot.
 type accountStore map[solana.PublicKey][]version
 
-func (s accountStore) at(key solana.PublicKey, slot uint64) *record {
+func (s accountStore) at(key solana.PublicKey, slot uint64) *Account {
 	for _, v := range slices.Backward(s[key]) {
 		if v.slot <= slot {
-			return v.record
+			return v.account
 		}
 	}
 	return nil
 }
 
 // put stores the account as of slot, which is never below the newest stored.
-func (s accountStore) put(key solana.PublicKey, slot uint64, r *record) {
+func (s accountStore) put(key solana.PublicKey, slot uint64, a *Account) {
 	versions := s[key]
 	if n := len(versions); n > 0 && versions[n-1].slot == slot {
-		versions[n-1].record = r
+		versions[n-1].account = a
 		return
 	}
-	s[key] = append(versions, version{slot, r})
+	s[key] = append(versions, version{slot, a})
 }
 
 // drop removes the versions above a slot.
@@ -95,7 +74,7 @@ func (s accountStore) prune(key solana.PublicKey, finalized uint64) {
 		}
 	}
 	rest := versions[first:]
-	if len(rest) == 1 && rest[0].record == nil && rest[0].slot <= finalized {
+	if len(rest) == 1 && rest[0].account == nil && rest[0].slot <= finalized {
 		delete(s, key)
 		return
 	}

@@ -2,6 +2,7 @@ package bank
 
 import (
 	"math"
+	"slices"
 
 	"github.com/gagliardetto/solana-go"
 )
@@ -26,37 +27,37 @@ func (a *AccountRef) IsSigner() bool { return a.rights.signer }
 func (a *AccountRef) IsWritable() bool { return a.rights.writable }
 
 // Lamports is the balance.
-func (a *AccountRef) Lamports() uint64 { return a.work.lamports }
+func (a *AccountRef) Lamports() uint64 { return a.work.Lamports }
 
 // Owner is the program that owns the account.
-func (a *AccountRef) Owner() solana.PublicKey { return a.work.owner }
+func (a *AccountRef) Owner() solana.PublicKey { return a.work.Owner }
 
 // Length is the size of the account's data in bytes.
-func (a *AccountRef) Length() int { return len(a.work.data) }
+func (a *AccountRef) Length() int { return len(a.work.Data) }
 
 // Data is the account's data, not to be changed.
 func (a *AccountRef) Data() []byte {
 	a.work.applyDeferred()
-	return a.work.data
+	return a.work.Data
 }
 
-func (a *AccountRef) owned() bool { return a.work.owner == a.invocation.ProgramID }
+func (a *AccountRef) owned() bool { return a.work.Owner == a.invocation.ProgramID }
 
 // AddLamports credits the account.
 func (a *AccountRef) AddLamports(n uint64) error {
-	if n > math.MaxUint64-a.work.lamports {
+	if n > math.MaxUint64-a.work.Lamports {
 		return ErrArithmeticOverflow
 	}
 	if !a.rights.writable {
 		return ErrReadonlyLamportChange
 	}
-	a.work.lamports += n
+	a.work.Lamports += n
 	return nil
 }
 
 // SubLamports debits the account, which the running program must own.
 func (a *AccountRef) SubLamports(n uint64) error {
-	if n > a.work.lamports {
+	if n > a.work.Lamports {
 		return ErrArithmeticOverflow
 	}
 	if !a.owned() {
@@ -65,8 +66,28 @@ func (a *AccountRef) SubLamports(n uint64) error {
 	if !a.rights.writable {
 		return ErrReadonlyLamportChange
 	}
-	a.work.lamports -= n
+	a.work.Lamports -= n
 	return nil
+}
+
+// MoveLamports debits the account, which the running program must own, and credits another.
+func (a *AccountRef) MoveLamports(to *AccountRef, n uint64) error {
+	if err := a.SubLamports(n); err != nil {
+		return err
+	}
+	return to.AddLamports(n)
+}
+
+// Close moves all lamports to another account. It clears data and owner, so that later
+// instructions of the transaction find no account.
+func (a *AccountRef) Close(to *AccountRef) error {
+	if err := a.MoveLamports(to, a.Lamports()); err != nil {
+		return err
+	}
+	if err := a.SetData(nil); err != nil {
+		return err
+	}
+	return a.SetOwner(solana.SystemProgramID)
 }
 
 // SetData replaces the data of an account that the running program owns. The
@@ -81,7 +102,7 @@ func (a *AccountRef) SetData(data []byte) error {
 	if len(data) > MaxAccountData {
 		return ErrInvalidRealloc
 	}
-	a.work.data, a.work.deferred = data, nil
+	a.work.Data, a.work.deferred = data, nil
 	return nil
 }
 
@@ -108,14 +129,9 @@ func (a *AccountRef) checkChangeable() error {
 
 // SetOwner transfers the account to another program. Its data must be all zero.
 func (a *AccountRef) SetOwner(owner solana.PublicKey) error {
-	if !a.owned() || !a.rights.writable {
+	if !a.owned() || !a.rights.writable || slices.ContainsFunc(a.Data(), func(b byte) bool { return b != 0 }) {
 		return ErrModifiedProgramID
 	}
-	for _, b := range a.Data() {
-		if b != 0 {
-			return ErrModifiedProgramID
-		}
-	}
-	a.work.owner = owner
+	a.work.Owner = owner
 	return nil
 }

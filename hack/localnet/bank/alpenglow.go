@@ -58,7 +58,7 @@ func (b *Bank) migrate(slots uint64) {
 	last := b.chain.newest().Slot
 	undone := slices.Clone(b.chain[b.chain.position(b.migration.genesis)+1:])
 	b.undo(undone)
-	b.reopen(last+1, undone[0])
+	b.openBlock(last+1, undone[0].Height)
 	b.migration.done = true
 }
 

@@ -129,12 +129,12 @@ func New(opts Options) (*Bank, error) {
 	}
 	for _, p := range opts.Programs {
 		b.programs[p.ID] = loadProgram(p)
-		b.accounts.put(p.ID, 0, newRecord(&p.Account))
+		b.accounts.put(p.ID, 0, &p.Account)
 	}
 	for key, account := range opts.Accounts {
-		b.accounts.put(key, 0, newRecord(&account))
+		b.accounts.put(key, 0, &account)
 	}
-	b.accounts.put(opts.Faucet, 0, newRecord(&Account{Lamports: opts.FaucetLamports, Owner: solana.SystemProgramID}))
+	b.accounts.put(opts.Faucet, 0, &Account{Lamports: opts.FaucetLamports, Owner: solana.SystemProgramID})
 	now := opts.Clock()
 	// The parent hash of genesis differs from one run to the next, so that a
 	// transaction signed for an earlier run cannot land in this one.
@@ -179,16 +179,22 @@ func (b *Bank) advance(slots uint64) {
 	closed := b.chain.newest()
 	closed.Hash = closed.hash()
 	b.hashes[closed.Hash] = closed
+	b.openBlock(closed.Slot+slots, closed.Height+1)
+	b.expire()
+}
+
+// openBlock appends an open block to a chain whose blocks are all closed.
+func (b *Bank) openBlock(slot, height uint64) {
+	parent := b.chain.newest()
 	b.chain = append(b.chain, &Block{
-		Slot:         closed.Slot + slots,
-		Height:       closed.Height + 1,
-		ParentSlot:   closed.Slot,
-		ParentHash:   closed.Hash,
+		Slot:         slot,
+		Height:       height,
+		ParentSlot:   parent.Slot,
+		ParentHash:   parent.Hash,
 		at:           b.opts.Clock(),
-		Transactions: closed.Transactions,
+		Transactions: parent.Transactions,
 		Rent:         b.nextRent,
 	})
-	b.expire()
 }
 
 // expire drops the account versions, blockhashes and messages that even the most
@@ -244,9 +250,9 @@ func (b *Bank) commit(tx *Transaction, out *outcome) {
 	}
 	for i := range out.changed {
 		work := out.changed[i]
-		var stored *record
-		if work.lamports > 0 {
-			stored = &work.record
+		var stored *Account
+		if work.Lamports > 0 {
+			stored = &work.Account
 		}
 		b.accounts.put(work.key, open.Slot, stored)
 		open.written = append(open.written, work.key)

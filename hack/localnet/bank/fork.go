@@ -68,7 +68,7 @@ func (b *Bank) fork(count func() uint64, again func(*Landed) bool) ([]Undone, er
 	}
 	undone := slices.Clone(b.chain[len(b.chain)-int(n):]) //nolint:gosec // n is at most the chain's length
 	b.undo(undone)
-	b.reopen(open.Slot+1, undone[0])
+	b.openBlock(open.Slot+1, undone[0].Height)
 	for range n - 1 {
 		b.advance(1)
 	}
@@ -103,21 +103,6 @@ func (b *Bank) undo(blocks []*Block) {
 			}
 		}
 	}
-}
-
-// reopen appends an open block at a slot to a chain whose blocks are all closed.
-// The new block has the height of the undone block that it replaces.
-func (b *Bank) reopen(slot uint64, undone *Block) {
-	parent := b.chain.newest()
-	b.chain = append(b.chain, &Block{
-		Slot:         slot,
-		Height:       undone.Height,
-		ParentSlot:   parent.Slot,
-		ParentHash:   parent.Hash,
-		at:           b.opts.Clock(),
-		Transactions: parent.Transactions,
-		Rent:         b.nextRent,
-	})
 }
 
 // landAgain sends the chosen transactions of undone blocks again.

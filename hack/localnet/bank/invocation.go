@@ -51,7 +51,7 @@ func loadProgram(p Program) *loadedProgram {
 
 // workAccount is an account while a transaction runs.
 type workAccount struct {
-	record
+	Account
 	key solana.PublicKey
 	// deferred makes the data; nil unless SetDataLater was called.
 	deferred func() []byte
@@ -59,7 +59,7 @@ type workAccount struct {
 
 func (w *workAccount) applyDeferred() {
 	if w.deferred != nil {
-		w.data, w.deferred = w.deferred(), nil
+		w.Data, w.deferred = w.deferred(), nil
 	}
 }
 
@@ -209,9 +209,7 @@ func (v *Invocation) passAccount(meta solana.AccountMeta, derived []solana.Publi
 		v.Log("Instruction references an unknown account %s", meta.PublicKey)
 		return out, ErrMissingAccount
 	}
-	for _, key := range derived {
-		signer = signer || key == meta.PublicKey
-	}
+	signer = signer || slices.Contains(derived, meta.PublicKey)
 	if meta.IsWritable && !writable {
 		v.Log("%s's writable privilege escalated", meta.PublicKey)
 		return out, ErrPrivilegeEscalation
@@ -245,12 +243,7 @@ func (x *execution) suspended(program solana.PublicKey) bool {
 }
 
 func (x *execution) index(key solana.PublicKey) int {
-	for i := range x.accounts {
-		if x.accounts[i].key == key {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(x.accounts, func(a workAccount) bool { return a.key == key })
 }
 
 // record adds an inner instruction to the transaction's metadata.
@@ -298,12 +291,8 @@ func (x *execution) run(id solana.PublicKey, accounts []instructionAccount, data
 func (x *execution) sum(accounts []instructionAccount) uint64 {
 	var total uint64
 	for i, a := range accounts {
-		repeated := false
-		for _, earlier := range accounts[:i] {
-			repeated = repeated || earlier.index == a.index
-		}
-		if !repeated {
-			total += x.accounts[a.index].lamports
+		if !slices.ContainsFunc(accounts[:i], func(earlier instructionAccount) bool { return earlier.index == a.index }) {
+			total += x.accounts[a.index].Lamports
 		}
 	}
 	return total

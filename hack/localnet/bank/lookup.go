@@ -80,10 +80,10 @@ func (b *Bank) table(key solana.PublicKey, at *Block) (solana.PublicKeySlice, *T
 	switch {
 	case stored == nil:
 		return nil, newError(AddressLookupTableNotFound)
-	case stored.owner != solana.AddressLookupTableProgramID:
+	case stored.Owner != solana.AddressLookupTableProgramID:
 		return nil, newError(InvalidAddressLookupTableOwner)
 	}
-	table, err := addresslookuptable.DecodeAddressLookupTableState(stored.data)
+	table, err := addresslookuptable.DecodeAddressLookupTableState(stored.Data)
 	if err != nil || table.TypeIndex != tableType {
 		return nil, newError(InvalidAddressLookupTableData)
 	}

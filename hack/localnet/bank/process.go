@@ -63,8 +63,8 @@ const loadedAccountOverhead = 64
 // is not part of this chain.
 func (j *job) loadedBytes() (bytes uint64) {
 	for i := range j.accounts {
-		if j.accounts[i].lamports > 0 {
-			bytes += loadedAccountOverhead + uint64(len(j.accounts[i].data))
+		if j.accounts[i].Lamports > 0 {
+			bytes += loadedAccountOverhead + uint64(len(j.accounts[i].Data))
 		}
 	}
 	return bytes
@@ -79,7 +79,7 @@ func (j *job) run() *outcome {
 		LoadedData: j.loadedBytes(), PreBalances: balances(j.accounts), PreTokens: j.mints.tokenBalances(j.accounts),
 	}}
 	accounts := slices.Clone(j.accounts)
-	if err := chargeFee(&accounts[0].record, out.meta.Fee, j.rent); err != nil {
+	if err := chargeFee(&accounts[0].Account, out.meta.Fee, j.rent); err != nil {
 		return unprocessable(err)
 	}
 	payer := accounts[0]
@@ -135,9 +135,9 @@ func (b *Bank) usable(hash solana.Hash, at *Block) bool {
 func (b *Bank) load(keys []solana.PublicKey, slot uint64) []workAccount {
 	out := make([]workAccount, len(keys))
 	for i, key := range keys {
-		out[i] = workAccount{key: key, record: record{owner: solana.SystemProgramID}}
+		out[i] = workAccount{key: key, Account: Account{Owner: solana.SystemProgramID}}
 		if stored := b.accounts.at(key, slot); stored != nil {
-			out[i].record = *stored
+			out[i].Account = *stored
 		}
 	}
 	return out
@@ -145,17 +145,17 @@ func (b *Bank) load(keys []solana.PublicKey, slot uint64) []workAccount {
 
 // chargeFee subtracts the fee from the fee payer, a system account without data.
 // Its remaining balance must be zero or rent-exempt.
-func chargeFee(payer *record, fee uint64, rent Rent) *TransactionError {
+func chargeFee(payer *Account, fee uint64, rent Rent) *TransactionError {
 	before := *payer
 	switch {
-	case payer.lamports == 0:
+	case payer.Lamports == 0:
 		return newError(AccountNotFound)
-	case payer.owner != solana.SystemProgramID || len(payer.data) > 0:
+	case payer.Owner != solana.SystemProgramID || len(payer.Data) > 0:
 		return newError(InvalidAccountForFee)
-	case payer.lamports < fee:
+	case payer.Lamports < fee:
 		return newError(InsufficientFundsForFee)
 	}
-	payer.lamports -= fee
+	payer.Lamports -= fee
 	if rent.underfunded(payer, &before) {
 		return &TransactionError{Kind: InsufficientFundsForRent, Index: 0}
 	}
@@ -171,10 +171,10 @@ func (j *job) checkPrograms() *TransactionError {
 	}
 	for _, ix := range j.tx.Instructions {
 		program := &j.accounts[ix.ProgramIDIndex]
-		if program.lamports == 0 {
+		if program.Lamports == 0 {
 			return newError(ProgramAccountNotFound)
 		}
-		if !program.executable {
+		if !program.Executable {
 			return newError(InvalidProgramForExecution)
 		}
 	}
@@ -197,7 +197,7 @@ func (x *execution) runAll(tx *Transaction, before []workAccount) *TransactionEr
 		}
 	}
 	for i := range x.accounts {
-		if tx.Writable[i] && x.rent.underfunded(&x.accounts[i].record, &before[i].record) {
+		if tx.Writable[i] && x.rent.underfunded(&x.accounts[i].Account, &before[i].Account) {
 			return &TransactionError{Kind: InsufficientFundsForRent, Index: i}
 		}
 	}
@@ -207,7 +207,7 @@ func (x *execution) runAll(tx *Transaction, before []workAccount) *TransactionEr
 func balances(accounts []workAccount) []uint64 {
 	out := make([]uint64, len(accounts))
 	for i := range accounts {
-		out[i] = accounts[i].lamports
+		out[i] = accounts[i].Lamports
 	}
 	return out
 }

@@ -48,10 +48,10 @@ func (r Rent) sysvar() *Account {
 // underfunded reports whether a balance is too low for the account, whose balance and data
 // size were before those of the transaction. An account that does not grow may stay below a
 // minimum that has risen (SIMD-0392).
-func (r Rent) underfunded(now, before *record) bool {
-	least := r.Exemption(uint64(len(now.data)))
-	if before.lamports > 0 && len(now.data) <= len(before.data) {
-		least = min(least, before.lamports)
+func (r Rent) underfunded(now, before *Account) bool {
+	least := r.Exemption(uint64(len(now.Data)))
+	if before.Lamports > 0 && len(now.Data) <= len(before.Data) {
+		least = min(least, before.Lamports)
 	}
-	return now.lamports > 0 && now.lamports < least
+	return now.Lamports > 0 && now.Lamports < least
 }

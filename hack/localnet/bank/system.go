@@ -105,14 +105,11 @@ func assign(v *Invocation, account *AccountRef, owner solana.PublicKey) error {
 
 // transfer moves lamports from the instruction's first account to its second.
 func transfer(v *Invocation, lamports uint64) error {
-	from, err := v.Account(0)
+	accounts, err := v.Take(2)
 	if err != nil {
 		return err
 	}
-	to, err := v.Account(1)
-	if err != nil {
-		return err
-	}
+	from, to := accounts[0], accounts[1]
 	if !from.IsSigner() {
 		v.Log("Transfer: `from` account %s must sign", from.Key())
 		return ErrMissingRequiredSignature
@@ -125,10 +122,7 @@ func transfer(v *Invocation, lamports uint64) error {
 		v.Log("Transfer: insufficient lamports %d, need %d", from.Lamports(), lamports)
 		return errResultWithNegativeLamport
 	}
-	if err := from.SubLamports(lamports); err != nil {
-		return err
-	}
-	return to.AddLamports(lamports)
+	return from.MoveLamports(to, lamports)
 }
 
 // CreateAccount invokes the system program to create a rent-exempt account with

@@ -57,7 +57,7 @@ func (b *Bank) mintsOf(tx *Transaction, accounts []workAccount, at *Block) mintD
 	}
 	found := mintDecimals{solana.WrappedSol: nativeDecimals}
 	for i := range accounts {
-		account := tokenAccount(&accounts[i].record)
+		account := tokenAccount(&accounts[i].Account)
 		if account == nil {
 			continue
 		}
@@ -78,7 +78,7 @@ func (m mintDecimals) tokenBalances(accounts []workAccount) []rpc.TokenBalance {
 	}
 	out := []rpc.TokenBalance{}
 	for i := range accounts {
-		account := tokenAccount(&accounts[i].record)
+		account := tokenAccount(&accounts[i].Account)
 		if account == nil {
 			continue
 		}
@@ -88,12 +88,12 @@ func (m mintDecimals) tokenBalances(accounts []workAccount) []rpc.TokenBalance {
 			if at < 0 {
 				continue
 			}
-			if decimals, known = decimalsOf(&accounts[at].record); !known {
+			if decimals, known = decimalsOf(&accounts[at].Account); !known {
 				continue
 			}
 		}
 		out = append(out, rpc.TokenBalance{
-			AccountIndex: uint16(i), Mint: account.Mint, Owner: &account.Owner, ProgramId: &accounts[i].owner,
+			AccountIndex: uint16(i), Mint: account.Mint, Owner: &account.Owner, ProgramId: &accounts[i].Owner,
 			UiTokenAmount: tokenAmount(account.Amount, decimals),
 		})
 	}
@@ -117,22 +117,22 @@ func tokenAmount(amount uint64, decimals uint8) *rpc.UiTokenAmount {
 
 // tokenAccount reads an initialised token account. It returns nil for any other
 // account.
-func tokenAccount(r *record) *token.Account {
-	if len(r.data) != TokenAccountSize || !isTokenProgram(r.owner) {
+func tokenAccount(stored *Account) *token.Account {
+	if len(stored.Data) != TokenAccountSize || !isTokenProgram(stored.Owner) {
 		return nil
 	}
-	account := ParseToken(r.data)
+	account := ParseToken(stored.Data)
 	if account == nil || account.State == token.Uninitialized {
 		return nil
 	}
 	return account
 }
 
-func decimalsOf(r *record) (decimals uint8, ok bool) {
-	if r == nil || len(r.data) != TokenMintSize || !isTokenProgram(r.owner) {
+func decimalsOf(stored *Account) (decimals uint8, ok bool) {
+	if stored == nil || len(stored.Data) != TokenMintSize || !isTokenProgram(stored.Owner) {
 		return 0, false
 	}
-	mint := ParseMint(r.data)
+	mint := ParseMint(stored.Data)
 	if mint == nil || !mint.IsInitialized {
 		return 0, false
 	}

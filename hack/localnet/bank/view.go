@@ -66,7 +66,7 @@ func (v View) Account(key solana.PublicKey) *Account {
 	if key == solana.SysVarRentPubkey {
 		return v.block.Rent.sysvar()
 	}
-	return v.bank.accounts.at(key, v.block.Slot).account()
+	return v.bank.accounts.at(key, v.block.Slot)
 }
 
 // LatestBlockhash returns the newest blockhash of the level and the last block
@@ -222,11 +222,9 @@ func (b *Block) smallestPrice(addresses []solana.PublicKey) uint64 {
 // writesAny reports whether the transaction writes one of the addresses. Without
 // addresses it returns true.
 func (m *Message) writesAny(addresses []solana.PublicKey) bool {
-	for _, address := range addresses {
-		for i, key := range m.Keys {
-			if m.Writable[i] && key == address {
-				return true
-			}
+	for i, key := range m.Keys {
+		if m.Writable[i] && slices.Contains(addresses, key) {
+			return true
 		}
 	}
 	return len(addresses) == 0

@@ -3,6 +3,7 @@ package bank
 import (
 	"crypto/sha256"
 	"slices"
+	"sort"
 )
 
 type waiting struct {
@@ -26,12 +27,7 @@ func (l *waitingList) has(tx *Transaction) bool {
 }
 
 func (l *waitingList) put(w waiting) {
-	at, _ := slices.BinarySearchFunc(l.list, w.price, func(other waiting, price uint64) int {
-		if other.price >= price {
-			return -1
-		}
-		return 1
-	})
+	at := sort.Search(len(l.list), func(i int) bool { return l.list[i].price < w.price })
 	l.list = slices.Insert(l.list, at, w)
 	if l.hashes == nil {
 		l.hashes = make(map[[sha256.Size]byte]struct{})

@@ -64,16 +64,16 @@ func (s *State) bytes() []byte {
 // Output is the number of tokens that an input of lamports buys, rounded down. If in
 // is the input minus the fee, the output is s.Tokens · in / (s.Lamports + in).
 func (s *State) Output(lamports uint64) uint64 {
-	in := scale(lamports, MaxBPS-uint64(min(s.FeeBPS, MaxBPS)), MaxBPS)
+	in := Scale(lamports, MaxBPS-uint64(min(s.FeeBPS, MaxBPS)), MaxBPS)
 	sum, overflow := bits.Add64(s.Lamports, in, 0)
 	if overflow != 0 || sum == 0 {
 		return 0
 	}
-	return scale(s.Tokens, in, sum)
+	return Scale(s.Tokens, in, sum)
 }
 
-// scale returns ⌊x · numerator / denominator⌋, for 0 ≤ numerator ≤ denominator > 0.
-func scale(x, numerator, denominator uint64) uint64 {
+// Scale returns ⌊x · numerator / denominator⌋, for 0 ≤ numerator ≤ denominator > 0.
+func Scale(x, numerator, denominator uint64) uint64 {
 	high, low := bits.Mul64(x, numerator)
 	quotient, _ := bits.Div64(high, low, denominator)
 	return quotient

@@ -152,7 +152,7 @@ func swap(v *bank.Invocation, args []byte, short bool) error {
 	out := state.Output(in)
 	if short {
 		keep := min(binary.LittleEndian.Uint16(args[16:]), MaxBPS)
-		out, minimum = scale(out, MaxBPS-uint64(keep), MaxBPS), 0
+		out, minimum = Scale(out, MaxBPS-uint64(keep), MaxBPS), 0
 	}
 	if in == 0 || in > ^state.Lamports {
 		return v.Refuse(bank.ErrInvalidArgument, "want an input above 0 that fits the reserves")

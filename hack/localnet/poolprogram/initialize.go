@@ -14,7 +14,7 @@ func (p *program) initialize(v *bank.Invocation) error {
 	if len(v.Data) != 1 {
 		return v.Refuse(errInvalidInstructionData, "Initialize takes no data but its tag")
 	}
-	accounts, err := roles(v, p.profile.Accounts.Initialize)
+	accounts, err := roles(v, 0, p.profile.Accounts.Initialize)
 	if err != nil {
 		return err
 	}

@@ -136,14 +136,10 @@ func (p *program) dispatch(v *bank.Invocation) error {
 	return errInvalidInstructionData
 }
 
-// roles returns the instruction's accounts by role. order is the profile's account
-// list. roles checks that each account has the list's signer and writable flags.
-func roles(v *bank.Invocation, order []shieldpool.AccountRole) (map[shieldpool.Role]*bank.AccountRef, error) {
-	return rolesFrom(v, 0, order)
-}
-
-// rolesFrom is roles for the accounts from position first on.
-func rolesFrom(v *bank.Invocation, first int, order []shieldpool.AccountRole) (map[shieldpool.Role]*bank.AccountRef, error) {
+// roles returns the instruction's accounts from position first on, by role. order is the
+// profile's account list. roles checks that each account has the list's signer and writable
+// flags.
+func roles(v *bank.Invocation, first int, order []shieldpool.AccountRole) (map[shieldpool.Role]*bank.AccountRef, error) {
 	out := make(map[shieldpool.Role]*bank.AccountRef, len(order))
 	for i, role := range order {
 		account, err := v.Account(first + i)

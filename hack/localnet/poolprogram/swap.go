@@ -14,7 +14,7 @@ func (p *program) prepareSwapSol(v *bank.Invocation) error {
 	if len(v.Data) != 1 {
 		return v.Refuse(errInvalidInstructionData, "PrepareSwapSol takes no data but its tag")
 	}
-	accounts, err := roles(v, p.profile.Accounts.PrepareSwapSol)
+	accounts, err := roles(v, 0, p.profile.Accounts.PrepareSwapSol)
 	if err != nil {
 		return err
 	}
@@ -34,10 +34,7 @@ func (p *program) prepareSwapSol(v *bank.Invocation) error {
 	if err := stateAccount.SetData(state.bytes()); err != nil {
 		return err
 	}
-	if err := stateAccount.SubLamports(state.Lamports); err != nil {
-		return err
-	}
-	if err := wsol.AddLamports(state.Lamports); err != nil {
+	if err := stateAccount.MoveLamports(wsol, state.Lamports); err != nil {
 		return err
 	}
 	return v.Invoke(token.NewSyncNativeInstruction(wsol.Key()).Build())
@@ -86,7 +83,7 @@ func (x *execution) checkState() (err error) {
 		return x.v.Refuse(errInvalidInstructionData, "want tag, nullifier and the router's data")
 	}
 	nullifier := x.v.Data[1 : 1+field]
-	if x.accounts, err = roles(x.v, x.program.profile.Accounts.ExecuteSwap); err != nil {
+	if x.accounts, err = roles(x.v, 0, x.program.profile.Accounts.ExecuteSwap); err != nil {
 		return err
 	}
 	account := x.accounts[shieldpool.RoleSwapState]
@@ -202,7 +199,7 @@ func (x *execution) close() error {
 			return err
 		}
 	}
-	return closeAccount(x.accounts[shieldpool.RoleSwapState], payer)
+	return x.accounts[shieldpool.RoleSwapState].Close(payer)
 }
 
 // closeSwapState returns all lamports of a swap to the user's wallet after the swap's
@@ -212,7 +209,7 @@ func (p *program) closeSwapState(v *bank.Invocation) error {
 		return v.Refuse(errInvalidInstructionData, "CloseSwapState takes no data but its tag")
 	}
 	order := p.profile.Accounts.CloseSwapState
-	accounts, err := roles(v, order)
+	accounts, err := roles(v, 0, order)
 	if err != nil {
 		return err
 	}
@@ -243,13 +240,13 @@ func (p *program) closeSwapState(v *bank.Invocation) error {
 			return err
 		}
 	}
-	return closeAccount(account, wallet)
+	return account.Close(wallet)
 }
 
 // unwrap closes the state's account of wrapped SOL and moves its lamports to the wallet.
 // This account and the token program follow the accounts of an unwrapped refund.
 func (p *program) unwrap(v *bank.Invocation, first int, wallet *bank.AccountRef, state programAddress) error {
-	accounts, err := rolesFrom(v, first, p.profile.Accounts.CloseWrapped)
+	accounts, err := roles(v, first, p.profile.Accounts.CloseWrapped)
 	if err != nil {
 		return err
 	}

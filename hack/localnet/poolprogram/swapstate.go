@@ -1,8 +1,6 @@
 package poolprogram
 
 import (
-	"github.com/gagliardetto/solana-go"
-
 	"github.com/relaypool/relaypool/hack/localnet/bank"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -40,20 +38,4 @@ func readSwapState(v *bank.Invocation, account *bank.AccountRef) (*swapState, er
 		return nil, bank.ErrInvalidAccountData
 	}
 	return &swapState{state, account.Data()[swapWrappedAt] == 1}, nil
-}
-
-// closeAccount moves all lamports of a program account to another account. It clears
-// data and owner, so that later instructions of the transaction find no account.
-func closeAccount(account, to *bank.AccountRef) error {
-	lamports := account.Lamports()
-	if err := account.SubLamports(lamports); err != nil {
-		return err
-	}
-	if err := to.AddLamports(lamports); err != nil {
-		return err
-	}
-	if err := account.SetData(nil); err != nil {
-		return err
-	}
-	return account.SetOwner(solana.SystemProgramID)
 }

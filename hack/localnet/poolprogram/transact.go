@@ -60,7 +60,7 @@ func (t *transaction) decode() error {
 // checkAccounts checks the accounts' rights, pool and mint, and the addresses of the roles.
 func (t *transaction) checkAccounts() error {
 	var err error
-	if t.accounts, err = roles(t.v, t.order); err != nil {
+	if t.accounts, err = roles(t.v, 0, t.order); err != nil {
 		return err
 	}
 	poolAccount := t.accounts[shieldpool.RolePool]
@@ -112,13 +112,9 @@ func (t *transaction) checkAddresses() (err error) {
 	return nil
 }
 
+// poolOf returns the pool of one of the profile's mints.
 func (p *program) poolOf(mint shieldpool.Mint) *pool {
-	for i := range p.pools {
-		if p.pools[i].mint == mint {
-			return &p.pools[i]
-		}
-	}
-	return &p.pools[0]
+	return &p.pools[slices.IndexFunc(p.pools, func(served pool) bool { return served.mint == mint })]
 }
 
 func (t *transaction) checkRoot() error {

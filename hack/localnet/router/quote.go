@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -163,7 +162,7 @@ func (r *Router) quote(req *http.Request, d *draft) (*quote, error) {
 		RoutePlan: []hop{{Percent: 100, SwapInfo: swapInfo{
 			AMM: m.Address, Label: "Local market", InputMint: params.input, OutputMint: params.output,
 			InAmount: amount(params.amount), OutAmount: amount(out),
-			FeeAmount: amount(share(params.amount, uint64(state.FeeBPS))), FeeMint: params.input,
+			FeeAmount: amount(market.Scale(params.amount, uint64(min(state.FeeBPS, market.MaxBPS)), market.MaxBPS)), FeeMint: params.input,
 		}}},
 	}
 	if !params.direct {
@@ -179,12 +178,8 @@ func (r *Router) quote(req *http.Request, d *draft) (*quote, error) {
 }
 
 // threshold is the output minus the slippage, rounded up.
-func threshold(out, slippageBPS uint64) uint64 { return out - share(out, slippageBPS) }
-
-// share returns bps basis points of an amount, rounded down.
-func share(value, bps uint64) uint64 {
-	n := new(big.Int).Mul(new(big.Int).SetUint64(value), new(big.Int).SetUint64(bps))
-	return n.Div(n, big.NewInt(market.MaxBPS)).Uint64()
+func threshold(out, slippageBPS uint64) uint64 {
+	return out - market.Scale(out, slippageBPS, market.MaxBPS)
 }
 
 // impact returns the price impact of a trade as a fraction, in decimal.

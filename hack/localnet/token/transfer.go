@@ -3,7 +3,6 @@ package token
 import (
 	"math"
 
-	"github.com/gagliardetto/solana-go"
 	spl "github.com/gagliardetto/solana-go/programs/token"
 
 	"github.com/relaypool/relaypool/hack/localnet/bank"
@@ -46,7 +45,7 @@ func (c *call) transfer() error {
 	}
 	from.Amount, to.Amount = from.Amount-amount, to.Amount+amount
 	if from.IsNative != nil && amount > 0 {
-		if err := moveLamports(fromRef, toRef, amount); err != nil {
+		if err := fromRef.MoveLamports(toRef, amount); err != nil {
 			return err
 		}
 	}
@@ -54,13 +53,6 @@ func (c *call) transfer() error {
 		return err
 	}
 	return toRef.SetData(encode(to))
-}
-
-func moveLamports(from, to *bank.AccountRef, amount uint64) error {
-	if err := from.SubLamports(amount); err != nil {
-		return err
-	}
-	return to.AddLamports(amount)
 }
 
 // mintTo mints tokens. Accounts: mint, destination, authority.
@@ -149,13 +141,7 @@ func (c *call) closeAccount() error {
 	if err := checkAuthority(account.Owner, c.accounts[2]); err != nil {
 		return err
 	}
-	if err := moveLamports(ref, to, ref.Lamports()); err != nil {
-		return err
-	}
-	if err := ref.SetData(nil); err != nil {
-		return err
-	}
-	return ref.SetOwner(solana.SystemProgramID)
+	return ref.Close(to)
 }
 
 // syncNative sets the amount of a native account to its lamports above the reserve.
