@@ -208,6 +208,19 @@ func (s *Sandbox) WithDatabase(ctx context.Context, database string, f func(*pgx
 	return f(conn)
 }
 
+// Select runs a query on a new connection to a database, and scans its rows.
+func Select[T any](ctx context.Context, s *Sandbox, database string, scan pgx.RowToFunc[T], sql string, args ...any) (out []T, err error) {
+	err = s.WithDatabase(ctx, database, func(conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, scan)
+		return err
+	})
+	return out, err
+}
+
 // SQL runs statements on a new connection to a database.
 func (s *Sandbox) SQL(ctx context.Context, database string, statements ...string) error {
 	return s.WithDatabase(ctx, database, func(conn *pgx.Conn) error {

@@ -23,6 +23,7 @@ import (
 	"github.com/relaypool/relaypool/hack/drill/timeline"
 	"github.com/relaypool/relaypool/hack/drill/verify"
 	"github.com/relaypool/relaypool/hack/load"
+	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/sandbox"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -144,7 +145,8 @@ type arena struct {
 	// openingBalances are the payers' lamports at the start. airdrops are the later airdrops.
 	openingBalances map[solana.PublicKey]uint64
 	airdrops        map[solana.PublicKey][]solana.Signature
-	// vaultOpening is the market's wrapped SOL at the start, in lamports.
+	// market is where swaps buy. vaultOpening is its wrapped SOL at the start, in lamports.
+	market       *market.Market
 	vaultOpening uint64
 }
 
@@ -309,12 +311,8 @@ func (a *arena) gather(ctx context.Context, events []schedule.Event) (*verify.Ev
 	for i := range e.Transactions {
 		e.Transactions[i].Rent = shieldpool.Rent(a.box.Chain.RentAt(e.Transactions[i].Slot))
 	}
-	vault, err := vaultAddress()
-	if err != nil {
-		return nil, err
-	}
 	e.Vault.Opening = a.vaultOpening
-	if err := a.chainReader.FindLeftAccounts(ctx, vault, e); err != nil {
+	if err := a.chainReader.FindLeftAccounts(ctx, a.market.VaultSOL, e); err != nil {
 		return nil, err
 	}
 	if err := a.database.withConnection(ctx, func(conn *pgx.Conn) error { return a.gatherRows(ctx, conn, e) }); err != nil {

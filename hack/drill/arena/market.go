@@ -3,8 +3,6 @@ package arena
 import (
 	"time"
 
-	"github.com/gagliardetto/solana-go"
-
 	"github.com/relaypool/relaypool/hack/drill/schedule"
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/market"
@@ -76,12 +74,4 @@ func (a *arena) swapGrace(events []schedule.Event) uint64 {
 		}
 	}
 	return 2*(blockhashLife+a.o.FinalizeAfter) + uint64(recovery/slot) + a.migrationSlots(events) //nolint:gosec // both above zero
-}
-
-func vaultAddress() (solana.PublicKey, error) {
-	at, err := market.For(localnet.OutputMint())
-	if err != nil {
-		return solana.PublicKey{}, err
-	}
-	return at.VaultSOL, nil
 }

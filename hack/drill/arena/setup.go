@@ -12,6 +12,7 @@ import (
 	"github.com/relaypool/relaypool/hack/drill/schedule"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/localnet"
+	"github.com/relaypool/relaypool/hack/localnet/market"
 	"github.com/relaypool/relaypool/hack/sandbox"
 )
 
@@ -72,11 +73,10 @@ func (a *arena) startChain(ctx context.Context) (err error) {
 		return err
 	}
 	a.chainReader = gather.NewChain(rpc.New(a.box.URL), a.box.Pool)
-	vault, err := vaultAddress()
-	if err != nil {
+	if a.market, err = market.For(localnet.OutputMint()); err != nil {
 		return err
 	}
-	if a.vaultOpening, err = a.chainReader.Balance(ctx, vault); err != nil {
+	if a.vaultOpening, err = a.chainReader.Balance(ctx, a.market.VaultSOL); err != nil {
 		return err
 	}
 	for _, payer := range a.box.Payers {

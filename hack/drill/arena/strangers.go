@@ -10,8 +10,8 @@ import (
 
 	"github.com/relaypool/relaypool/hack/drill/gather"
 	"github.com/relaypool/relaypool/hack/load"
-	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/localnet/market"
+	"github.com/relaypool/relaypool/hack/sandbox"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -95,10 +95,6 @@ func (a *arena) actOnSwap(ctx context.Context, action string, s openSwap) {
 
 // executeFor builds the execution that gives the user the minimum, or more.
 func (a *arena) executeFor(ctx context.Context, s openSwap, payer solana.PublicKey) (solana.Instruction, error) {
-	at, err := market.For(localnet.OutputMint())
-	if err != nil {
-		return nil, err
-	}
 	state, err := a.chainReader.Client.GetAccountInfoWithOpts(ctx, s.State, processed())
 	if err != nil {
 		return nil, fmt.Errorf("read a swap's state: %w", err)
@@ -107,7 +103,7 @@ func (a *arena) executeFor(ctx context.Context, s openSwap, payer solana.PublicK
 	if err != nil {
 		return nil, err
 	}
-	trade := at.Swap(market.Trade{User: s.State, WSOL: s.WSOL, Tokens: s.Output, AmountIn: parsed.Lamports, MinOut: s.Terms.MinOutput})
+	trade := a.market.Swap(market.Trade{User: s.State, WSOL: s.WSOL, Tokens: s.Output, AmountIn: parsed.Lamports, MinOut: s.Terms.MinOutput})
 	data, err := trade.Data()
 	if err != nil {
 		return nil, err
@@ -129,30 +125,22 @@ const openSwapsSQL = `SELECT r.public_inputs, r.recipient, r.swap_terms, w.timeo
 	FROM swaps w JOIN submissions s ON s.id = w.id JOIN requests r ON r.submission_id = s.parent
 	WHERE NOT w.ended AND w.phase NOT IN ('executed', 'refunded') AND w.timeout_slot > 0 ORDER BY s.id`
 
-func (a *arena) openSwaps(ctx context.Context) (out []openSwap, err error) {
-	err = a.database.withConnection(ctx, func(conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, openSwapsSQL)
-		if err != nil {
-			return err
-		}
-		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (s openSwap, err error) {
-			var inputs, recipient, terms []byte
-			if err := row.Scan(&inputs, &recipient, &terms, &s.timeout); err != nil {
-				return s, err
-			}
-			parsed, err := shieldpool.ParsePublicInputs(inputs)
-			if err != nil {
-				return s, err
-			}
-			s.wallet = solana.PublicKeyFromBytes(recipient)
-			decoded := gather.SwapTerms(terms)
-			if decoded == nil {
-				return s, fmt.Errorf("a swap's terms have %d bytes", len(terms))
-			}
-			s.Swap, err = a.box.Pool.Swap(parsed.Nullifiers[0], *decoded)
+func (a *arena) openSwaps(ctx context.Context) ([]openSwap, error) {
+	return sandbox.Select(ctx, a.box, databaseName, func(row pgx.CollectableRow) (s openSwap, err error) {
+		var inputs, recipient, terms []byte
+		if err := row.Scan(&inputs, &recipient, &terms, &s.timeout); err != nil {
 			return s, err
-		})
-		return err
-	})
-	return out, err
+		}
+		parsed, err := shieldpool.ParsePublicInputs(inputs)
+		if err != nil {
+			return s, err
+		}
+		s.wallet = solana.PublicKeyFromBytes(recipient)
+		decoded := gather.SwapTerms(terms)
+		if decoded == nil {
+			return s, fmt.Errorf("a swap's terms have %d bytes", len(terms))
+		}
+		s.Swap, err = a.box.Pool.Swap(parsed.Nullifiers[0], *decoded)
+		return s, err
+	}, openSwapsSQL)
 }

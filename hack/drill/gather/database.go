@@ -50,11 +50,8 @@ func Open(ctx context.Context, conn *pgx.Conn) (working, unfinalized int, err er
 
 // Swaps lists the ids of all swaps' first legs.
 func Swaps(ctx context.Context, conn *pgx.Conn) (ids []uuid.UUID, err error) {
-	rows, err := conn.Query(ctx, swapsSQL)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	err = collect(ctx, conn, &ids, swapsSQL, pgx.RowTo[uuid.UUID])
+	return ids, err
 }
 
 // LedgerOpening returns a payer's balance before its first transaction, according to the

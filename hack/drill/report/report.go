@@ -62,7 +62,7 @@ func (r *Report) figures(o *arena.Outcome) {
 		r.Figures = append(r.Figures, Figure{Name: name, Value: value, Unit: unit})
 	}
 	codes := make(map[string]int)
-	completed := 0
+	completed, failed := 0, 0
 	var waits []time.Duration
 	for i := range o.Evidence.Submissions {
 		s := &o.Evidence.Submissions[i]
@@ -71,15 +71,12 @@ func (r *Report) figures(o *arena.Outcome) {
 			completed++
 			waits = append(waits, s.CompletedAt.Sub(s.CreatedAt))
 		case "failed":
+			failed++
 			codes[s.Code]++
 		}
 	}
 	slices.Sort(waits)
 	swaps := newSwapFigures(o)
-	failed := 0
-	for _, count := range codes {
-		failed += count
-	}
 	add("spends started", float64(o.Clients.Spends), "")
 	add("submissions", float64(len(o.Evidence.Submissions)), "")
 	add("completed", float64(completed), "")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/hack/drill/arena"
@@ -43,24 +44,16 @@ func newSwapFigures(o *arena.Outcome) *swapFigures {
 			f.signed[purpose]++
 		}
 	}
-	ends := make(map[uuid.UUID]*verify.Execution, len(e.Executions))
-	slots, fromRelays := make(map[string]uint64, len(e.Transactions)), make(map[string]bool, len(e.Attempts))
-	for i := range e.Executions {
-		ends[e.Executions[i].Swap] = &e.Executions[i]
-	}
-	for i := range e.Transactions {
-		slots[e.Transactions[i].Signature.String()] = e.Transactions[i].Slot
-	}
-	for i := range e.Attempts {
-		fromRelays[e.Attempts[i].Signature.String()] = true
-	}
+	ends := verify.ByKey(e.Executions, func(s *verify.Execution) uuid.UUID { return s.Swap })
+	landed := verify.ByKey(e.Transactions, func(tx *verify.Transaction) solana.Signature { return tx.Signature })
+	fromRelays := verify.ByKey(e.Attempts, func(a *verify.Attempt) solana.Signature { return a.Signature })
 	for i := range e.Submissions {
 		s := &e.Submissions[i]
 		last := ends[s.ID]
 		if last == nil || last.State != "completed" {
 			continue
 		}
-		if !fromRelays[last.Signature.String()] {
+		if fromRelays[last.Signature] == nil {
 			f.strangers++
 		}
 		wait := last.CompletedAt.Sub(s.CreatedAt)
@@ -74,8 +67,8 @@ func newSwapFigures(o *arena.Outcome) *swapFigures {
 				f.waited[waits[s.ID]]++
 			}
 		}
-		if slot := slots[last.Signature.String()]; last.Timeout > 0 && slot > last.Timeout {
-			f.maxDelay = max(f.maxDelay, slot-last.Timeout)
+		if tx := landed[last.Signature]; tx != nil && last.Timeout > 0 && tx.Slot > last.Timeout {
+			f.maxDelay = max(f.maxDelay, tx.Slot-last.Timeout)
 		}
 	}
 	slices.Sort(f.executed)

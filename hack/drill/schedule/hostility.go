@@ -24,7 +24,7 @@ func (m *maker) hostility() (events []Event) {
 	}
 	if len(m.Attacks) > 0 {
 		m.rand, m.deck = rand.New(rand.NewPCG(m.Seed, 0x61747461636b)), nil //nolint:gosec // as above
-		events = append(events, m.events(m.attackDeck, attackGap)...)
+		events = append(events, m.events(func() []Event { return deckOf(Attack, m.Attacks) }, attackGap)...)
 	}
 	return events
 }
@@ -35,6 +35,7 @@ func (m *maker) hostility() (events []Event) {
 func (m *maker) lies() (events []Event) {
 	m.liar = m.rand.IntN(m.Endpoints)
 	first, all := time.Duration(calm*float64(m.Duration)), m.Duration
+	deck := func() []Event { return deckOf(Lie, m.Lies) }
 	lasting := func(at time.Duration) Event {
 		return Event{At: at, For: all - at, Kind: Lie, Target: m.liar, Fault: m.Lasting[m.rand.IntN(len(m.Lasting))], Lasts: true}
 	}
@@ -44,26 +45,12 @@ func (m *maker) lies() (events []Event) {
 	case n == 1 && len(m.Lasting) > 0:
 		last := time.Duration((lastLieFrom + m.rand.Float64()*(lastLieTo-lastLieFrom)) * float64(all))
 		m.Duration = last // the other lies have ended by then
-		events = m.events(m.lieDeck, lieGap)
+		events = m.events(deck, lieGap)
 		m.Duration = all
 		return append(events, lasting(last))
 	default:
-		return m.events(m.lieDeck, lieGap)
+		return m.events(deck, lieGap)
 	}
-}
-
-func (m *maker) lieDeck() (deck []Event) {
-	for _, name := range m.Lies {
-		deck = append(deck, Event{Kind: Lie, Fault: name})
-	}
-	return deck
-}
-
-func (m *maker) attackDeck() (deck []Event) {
-	for _, name := range m.Attacks {
-		deck = append(deck, Event{Kind: Attack, Fault: name})
-	}
-	return deck
 }
 
 // ChooseHostility chooses the number of endpoints, the false claims of one of them, and the

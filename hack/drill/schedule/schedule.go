@@ -237,10 +237,7 @@ func (m *maker) wholeDeck() (deck []Event) {
 	for _, kind := range m.Kinds {
 		deck = append(deck, Event{Kind: kind})
 	}
-	for _, name := range m.Faults {
-		deck = append(deck, Event{Kind: Fault, Fault: name})
-	}
-	return deck
+	return append(deck, deckOf(Fault, m.Faults)...)
 }
 
 func (m *maker) marketDeck() (deck []Event) {
@@ -248,12 +245,15 @@ func (m *maker) marketDeck() (deck []Event) {
 		deck = append(deck, Event{Kind: MovePrice})
 	}
 	for range meddlings {
-		for _, name := range m.Strangers {
-			deck = append(deck, Event{Kind: Meddle, Fault: name})
-		}
+		deck = append(deck, deckOf(Meddle, m.Strangers)...)
 	}
-	for _, name := range m.RouterFaults {
-		deck = append(deck, Event{Kind: RouterFault, Fault: name})
+	return append(deck, deckOf(RouterFault, m.RouterFaults)...)
+}
+
+// deckOf returns an event of the kind for each name.
+func deckOf(kind Kind, names []string) (deck []Event) {
+	for _, name := range names {
+		deck = append(deck, Event{Kind: kind, Fault: name})
 	}
 	return deck
 }

@@ -83,10 +83,10 @@ type index struct {
 
 func newIndex(e *Evidence) *index {
 	x := &index{
-		submissions: byKey(e.Submissions, func(s *Submission) uuid.UUID { return s.ID }),
-		executions:  byKey(e.Executions, func(s *Execution) uuid.UUID { return s.Swap }),
-		attempts:    byKey(e.Attempts, func(a *Attempt) solana.Signature { return a.Signature }),
-		landed:      byKey(e.Transactions, func(tx *Transaction) solana.Signature { return tx.Signature }),
+		submissions: ByKey(e.Submissions, func(s *Submission) uuid.UUID { return s.ID }),
+		executions:  ByKey(e.Executions, func(s *Execution) uuid.UUID { return s.Swap }),
+		attempts:    ByKey(e.Attempts, func(a *Attempt) solana.Signature { return a.Signature }),
+		landed:      ByKey(e.Transactions, func(tx *Transaction) solana.Signature { return tx.Signature }),
 		payers:      make(map[solana.PublicKey]bool, len(e.Payers)),
 	}
 	for _, p := range e.Payers {
@@ -95,7 +95,8 @@ func newIndex(e *Evidence) *index {
 	return x
 }
 
-func byKey[K comparable, V any](list []V, key func(*V) K) map[K]*V {
+// ByKey maps the members of a list by a key of each.
+func ByKey[K comparable, V any](list []V, key func(*V) K) map[K]*V {
 	out := make(map[K]*V, len(list))
 	for i := range list {
 		out[key(&list[i])] = &list[i]

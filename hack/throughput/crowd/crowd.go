@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,12 +79,7 @@ func (c *Crowd) Answered() int {
 func (c *Crowd) HasSuccessSince(since time.Time) (bool, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i := range c.calls {
-		if c.calls[i].Status/100 == 2 && !c.calls[i].At.Before(since) {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(c.calls, func(a load.Answer) bool { return a.Status/100 == 2 && !a.At.Before(since) }), nil
 }
 
 // Prepare proves requests against the newest root, on every core.

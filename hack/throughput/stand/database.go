@@ -7,6 +7,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/relaypool/relaypool/hack/sandbox"
 )
 
 // database is the name of a measurement's database, a copy of a filled database.
@@ -80,16 +82,8 @@ type Swap struct {
 }
 
 // Executed lists the swaps that were executed in a span.
-func (s *Stand) Executed(ctx context.Context, from, to time.Time) (out []Swap, err error) {
-	err = s.WithDatabase(ctx, database, func(conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, swapsSQL, from, to)
-		if err != nil {
-			return err
-		}
-		out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Swap])
-		return err
-	})
-	return out, err
+func (s *Stand) Executed(ctx context.Context, from, to time.Time) ([]Swap, error) {
+	return sandbox.Select(ctx, s.Sandbox, database, pgx.RowToStructByPos[Swap], swapsSQL, from, to)
 }
 
 // Statement has the statistics of Postgres for one statement.
@@ -122,15 +116,7 @@ func (s *Stand) Attempts(ctx context.Context, from, to time.Time) (map[solana.Si
 }
 
 // Statements lists the database's statements, the most expensive first.
-func (s *Stand) Statements(ctx context.Context) (out []Statement, err error) {
-	err = s.WithDatabase(ctx, database, func(conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, `SELECT query, calls, mean_exec_time, total_exec_time, rows FROM pg_stat_statements
-			WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) ORDER BY total_exec_time DESC`)
-		if err != nil {
-			return err
-		}
-		out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Statement])
-		return err
-	})
-	return out, err
+func (s *Stand) Statements(ctx context.Context) ([]Statement, error) {
+	return sandbox.Select(ctx, s.Sandbox, database, pgx.RowToStructByPos[Statement], `SELECT query, calls, mean_exec_time, total_exec_time, rows FROM pg_stat_statements
+		WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) ORDER BY total_exec_time DESC`)
 }
