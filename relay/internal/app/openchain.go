@@ -51,6 +51,7 @@ func (a *App) openChain(context.Context) error {
 		a.metrics.InitEndpoint(e.Name)
 	}
 	for _, l := range lanes(c.Endpoints) {
+		a.metrics.InitEndpoint(l.Name)
 		a.metrics.InitLane(l.Name)
 	}
 	if endpointsMessage(a.endpoints.Status()) != "ok" {

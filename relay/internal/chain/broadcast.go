@@ -89,9 +89,6 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 	if err == nil {
 		err = e.callSend(limited, t.endpoint, raw, first, first, minContextSlot)
 	}
-	if !first && onchain.KindOf(err) == onchain.KindBudget {
-		e.observer.RebroadcastSkipped(t.name)
-	}
 	e.recordResult(t.endpoint, t.permit, methodSend, e.now().Sub(start), best, err)
 	return err
 }

@@ -151,8 +151,8 @@ type EndpointStatus struct {
 // Errors of calls are as in rpc.Client, with the endpoint's name.
 type Endpoints struct {
 	all []*endpoint
-	// lanes are the endpoints with the role lane. They are not among all, because they answer no
-	// question about the chain.
+	// lanes are the endpoints with the role lane. They are not among all: they answer no question
+	// about the chain, so nothing about the chain's health follows from theirs.
 	lanes    []*endpoint
 	now      func() time.Time
 	rand     func() float64
@@ -316,15 +316,12 @@ func (e *Endpoints) Corroborated(slot uint64) bool { return e.slots.Corroborated
 // endpoints agree. While no two agree, one endpoint's report suffices.
 func (e *Endpoints) SlotIsOld(slot uint64, at time.Time) bool { return e.slots.SlotIsOld(slot, at) }
 
-// Status returns the health of every endpoint, in their configured order, and then of every lane.
+// Status returns the health of every endpoint but the lanes, in their configured order.
 func (e *Endpoints) Status() []EndpointStatus {
-	out := make([]EndpointStatus, len(e.all)+len(e.lanes))
-	for i, ep := range slices.Concat(e.all, e.lanes) {
-		s := EndpointStatus{Name: ep.name, Roles: slices.Clone(ep.roles), Breaker: ep.breaker.State(), Latency: ep.meter.Slowest()}
-		if i < len(e.all) {
-			s.Slot = e.slots.Slot(i)
-			s.Lag, s.SlotAt = e.slots.Lag(i)
-		}
+	out := make([]EndpointStatus, len(e.all))
+	for i, ep := range e.all {
+		s := EndpointStatus{Name: ep.name, Roles: slices.Clone(ep.roles), Breaker: ep.breaker.State(), Slot: e.slots.Slot(i), Latency: ep.meter.Slowest()}
+		s.Lag, s.SlotAt = e.slots.Lag(i)
 		ep.mu.Lock()
 		s.Foreign, s.LastError, s.LastErrorAt = ep.chain.foreign, ep.lastError, ep.errorAt
 		s.Subscribed = ep.subscribed

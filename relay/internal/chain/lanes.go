@@ -2,34 +2,59 @@ package chain
 
 import (
 	"context"
+	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/outbound"
+	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/rpc"
 )
 
 // RoleLane is the role of a lane: it accepts transactions that pay it a tip, and nothing else is
 // ever asked of it. An endpoint with this role has no other one.
 const RoleLane Role = "lane"
 
+// laneTimeout bounds a send to a lane. It is short, because nobody waits for the answer.
+const laneTimeout = 2 * time.Second
+
+// LaneUsable reports whether the lane with that name may be sent transactions: it has not just
+// refused, or failed to answer, several in a row.
+func (e *Endpoints) LaneUsable(name string) bool {
+	lane := e.lane(name)
+	return lane != nil && (lane.breaker.State() == outbound.Closed || lane.breaker.Next() <= 0)
+}
+
 // SendLane sends signed bytes to the lane with that name, without waiting for the answer: no
-// lane's answer proves anything. It sends nothing if no lane has the name, or if the lane keeps
-// failing. first is as for Send.
+// lane's answer proves anything. It sends nothing if no lane has the name, or if the lane is not
+// usable. first is as for Send.
 func (e *Endpoints) SendLane(ctx context.Context, name string, raw []byte, first bool) {
-	for _, lane := range e.lanes {
-		if lane.name != name {
-			continue
-		}
-		permit, ok := lane.breaker.Try()
-		if !ok {
-			return
-		}
-		uncancelled := context.WithoutCancel(ctx)
-		e.sends.run(func() {
-			start := e.now()
-			err := e.callSend(uncancelled, lane, raw, false, first, 0)
-			e.recordResult(lane, permit, methodSend, e.now().Sub(start), 0, err)
-		})
+	lane := e.lane(name)
+	if lane == nil {
 		return
 	}
+	permit, ok := lane.breaker.Try()
+	if !ok {
+		return
+	}
+	uncancelled := context.WithoutCancel(ctx)
+	e.sends.run(func() {
+		limited, cancel := context.WithTimeoutCause(uncancelled, laneTimeout, rpc.ErrLimit)
+		defer cancel()
+		start := e.now()
+		err := e.callSend(limited, lane, raw, false, first, 0)
+		if rpc.ClassOf(err) == "refused" { // such as a tip that is too low: a lane that takes nothing is of no use
+			err = &onchain.Unavailable{Method: methodSend, Endpoint: lane.name, Kind: onchain.KindRejected, Detail: err.Error()}
+		}
+		e.recordResult(lane, permit, methodSend, e.now().Sub(start), 0, err)
+	})
+}
+
+func (e *Endpoints) lane(name string) *endpoint {
+	for _, lane := range e.lanes {
+		if lane.name == name {
+			return lane
+		}
+	}
+	return nil
 }
 
 // callSend makes the call, with the priority of a first send or of a rebroadcast.
@@ -38,5 +63,9 @@ func (e *Endpoints) callSend(ctx context.Context, ep *endpoint, raw []byte, pref
 	if first {
 		urgency = outbound.FirstSend
 	}
-	return ep.withEndpoint(ep.clients[urgency].Send(ctx, raw, preflight, minContextSlot))
+	err := ep.withEndpoint(ep.clients[urgency].Send(ctx, raw, preflight, minContextSlot))
+	if !first && onchain.KindOf(err) == onchain.KindBudget {
+		e.observer.RebroadcastSkipped(ep.name)
+	}
+	return err
 }

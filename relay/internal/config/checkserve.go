@@ -34,25 +34,6 @@ func flagProblem(flag, format string, args ...any) error {
 	return fmt.Errorf("--%s: %w", flag, fmt.Errorf(format, args...))
 }
 
-// checkCaps checks that each cap allows a transaction with the largest tip of the endpoints.
-func (s Serve) checkCaps(endpoints []Endpoint) (problems []error) {
-	var least uint64 = shieldpool.TransactCost
-	for _, e := range endpoints {
-		if e.IsLane() {
-			least = max(least, shieldpool.TransactCost+e.Tip.MaxLamports)
-		}
-	}
-	for _, c := range []struct {
-		flag     string
-		lamports uint64
-	}{{"spend-cap-hour", s.SpendCapHour}, {"spend-cap-day", s.SpendCapDay}, {"spend-cap-transfers-day", s.SpendCapTransfersDay}} {
-		if c.lamports != 0 && c.lamports < least {
-			problems = append(problems, commandline.Problem(c.flag, "expected 0, for no cap, or at least the %d lamports that one Transact costs, received %d", least, c.lamports))
-		}
-	}
-	return problems
-}
-
 func (s Serve) checkNumbers() (problems []error) {
 	addProblem := func(flag, format string, args ...any) {
 		problems = append(problems, commandline.Problem(flag, format, args...))
@@ -68,6 +49,14 @@ func (s Serve) checkNumbers() (problems []error) {
 	}
 	if s.Retention < minRetention {
 		addProblem("retention", "expected %s or more, which is how long an Idempotency-Key replays an outcome, received %s", minRetention, s.Retention)
+	}
+	for _, c := range []struct {
+		flag     string
+		lamports uint64
+	}{{"spend-cap-hour", s.SpendCapHour}, {"spend-cap-day", s.SpendCapDay}, {"spend-cap-transfers-day", s.SpendCapTransfersDay}} {
+		if c.lamports != 0 && c.lamports < shieldpool.TransactCost {
+			addProblem(c.flag, "expected 0, for no cap, or at least the %d lamports that one Transact costs, received %d", shieldpool.TransactCost, c.lamports)
+		}
 	}
 	if s.Database.MaxConnections < minConnections {
 		addProblem("database-max-connections", "expected at least %d, received %d: one listens, the queue needs two, and requests one", minConnections, s.Database.MaxConnections)

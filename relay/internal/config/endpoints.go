@@ -159,6 +159,9 @@ func (p *endpointParser) parse(item *yaml.Node) {
 	if !p.hasRoles {
 		p.endpoint.Roles = allRoles()
 	}
+	if p.endpoint.IsLane() && p.itemName == "rpc" {
+		p.fault("name is rpc, which stands for transactions without a tip in figures: expected another one")
+	}
 	if p.endpoint.IsLane() && !slices.Equal(p.endpoint.Roles, []string{RoleSubmit}) {
 		p.fault("it has a tip, so it is sent transactions and asked nothing: set roles to [submit]")
 	}

@@ -26,7 +26,7 @@ const (
 type Tip struct {
 	// Accounts are the accounts that receive tips. Each transaction tips one of them.
 	Accounts []solana.PublicKey
-	// MinLamports is the first tip of a submission; each further attempt doubles it, up to
+	// MinLamports is the first tip of a submission; each tip in vain doubles the next, up to
 	// MaxLamports.
 	MinLamports, MaxLamports uint64
 	// Always is true if all transactions pay the tip, not only urgent ones.

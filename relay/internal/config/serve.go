@@ -96,7 +96,6 @@ func (s Serve) Load() (*Config, error) {
 	problems = append(problems, s.checkTransactionFormat(c.Profile)...)
 	problems = append(problems, s.checkKeyFiles()...)
 	problems = append(problems, s.checkNumbers()...)
-	problems = append(problems, s.checkCaps(c.Endpoints)...)
 	problems = append(problems, s.checkClients()...)
 	problems = append(problems, s.Logging.check()...)
 	if len(problems) > 0 {

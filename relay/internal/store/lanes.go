@@ -31,10 +31,10 @@ type LaneFigures struct {
 
 const lanesSQL = `
 WITH fates AS (
-	SELECT COALESCE(NULLIF(a.lane, ''), 'rpc') AS lane, a.fee + a.tip AS lamports, s.slot - a.blockhash_slot AS slots,
+	SELECT COALESCE(NULLIF(a.lane, ''), 'rpc') AS lane, a.fee + a.tip AS lamports, GREATEST(s.slot - a.blockhash_slot, 0) AS slots,
 		CASE WHEN a.fee + a.tip > $2 THEN power(10, floor(log(a.fee + a.tip - $2)))::bigint ELSE 0 END AS band, s.signature = a.signature AS landed
 	FROM attempts a JOIN submissions s ON s.id = a.submission_id
-	WHERE a.created_at >= $1 AND (s.signature = a.signature AND NOT a.dead OR a.dead AND a.paid = 0)
+	WHERE a.created_at >= $1 AND (s.signature = a.signature AND NOT a.dead OR a.dead AND a.paid = 0 AND NOT a.refused)
 )
 SELECT lane, band, count(*) FILTER (WHERE landed), count(*) FILTER (WHERE NOT COALESCE(landed, false)),
 	COALESCE(percentile_cont(0.5) WITHIN GROUP (ORDER BY slots) FILTER (WHERE landed), 0),

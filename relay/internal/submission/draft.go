@@ -1,7 +1,6 @@
 package submission
 
 import (
-	"context"
 	"errors"
 
 	"github.com/gagliardetto/solana-go"
@@ -27,17 +26,13 @@ func (h *Handler) draft(s *Submission) (*txmgr.Draft, error) {
 }
 
 // rootLeavesSoon reports whether the root history has room for less than a quarter of its leaves
-// before it drops the submission's root. Without lanes nothing depends on it, and it is false.
-func (h *Handler) rootLeavesSoon(ctx context.Context, s *Submission) bool {
-	if len(h.Lanes) == 0 {
+// before it drops the root. It is false for an unknown tree.
+func rootLeavesSoon(tree *shieldpool.TreeAccount, root [32]byte) bool {
+	if tree == nil {
 		return false
 	}
-	snap, err := h.State.Tree(ctx, h.Timing.Poll)
-	if err != nil {
-		return false
-	}
-	left := snap.Tree.LeavesUntilEviction(s.Call.Inputs.Root)
-	return left >= 0 && left < len(snap.Tree.History)/4
+	left := tree.LeavesUntilEviction(root)
+	return left >= 0 && left < len(tree.History)/4
 }
 
 // withoutNotes returns a copy of the submission without its notes. The copy fits every format. It

@@ -70,9 +70,6 @@ func New(o Options) (*Handler, error) {
 	if o.State == nil || o.Pool == nil || o.Leaves == nil || o.ProofA == nil || o.Store == nil || o.Observer == nil || o.Rent == nil || o.SlotDuration == nil {
 		return nil, errors.New("submissions need all of their options")
 	}
-	if o.BaseFee == nil {
-		o.BaseFee = func() shieldpool.BaseFee { return shieldpool.BaseFee{} }
-	}
 	h := &Handler{Options: o, TreeSlots: newTreeSlots(o.Store, o.Pool.Address, o.Log)}
 	var err error
 	if h.bounds, err = o.Pool.NoteBounds(o.Table); err != nil {
@@ -191,7 +188,7 @@ func (h *Handler) launch(ctx context.Context, j *txmgr.Job, p *progress) error {
 	if err != nil {
 		return err
 	}
-	draft.Urgent = h.rootLeavesSoon(ctx, FromJob(j))
+	draft.Urgent = rootLeavesSoon(p.tree, FromJob(j).Call.Inputs.Root)
 	failure, err := h.Manager.Launch(ctx, j, draft, p.minContextSlot)
 	if err != nil || failure == nil {
 		return err

@@ -52,6 +52,10 @@ func (s *Planner) execute(ctx context.Context, r *snapshot) (*txmgr.Draft, error
 	kept, closed := e.newAccounts()
 	return &txmgr.Draft{
 		Purpose: txmgr.PurposeExecute, Format: e.format, EndsWork: true, Creates: kept, Closes: closed, Urgent: e.slot+urgentSlots >= e.timeout,
+		Fits: func(compute shieldpool.Compute) bool {
+			_, err := e.assemble(solana.PublicKey{0: 0xfe}, compute, solana.Hash{})
+			return err == nil
+		},
 		Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 			return s.build(ctx, e, payer, compute, hash)
 		},

@@ -142,6 +142,9 @@ type Draft struct {
 	// lane's tip.
 	Urgent bool
 	Build  Build
+	// Fits reports whether the transaction with this compute has the network's size; nil if Build
+	// tells.
+	Fits func(compute shieldpool.Compute) bool
 }
 
 // Landing is the transaction by which a job landed.

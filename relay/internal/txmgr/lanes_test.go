@@ -8,7 +8,6 @@ import (
 
 	"github.com/relaypool/relaypool/hack/localnet/fault"
 	"github.com/relaypool/relaypool/relay/internal/chain"
-	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
@@ -27,7 +26,7 @@ func laneWorld(t *testing.T, lane txmgr.Lane) (*world, *relay) {
 	go e.Run(t.Context())
 	r := w.relayThrough(e)
 	lane.Name = "lane"
-	r.Lanes, r.handler.Lanes = []txmgr.Lane{lane}, []txmgr.Lane{lane}
+	r.Lanes = []txmgr.Lane{lane}
 	w.run(r)
 	return w, r
 }
@@ -81,7 +80,7 @@ func TestAnUnusableTipAccountHoldsNothing(t *testing.T) {
 	}
 	figures, err := w.store.Lanes(t.Context(), time.Now().Add(-time.Hour))
 	must(t, err)
-	if want := (store.LaneFigures{Lane: "rpc", Landed: 1, P50: figures[0].P50, P99: figures[0].P99, Lamports: figures[0].Lamports, Paid: figures[0].Paid}); len(figures) != 1 || figures[0] != want {
+	if len(figures) != 1 || figures[0].Lane != "rpc" || figures[0].Landed != 1 || figures[0].Expired != 0 {
 		t.Errorf("the figures are %+v, want one landing without a lane", figures)
 	}
 }

@@ -55,6 +55,9 @@ func (n modelNode) Send(ctx context.Context, raw []byte, first bool, minContextS
 	return err
 }
 
+// LaneUsable implements txmgr.Chain.
+func (modelNode) LaneUsable(string) bool { return true }
+
 // SendLane implements txmgr.Chain. The lane forwards whatever it gets.
 func (n modelNode) SendLane(ctx context.Context, lane string, raw []byte, _ bool) {
 	tx, err := parseModelTx(n.w.chain.pool, raw)

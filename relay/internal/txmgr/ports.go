@@ -70,6 +70,8 @@ type Chain interface {
 	// preflight has priority over other sends in an endpoint's budget. The end of ctx does not
 	// cancel a send that has started; the send times out within seconds.
 	Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error
+	// LaneUsable reports whether the lane with that name takes transactions.
+	LaneUsable(lane string) bool
 	// SendLane also sends it to the lane with that name. Nothing follows from the lane's answer.
 	SendLane(ctx context.Context, lane string, raw []byte, first bool)
 	// Simulate runs a transaction on a node that has reached minContextSlot.

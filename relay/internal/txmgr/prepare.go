@@ -38,40 +38,57 @@ func shapeOf(k shieldpool.Kind, p Purpose) shieldpool.Kind {
 	return shieldpool.Kind(p)
 }
 
-// prepare checks the caps, and reserves the cost of the transaction with a payer.
+// prepare chooses price and tip, checks the caps, and reserves the cost of the transaction with a
+// payer. A tip holds no transaction back: when it has no room, or the caps or the payers do not
+// allow it, the transaction goes without.
 func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, error) {
-	expired, _ := j.expiries()
+	expired, _, _ := j.expiries()
 	price := m.price.escalated(m.price.current(ctx, m.Chain, m.Writable), expired, m.results.landedShare(""))
 	t := &transaction{j: j, draft: d, endAllowance: func(bool) {}}
-	t.compute = shieldpool.Compute{Format: d.Format, Limit: m.compute.units.current(t.shape()), Price: price, Base: m.BaseFee()}
-	if t.lane, t.compute.Tip = m.chooseLane(j, d); t.lane != "" && !t.hasRoom() {
+	t.compute = shieldpool.Compute{Format: d.Format, Limit: m.compute.units.current(t.shape()), Price: price}
+	if m.BaseFee != nil {
+		t.compute.Base = m.BaseFee()
+	}
+	if t.lane, t.compute.Tip = m.chooseLane(j, d); t.lane != "" {
+		if t.hasRoom() && m.reserve(ctx, t) == nil {
+			return t, nil
+		}
 		t.dropTip()
 	}
+	return t, m.reserve(ctx, t)
+}
+
+// reserve checks the caps, and reserves the cost of the transaction with a payer.
+func (m *Manager) reserve(ctx context.Context, t *transaction) error {
+	j, d := t.j, t.draft
 	rent := m.Rent() // Known and Upper replace a rate that is not known by the highest one
-	fee := t.compute.Fee()
+	cost := t.compute.Fee() + t.compute.Tip.Lamports
 	t.rent = d.Creates.Rent(rent.Known())
 	// Once the first leg landed, the swap's lamports belong to the recipient, so no cap may
-	// stop the second leg. The caps therefore check the cost of both legs before the first.
+	// stop the second leg. The caps therefore check the cost of both legs before the first, at
+	// today's price and with the tip that is usual.
 	if d.SecondLeg != nil {
-		second := shieldpool.Compute{Limit: m.compute.units.current(shieldpool.Kind(PurposeExecute)), Price: price, Base: m.BaseFee()}
-		t.secondLeg = d.SecondLeg.Rent(rent.Known()) + second.Fee() + m.maxTip()
+		second := t.compute
+		second.Limit = m.compute.units.current(shieldpool.Kind(PurposeExecute))
+		_, tip := m.chooseLane(&Job{}, &Draft{})
+		t.secondLeg = d.SecondLeg.Rent(rent.Known()) + second.Fee() + tip.Lamports
 	}
 	if !d.EndsWork {
-		done, err := m.Spending.Allow(ctx, j.Kind == shieldpool.KindTransfer, t.rent+fee+t.compute.Tip.Lamports+t.secondLeg)
+		done, err := m.Spending.Allow(ctx, j.Kind == shieldpool.KindTransfer, t.rent+cost+t.secondLeg)
 		if err != nil {
-			return nil, Refused(j, err)
+			return Refused(j, err)
 		}
 		t.endAllowance = done
 	}
 	// The reservation uses the upper bound, because the rate of rent may rise before the
 	// transaction lands.
-	t.reserved = d.Creates.Rent(rent.Upper()) + d.Closes.Rent(rent.Upper()) + fee + t.compute.Tip.Lamports
+	t.reserved = d.Creates.Rent(rent.Upper()) + d.Closes.Rent(rent.Upper()) + cost
 	var err error
 	if t.payer, err = m.Payers.Pick(ctx, t.reserved, d.EndsWork); err != nil {
 		t.endAllowance(false)
-		return nil, Refused(j, err)
+		return Refused(j, err)
 	}
-	return t, nil
+	return nil
 }
 
 // reservation is an amount that is reserved with a payer for an attempt.

@@ -37,6 +37,7 @@ func (m *Manager) Resolve(ctx context.Context, j *Job) (*Resolution, error) {
 func (m *Manager) applyFates(ctx context.Context, j *Job, result *onchain.SearchResult) (*Resolution, error) {
 	r := &Resolution{MinContextSlot: result.FinalizedSlot}
 	var dead []DeadAttempt
+	var expiredOn []string // lanes
 	for i := range j.Live {
 		a, st := &j.Live[i], result.Statuses[i]
 		fate := fateOf(a, st, result)
@@ -53,13 +54,19 @@ func (m *Manager) applyFates(ctx context.Context, j *Job, result *onchain.Search
 			dead = append(dead, DeadAttempt{Signature: a.Signature})
 			m.Observer.Attempt("expired")
 			if !a.Rejected {
-				m.Observer.LaneExpired(a.Lane)
-				m.results.observe(a.Lane, false)
+				expiredOn = append(expiredOn, a.Lane)
 			}
 		case onchain.MayLand, onchain.Forgotten:
 		}
 	}
-	return r, m.markDead(ctx, j, dead)
+	if err := m.markDead(ctx, j, dead); err != nil {
+		return r, err
+	}
+	for _, lane := range expiredOn { // only now, because the step is repeated if the write fails
+		m.Observer.LaneExpired(lane)
+		m.results.observe(lane, false)
+	}
+	return r, nil
 }
 
 func fateOf(a *Attempt, st *onchain.Status, l *onchain.SearchResult) onchain.Fate {

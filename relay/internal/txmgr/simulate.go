@@ -36,12 +36,10 @@ func Simulate(ctx context.Context, chain interface {
 func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot uint64) (*Failure, error) {
 	began := m.Now()
 	sim, failure, err := m.simulateWith(ctx, t.draft, t.compute.Tip, t.payer.PublicKey(), minContextSlot)
-	if err == nil && failure != nil && t.lane != "" {
-		lane, cause := t.lane, failure.Err
+	if t.lane != "" && (onchain.KindOf(err) == onchain.KindUnverified || failure != nil && m.failsByTip(t, failure.Err)) {
+		m.Log.InfoContext(ctx, "transaction goes without its tip, with which its simulation fails: check the lane's tip accounts", "endpoint", t.lane, "error", err)
 		t.dropTip()
-		if sim, failure, err = m.simulateWith(ctx, t.draft, t.compute.Tip, t.payer.PublicKey(), minContextSlot); err == nil && failure == nil {
-			m.Log.WarnContext(ctx, "a transaction fails because of its tip, and is sent without: check the lane's tip accounts", "endpoint", lane, "error", cause)
-		}
+		sim, failure, err = m.simulateWith(ctx, t.draft, t.compute.Tip, t.payer.PublicKey(), minContextSlot)
 	}
 	if err != nil {
 		return nil, err

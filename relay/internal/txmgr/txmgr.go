@@ -24,7 +24,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Options configure a Manager. All fields but Lanes are needed.
+// Options configure a Manager. All fields but BaseFee and Lanes are needed.
 type Options struct {
 	Store    Store
 	Chain    Chain
@@ -45,7 +45,7 @@ type Options struct {
 	SlotDuration func() time.Duration
 	// Rent returns the network's rate of rent; 0 while it is unknown.
 	Rent func() shieldpool.Rent
-	// BaseFee returns the network's base fee.
+	// BaseFee returns the network's base fee; nil for the fee of one signature.
 	BaseFee func() shieldpool.BaseFee
 	// Writable are accounts that every transaction writes. The fees that others pay to write
 	// these accounts determine the price of a compute unit.
@@ -94,7 +94,7 @@ type Manager struct {
 
 // check returns an error for an option that is missing or out of bounds.
 func (o *Options) check() error {
-	if o.Store == nil || o.Chain == nil || o.Payers == nil || o.Spending == nil || o.Outcomes == nil || o.Class == nil || o.Readable == nil || o.Landed == nil || o.Rent == nil || o.BaseFee == nil || o.SlotDuration == nil ||
+	if o.Store == nil || o.Chain == nil || o.Payers == nil || o.Spending == nil || o.Outcomes == nil || o.Class == nil || o.Readable == nil || o.Landed == nil || o.Rent == nil || o.SlotDuration == nil ||
 		o.Observer == nil || o.Log == nil || o.Now == nil || o.Worker == uuid.Nil {
 		return errors.New("the transaction manager needs all of its options")
 	}
