@@ -171,7 +171,7 @@ type Tip struct {
 	// +kubebuilder:validation:items:Pattern=`^[1-9A-HJ-NP-Za-km-z]{32,44}$`
 	// +kubebuilder:validation:items:MaxLength=44
 	Accounts []string `json:"accounts"`
-	// MinLamports is a submission's first tip, in lamports; each expired attempt doubles it.
+	// MinLamports is a submission's first tip, in lamports; each tip in vain doubles it.
 	// Example: 5000
 	// +required
 	// +kubebuilder:validation:Minimum=1

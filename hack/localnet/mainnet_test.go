@@ -1,10 +1,12 @@
 package localnet_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"testing"
 
+	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/rpc"
 
 	"github.com/relaypool/relaypool/hack/localnet"
@@ -55,6 +57,37 @@ func TestBlocksHoldForeignTransactions(t *testing.T) {
 	}
 	if len(raw) < 10<<20 || len(block.Transactions) != 5+(10<<20)/4096 {
 		t.Errorf("the block has %d transactions in %d bytes, want 2565 in more than 10 MiB", len(block.Transactions), len(raw))
+	}
+}
+
+func TestAFeeIsToldForAMessage(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, localnet.Options{})
+	hash := f.blockhash(rpc.CommitmentConfirmed)
+	message := func(hash solana.Hash, options ...solana.TransactionOption) string {
+		tx, err := solana.NewTransaction([]solana.Instruction{f.transfer(1)}, hash, append(options, solana.TransactionPayer(f.payer.PublicKey()))...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := tx.Message.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return base64.StdEncoding.EncodeToString(raw)
+	}
+	v1 := solana.TransactionV1Config(solana.TransactionConfig{}.WithPriorityFee(77).WithComputeUnitLimit(1000).WithLoadedAccountsDataSizeLimit(1 << 16))
+	for name, test := range map[string]struct{ message, want string }{
+		"a legacy message":            {message(hash), "5000"},
+		"a message of version 1":      {message(hash, v1), "5077"},
+		"a blockhash that is unknown": {message(solana.Hash{1}), "null"},
+	} {
+		var got struct{ Value json.RawMessage }
+		if err := json.Unmarshal(f.call("getFeeForMessage", `["`+test.message+`",{"commitment":"confirmed"}]`).Result, &got); err != nil {
+			t.Fatal(err)
+		}
+		if string(got.Value) != test.want {
+			t.Errorf("%s costs %s, want %s", name, got.Value, test.want)
+		}
 	}
 }
 

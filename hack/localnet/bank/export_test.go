@@ -1,10 +1,5 @@
 package bank
 
-import "github.com/gagliardetto/solana-go"
-
-// ValidBlockhash reports whether a transaction with the blockhash may still land.
-func (v View) ValidBlockhash(hash solana.Hash) bool { return v.bank.usable(hash, v.block) }
-
 // Sizes returns the number of entries of everything that grows with the chain.
 func (b *Bank) Sizes() map[string]int {
 	b.leaderMu.Lock()

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	bin "github.com/gagliardetto/binary"
 	"github.com/gagliardetto/solana-go"
@@ -30,6 +31,24 @@ func MaxSize(raw []byte) int {
 		return MaxTransactionSizeV1
 	}
 	return MaxTransactionSize
+}
+
+// WithoutSignatures makes a transaction of a serialized message, with signatures of zeros.
+func WithoutSignatures(message []byte) []byte {
+	switch {
+	case len(message) > 1 && message[0] == firstByteV1:
+		return append(slices.Clone(message), make([]byte, signatureSize*int(message[1]))...)
+	case len(message) > 1 && message[0]&0x80 != 0: // a version
+		return unsigned(message[1], message)
+	case len(message) > 0:
+		return unsigned(message[0], message)
+	default:
+		return nil
+	}
+}
+
+func unsigned(signatures byte, message []byte) []byte {
+	return slices.Concat([]byte{signatures & 0x7f}, make([]byte, signatureSize*int(signatures&0x7f)), message)
 }
 
 // Message is a decoded and sanitized transaction message.

@@ -61,6 +61,9 @@ func (v View) Height() uint64 { return v.block.Height }
 // Transactions counts the transactions of the chain up to the level's block.
 func (v View) Transactions() uint64 { return v.block.Transactions }
 
+// ValidBlockhash reports whether a transaction with the blockhash may still land.
+func (v View) ValidBlockhash(hash solana.Hash) bool { return v.bank.usable(hash, v.block) }
+
 // Account returns the account at an address, or nil when there is none.
 func (v View) Account(key solana.PublicKey) *Account {
 	if key == solana.SysVarRentPubkey {

@@ -105,6 +105,7 @@ func methods() map[string]method {
 		"getRecentPrioritizationFees":       (*call).getRecentPrioritizationFees,
 		"getRecentPerformanceSamples":       (*call).getRecentPerformanceSamples,
 		"getAgGenesisCert":                  (*call).getAgGenesisCert,
+		"getFeeForMessage":                  (*call).getFeeForMessage,
 		"getBalance":                        (*call).getBalance,
 		"getAccountInfo":                    (*call).getAccountInfo,
 		"getMultipleAccounts":               (*call).getMultipleAccounts,

@@ -121,6 +121,29 @@ func (c *call) simulateTransaction(p params) (any, error) {
 	return answerAt(sim.Slot, result), nil
 }
 
+// getFeeForMessage answers with the fee in lamports, or null for a blockhash that is not valid.
+func (c *call) getFeeForMessage(p params) (any, error) {
+	var message []byte
+	var cfg contextConfig
+	if err := p.read(1, &message, &cfg); err != nil {
+		return nil, err
+	}
+	tx, err := c.decode(bank.WithoutSignatures(message), cfg)
+	if err != nil {
+		return nil, err
+	}
+	budget, refusal := tx.Budget()
+	if refusal != nil {
+		return nil, invalidParams("invalid message: %v", refusal)
+	}
+	return c.read(cfg, func(v view) (any, error) {
+		if !v.ValidBlockhash(tx.RecentBlockhash) {
+			return answerAt(v.Slot(), nil), nil
+		}
+		return answerAt(v.Slot(), budget.Fee(len(tx.Signatures))), nil
+	})
+}
+
 // simulate runs a transaction on the state at a commitment level. sim has the true outcome. result
 // is the answer to the client: under the fault outcome it has a false outcome.
 func (c *call) simulate(tx *bank.Transaction, commitment bank.Commitment, replaceBlockhash bool) (sim *bank.Simulation, result map[string]any) {

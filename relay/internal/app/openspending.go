@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
@@ -22,6 +23,11 @@ func (a *App) openSpending(context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+	for _, lane := range lanes(c.Endpoints) {
+		if i := slices.IndexFunc(lane.Accounts, a.payers.Owns); i >= 0 {
+			return fmt.Errorf("--rpc-endpoints-file: the tip account %s of endpoint %s is a fee payer of this relay: expected an account of the service", lane.Accounts[i], lane.Name)
+		}
 	}
 	limits := spendcap.Limits{Hour: c.SpendCapHour, Day: c.SpendCapDay, TransferDay: c.SpendCapTransfersDay}
 	if limits == (spendcap.Limits{}) {

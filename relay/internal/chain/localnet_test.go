@@ -431,3 +431,15 @@ func TestPrunedBlock(t *testing.T) {
 		t.Errorf("reading a block before the history returned %v, want ErrBlockPruned", err)
 	}
 }
+
+func TestTheBaseFeeOfTheChain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, localnet.Options{})
+	r := chain.NewBaseFeeRate(w.client, slog.New(slog.DiscardHandler))
+	if err := r.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := (shieldpool.BaseFee{Fixed: shieldpool.SignatureFee}); r.Fee() != want {
+		t.Errorf("the base fee is %+v, want %+v", r.Fee(), want)
+	}
+}

@@ -28,7 +28,7 @@ type RPC struct {
 	URL     Secret `env:"RELAYPOOL_RPC_URL" placeholder:"URL" group:"Chain" help:"Solana JSON-RPC endpoint, http or https, when its URL holds no credentials. It has every role. Required, here or in a file."`
 	URLFile string `env:"RELAYPOOL_RPC_URL_FILE" placeholder:"FILE" group:"Chain" help:"File of the endpoint's URL, when that holds credentials."`
 	// loadList reads EndpointsFile.
-	EndpointsFile string `env:"RELAYPOOL_RPC_ENDPOINTS_FILE" placeholder:"FILE" group:"Chain" help:"YAML or JSON file of several endpoints, instead of one URL: a list, each with name, url or urlFile, and optionally websocketURL (none for no subscriptions), roles (any of read, submit, archive; all when left out) and requestsPerSecond (0 for no limit)."`
+	EndpointsFile string `env:"RELAYPOOL_RPC_ENDPOINTS_FILE" placeholder:"FILE" group:"Chain" help:"YAML or JSON file of several endpoints, instead of one URL: a list, each with name, url or urlFile, and optionally websocketURL (none for no subscriptions), roles (any of read, submit, archive; all when left out), requestsPerSecond (0 for no limit) and tip (accounts, minLamports, maxLamports, use: urgent or always), which makes it a lane."`
 }
 
 // Logging configures the log.

@@ -14,7 +14,7 @@ type TipApplyConfiguration struct {
 	// Accounts are the service's tip accounts, in base58.
 	// Example: [4ACfpUFoaSD9bfPdeu6DBt89gB6ENTeHBXCAi87NhDEE]
 	Accounts []string `json:"accounts,omitempty"`
-	// MinLamports is a submission's first tip, in lamports; each expired attempt doubles it.
+	// MinLamports is a submission's first tip, in lamports; each tip in vain doubles it.
 	// Example: 5000
 	MinLamports *int64 `json:"minLamports,omitempty"`
 	// MaxLamports is the highest tip, in lamports. Example: 100000
