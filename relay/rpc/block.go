@@ -117,10 +117,7 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 	case len(r.raw) == 0 || r.meta.Kind() != '{':
 		return errors.New("base64 bytes or meta are missing")
 	}
-	if version := versionOf(r.raw); !r.mayName(version) {
-		if version > knownVersion {
-			r.UnknownVersions++
-		}
+	if r.skip() {
 		return nil
 	}
 	tx, err := decodeTransaction(bytes.Clone(r.raw)) // the result keeps parts of the bytes
@@ -134,16 +131,6 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 	resolved, err := tx.resolve(&m)
 	r.Transactions = append(r.Transactions, resolved.BlockTransaction)
 	return err
-}
-
-// mayName reports whether the transaction may name the account. The transaction's own keys are in
-// its bytes, and the addresses that it loads from lookup tables are in the meta. If the account
-// appears elsewhere in the meta, such as in a log line, the only cost is a needless decoding. A
-// transaction of version 0 may load addresses. So if its meta has no list of them, it may name the
-// account.
-func (r *blockReader) mayName(version int) bool {
-	return bytes.Contains(r.raw, r.account) || bytes.Contains(r.meta, r.base58) ||
-		(version == 0 && !bytes.Contains(r.meta, []byte(`"loadedAddresses"`)))
 }
 
 // bytes reads a transaction's bytes from a list of two strings: the encoded bytes, and the name of

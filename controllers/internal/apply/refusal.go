@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,6 +44,29 @@ func refusal(ref Ref, err error) (Refusal, bool) {
 		reason = http.StatusText(int(s.Code))
 	}
 	return Refusal{Ref: ref, Reason: reason, Message: bounded(refusalMessage(&s))}, true
+}
+
+// recentlyRefused reports whether the API server refused the same content less than RefusalInterval
+// ago. The content is then not written again, and the result contains the earlier refusal.
+func (p *pass) recentlyRefused(t target, now time.Time) bool {
+	if t.entry.refusedDigest != t.digest || now.Sub(t.entry.refusedAt) >= p.options.RefusalInterval {
+		return false
+	}
+	p.result.Refused = append(p.result.Refused, t.entry.refusal)
+	p.result.retryWithin(p.options.RefusalInterval - now.Sub(t.entry.refusedAt))
+	return true
+}
+
+// recordRefusal records a refusal by the API server and returns nil. It passes any other error to
+// recordMissingKind, which handles a kind whose CRD is gone.
+func (p *pass) recordRefusal(t target, err error) error {
+	if refused, ok := refusal(t.ref, err); ok {
+		t.entry.refusedDigest, t.entry.refusedAt, t.entry.refusal = t.digest, p.options.Now(), refused
+		p.result.Refused = append(p.result.Refused, refused)
+		p.result.retryWithin(p.options.RefusalInterval)
+		return nil
+	}
+	return p.recordMissingKind(t.ref, err)
 }
 
 // wasRecreated reports whether the object was recreated between our read and our apply. The API

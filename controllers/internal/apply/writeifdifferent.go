@@ -2,19 +2,11 @@ package apply
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/relaypool/relaypool/controllers/internal/build"
-)
-
-// An object is repaired at most repairBurst times in a row, and then once per repairInterval. So
-// two writers that undo each other's changes do not load the API server.
-const (
-	repairBurst    = 5
-	repairInterval = 10 * time.Second
 )
 
 // target is one object that may be written, because it does not exist or the RelayPool owns it.
@@ -72,19 +64,11 @@ func (p *pass) writeIfDifferent(ctx context.Context, t target) error {
 // the write is a repair.
 func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 	now := p.options.Now()
-	if t.entry.refusedDigest == t.digest && now.Sub(t.entry.refusedAt) < p.options.RefusalInterval {
-		p.result.Refused = append(p.result.Refused, t.entry.refusal)
-		p.result.retryWithin(p.options.RefusalInterval - now.Sub(t.entry.refusedAt))
+	if p.recentlyRefused(t, now) {
 		return nil
 	}
-	if drifted {
-		reservation := t.entry.repairLimiter.ReserveN(now, 1)
-		if delay := reservation.DelayFrom(now); delay > 0 {
-			reservation.CancelAt(now)
-			p.result.Contested = append(p.result.Contested, t.ref)
-			p.result.retryWithin(delay)
-			return nil
-		}
+	if drifted && p.contested(t, now) {
+		return nil
 	}
 	out := &unstructured.Unstructured{Object: copyOf(t.desired)}
 	versionBefore := ""
@@ -111,18 +95,6 @@ func (p *pass) change(ctx context.Context, t target, drifted bool) error {
 		p.result.Applied = append(p.result.Applied, t.ref)
 	}
 	return nil
-}
-
-// recordRefusal records a refusal by the API server and returns nil. It passes any other error to
-// recordMissingKind, which handles a kind whose CRD is gone.
-func (p *pass) recordRefusal(t target, err error) error {
-	if refused, ok := refusal(t.ref, err); ok {
-		t.entry.refusedDigest, t.entry.refusedAt, t.entry.refusal = t.digest, p.options.Now(), refused
-		p.result.Refused = append(p.result.Refused, refused)
-		p.result.retryWithin(p.options.RefusalInterval)
-		return nil
-	}
-	return p.recordMissingKind(t.ref, err)
 }
 
 // recentlyCompared reports whether an object of an optional kind was compared with the same wanted

@@ -58,7 +58,7 @@ func digestOf(wanted map[string]any) (digest, error) {
 func (s *poolState) entry(ref Ref) *entry {
 	e := s.objects[ref]
 	if e == nil {
-		e = &entry{repairLimiter: rate.NewLimiter(rate.Every(repairInterval), repairBurst)}
+		e = &entry{repairLimiter: newRepairLimiter()}
 		s.objects[ref] = e
 	}
 	return e

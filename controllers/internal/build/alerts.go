@@ -61,14 +61,3 @@ func scope(expr string, in Input) string {
 	labels := fmt.Sprintf("%s=%q,%s=%q", labelNamespace, in.Pool.Namespace, labelPool, in.Pool.Name)
 	return strings.NewReplacer("{}", "{"+labels+"}", "{,", "{"+labels+",").Replace(expr)
 }
-
-// alerts returns the alerts for the fleet that the RelayPool declares.
-func alerts(in Input) []alert {
-	list := append(fleetAlerts(), payerAlerts(in)...)
-	list = append(list, chainAlerts()...)
-	list = append(list, submissionAlerts()...)
-	if in.Pool.Spec.Swap != nil {
-		list = append(list, swapAlerts()...)
-	}
-	return append(list, noRelayReports(in)...)
-}

@@ -6,6 +6,26 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
+// alerts returns the alerts for the fleet that the RelayPool declares, without those that do not
+// apply to it.
+func alerts(in Input) []alert {
+	payers := in.Pool.Spec.FeePayers
+	list := append(fleetAlerts(), payerAlerts(in)...)
+	target := ptr.Deref(payers.TargetBalanceLamports, 0)
+	if low := lowBalance(ptr.Deref(payers.MinimumBalanceLamports, 0), target); low > 0 {
+		list = append(list, lowBalanceAlerts(low, target)...)
+	}
+	if c := payers.SpendCaps; c.HourLamports > 0 || c.DayLamports > 0 || ptr.Deref(c.TransfersDayLamports, contract.DefaultSpendCapTransfersDay) > 0 {
+		list = append(list, spendCapAlerts()...)
+	}
+	list = append(list, chainAlerts()...)
+	list = append(list, submissionAlerts()...)
+	if in.Pool.Spec.Swap != nil {
+		list = append(list, swapAlerts()...)
+	}
+	return append(list, noRelayReports(in)...)
+}
+
 func fleetAlerts() []alert {
 	retentionRuns := contract.MetricMaintenanceRuns.Name + `{,job="retention",outcome="done"}`
 	return []alert{

@@ -10,7 +10,7 @@ import (
 
 func payerAlerts(in Input) []alert {
 	payers := in.Pool.Spec.FeePayers
-	list := []alert{
+	return []alert{
 		{
 			"AllFeePayersUnusable", "max(" + contract.MetricPayerUsable.Name + "{}) == 0", minute, severityCritical,
 			"no fee payer can be used: new work is refused",
@@ -48,22 +48,27 @@ func payerAlerts(in Input) []alert {
 			"the ledger of {{ $labels.payer }} is behind the chain",
 		},
 	}
-	if low := lowBalance(ptr.Deref(payers.MinimumBalanceLamports, 0), ptr.Deref(payers.TargetBalanceLamports, 0)); low > 0 {
-		list = append(list, alert{
-			"FeePayerBalanceLow", fmt.Sprintf("max by (payer) (%s{}) < %d", contract.MetricPayerBalance.Name, low), minute, severityWarning,
-			fmt.Sprintf("the fee payer {{ $labels.payer }} is nearly empty: fund it to %d lamports", ptr.Deref(payers.TargetBalanceLamports, 0)),
-		})
-	}
-	if c := payers.SpendCaps; c.HourLamports > 0 || c.DayLamports > 0 || ptr.Deref(c.TransfersDayLamports, contract.DefaultSpendCapTransfersDay) > 0 {
-		list = append(list, alert{
+}
+
+// lowBalanceAlerts returns the alert for a payer whose balance is below low.
+func lowBalanceAlerts(low, target int64) []alert {
+	return []alert{{
+		"FeePayerBalanceLow", fmt.Sprintf("max by (payer) (%s{}) < %d", contract.MetricPayerBalance.Name, low), minute, severityWarning,
+		fmt.Sprintf("the fee payer {{ $labels.payer }} is nearly empty: fund it to %d lamports", target),
+	}}
+}
+
+func spendCapAlerts() []alert {
+	return []alert{
+		{
 			"SpendCapNearlyReached", "min by (cap) (" + contract.MetricCapLeft.Name + "{}) < 0.2 * max by (cap) (" + contract.MetricCap.Name + "{})", 0, severityWarning,
 			"four fifths of the spend cap {{ $labels.cap }} are used: find out by whom, or raise it",
-		}, alert{
+		},
+		{
 			"SpendCapReached", fmt.Sprintf("min by (cap) (%s{}) < %d", contract.MetricCapLeft.Name, transactLamports), 5 * minute, severityCritical,
 			"the spend cap {{ $labels.cap }} has no room for another transaction: new work is refused",
-		})
+		},
 	}
-	return list
 }
 
 // transactLamports is the cost of a Transact without a priority fee, with rent at

@@ -4,8 +4,20 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
+
+// limitedByHeld returns the verdict on the autoscaling of a fleet whose backlog is 0 only because
+// every waiting submission is held.
+func limitedByHeld(a *v1alpha1.Autoscaling, b Backlog) (limited verdict, ok bool) {
+	reasons := b.stoppedReasons()
+	if b.Due != 0 || len(reasons) == 0 || b.Old {
+		return verdict{}, false
+	}
+	return conditionTrue(v1alpha1.ReasonLimited, scalerName(a)+" sizes the fleet, and more pods would not help: every waiting submission is held ("+
+		strings.Join(reasons, ", ")+"), and held submissions do not count as backlog; "+heldRemedy(reasons)), true
+}
 
 // stoppedReasons returns the sorted reasons for which submissions are held until a person
 // acts. It omits the reasons of swaps and of the router: a swap often waits for a price or for

@@ -25,9 +25,8 @@ func autoscalingActive(f *Facts, p *Plan) verdict {
 	case !*f.Autoscaler.Working:
 		return conditionFalse(v1alpha1.ReasonMetricUnavailable, metricRemedy(a, f.Autoscaler)+"; it says: "+withoutGeneratedNames(f.Autoscaler.Message, nil))
 	}
-	if reasons := f.Backlog.stoppedReasons(); f.Backlog.Due == 0 && len(reasons) > 0 && !f.Backlog.Old {
-		return conditionTrue(v1alpha1.ReasonLimited, scalerName(a)+" sizes the fleet, and more pods would not help: every waiting submission is held ("+
-			strings.Join(reasons, ", ")+"), and held submissions do not count as backlog; "+heldRemedy(reasons))
+	if limited, ok := limitedByHeld(a, f.Backlog); ok {
+		return limited
 	}
 	return conditionTrue(v1alpha1.ReasonScaling, scalerName(a)+" sizes the fleet by its backlog")
 }

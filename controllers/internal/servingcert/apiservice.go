@@ -17,6 +17,9 @@ import (
 // rest of the APIService, and so leaves the caBundle alone.
 const fieldOwner = "relaypool-operator"
 
+// defaultTrustDelay is the default of Options.TrustDelay.
+const defaultTrustDelay = 10 * time.Minute
+
 // kindAPIService returns the kind of APIServices. Its use with unstructured objects avoids
 // linking the package that defines the type.
 func kindAPIService() schema.GroupVersionKind {

@@ -25,12 +25,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// These are the defaults of the times in Options.
 const (
-	defaultValidity    = 90 * 24 * time.Hour
-	defaultRenewBefore = 30 * 24 * time.Hour
-	defaultTrustDelay  = 10 * time.Minute
-	defaultInterval    = time.Minute
+	// defaultInterval is the default of Options.Interval.
+	defaultInterval = time.Minute
 	// retryInterval is the interval while there is nothing to serve, or after an error.
 	retryInterval = 5 * time.Second
 	// jitter is the fraction by which an interval varies, so that replicas that were

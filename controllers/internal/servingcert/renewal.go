@@ -6,6 +6,16 @@ import (
 	"time"
 )
 
+// These are the defaults of the times in Options that determine when certificates are renewed.
+const (
+	defaultValidity    = 90 * 24 * time.Hour
+	defaultRenewBefore = 30 * 24 * time.Hour
+)
+
+// maxAuthorities bounds the number of trusted authorities. Usually there are at most three:
+// those of the previous, the present and the next pair.
+const maxAuthorities = 8
+
 // step is a change of the state, in words for the log.
 type step string
 

@@ -28,10 +28,6 @@ const (
 	keyNextKey  = "next.key"
 )
 
-// maxAuthorities bounds the number of trusted authorities. Usually there are at most three:
-// those of the previous, the present and the next pair.
-const maxAuthorities = 8
-
 // pair is a serving certificate and its key. cert and key are PEM; leaf is the parsed
 // certificate.
 type pair struct {

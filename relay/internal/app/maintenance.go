@@ -10,10 +10,6 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/store"
 )
 
-// retentionInterval is the interval at which old rows are deleted. At the highest load these
-// are a few hundred thousand rows, whose deletion takes a minute or two.
-const retentionInterval = 10 * time.Minute
-
 // openMaintenance makes the maintenance jobs. Each job runs in one process of the fleet at a time.
 func (a *App) openMaintenance(context.Context) error {
 	var err error

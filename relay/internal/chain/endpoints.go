@@ -40,11 +40,6 @@ const (
 // NoWebSocket as an endpoint's WebSocketURL turns its WebSocket off.
 const NoWebSocket = "none"
 
-const (
-	defaultMaxLag = 10
-	defaultProbe  = 5 * time.Second
-)
-
 // Endpoint configures one RPC endpoint. The URLs may contain credentials, so formatting an Endpoint
 // never shows them.
 type Endpoint struct {

@@ -9,6 +9,9 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
+// defaultProbe is the default of EndpointsOptions.Probe.
+const defaultProbe = 5 * time.Second
+
 // pollInterval is the average time between two checks of an endpoint by Run.
 const pollInterval = 500 * time.Millisecond
 

@@ -10,6 +10,8 @@ import (
 )
 
 const (
+	// defaultMaxLag is the default of EndpointsOptions.MaxLag: 10 slots, 2 to 4 seconds.
+	defaultMaxLag = 10
 	// answerMaxAge is how long an answer shows the endpoint's position. It is also how long the
 	// estimate of the chain's slot stays valid after the last answer that was near the estimate.
 	answerMaxAge = 30 * time.Second

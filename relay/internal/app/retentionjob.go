@@ -3,21 +3,16 @@ package app
 import (
 	"context"
 	"time"
-
-	"github.com/gagliardetto/solana-go"
-
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 )
 
 const (
+	// retentionInterval is the interval at which old rows are deleted. At the highest load these
+	// are a few hundred thousand rows, whose deletion takes a minute or two.
+	retentionInterval = 10 * time.Minute
 	// ledgerBatch is how many rows of the ledger one batch deletes. ledgerPause is the pause
 	// after each batch.
 	ledgerBatch = 1000
 	ledgerPause = 50 * time.Millisecond
-	// ledgerGrace is the longest time for which submissions are kept beyond the configured
-	// retention, if the ledger has not read their transactions. Without the submissions, the
-	// ledger would count the transactions as unknown, which raises an alert.
-	ledgerGrace = 7 * 24 * time.Hour
 )
 
 // deleteOld deletes rows that are no longer needed.
@@ -35,22 +30,6 @@ func (a *App) deleteOld(ctx context.Context) error {
 		return err
 	}
 	return a.deleteLedger(ctx, time.Now().Add(-a.options.Config.Retention))
-}
-
-// submissionRetention returns how long finished submissions are kept: as configured, plus the
-// lag of the ledger up to ledgerGrace.
-func submissionRetention(retention time.Duration, payers []solana.PublicKey, cursors []ledger.Cursor, now time.Time) time.Duration {
-	checked := map[solana.PublicKey]time.Time{}
-	for i := range cursors {
-		checked[cursors[i].Payer] = cursors[i].CheckedAt
-	}
-	oldest := now
-	for _, payer := range payers {
-		if at := checked[payer]; at.Before(oldest) { // the zero time means never read
-			oldest = at
-		}
-	}
-	return retention + min(ledgerGrace, now.Sub(oldest))
 }
 
 // deleteLedger deletes the ledger's rows of transactions that landed before the given time. It
