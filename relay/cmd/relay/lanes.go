@@ -50,7 +50,7 @@ func writeLanes(w io.Writer, figures []store.LaneFigures) error {
 		return err
 	}
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "lane\tfee and tip from\tlanded\texpired\tlanded, %\tslots p50\tslots p99\tlamports per landing\t")
+	fmt.Fprintln(table, "lane\tband from\tlanded\texpired\tlanded, %\tslots p50\tslots p99\tlamports per landing\t")
 	for _, f := range figures {
 		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%.1f\t%.0f\t%.0f\t%.0f\t\n", f.Lane, f.Paid, f.Landed, f.Expired,
 			100*float64(f.Landed)/float64(f.Landed+f.Expired), f.P50, f.P99, f.Lamports)
@@ -58,6 +58,6 @@ func writeLanes(w io.Writer, figures []store.LaneFigures) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "\nThe lane rpc stands for transactions without a tip. Fee and tip are what a transaction pays beyond its signature's fee, in lamports.")
+	_, err := fmt.Fprintln(w, "\nThe lane rpc stands for transactions without a tip. A band is what a transaction offers beyond its signature's fee, priority fee and tip, in lamports.")
 	return err
 }
