@@ -143,7 +143,7 @@ func (s *Stage) stageEvents() []stageEvent {
 			return errors.Join(s.setFaults(1), s.setFaults(2), s.setPrice(100), startRelay(ctx, s.relays[1]))
 		}, []string{contract.MetricLeases.Name + `{event="reaped"} > 0`}},
 		{0.09, "somebody else empties the fee payer", s.steal, []string{
-			"max(" + usable + ") == 0", contract.MetricLedgerUnknown.Name + " > 0",
+			"max_over_time(max(" + usable + ")[5s:1s]) == 0", contract.MetricLedgerUnknown.Name + " > 0",
 		}},
 		{0.07, "both payers are funded", func(context.Context) error {
 			return errors.Join(s.Chain.Fund(s.Payers[0].PublicKey(), highFunds/5), s.Chain.Fund(s.Payers[1].PublicKey(), highFunds/10))

@@ -48,7 +48,7 @@ func TestNewAttemptIsNotUnverified(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tr := &tracker{m: &Manager{Options: Options{Now: time.Now}}}
+			tr := &tracker{m: &Manager{Options: Options{Now: time.Now, SlotDuration: func() time.Duration { return time.Second }}}}
 			w := &entry{j: &Job{since: test.signed}, unverifiedSince: at, unverifiedRecorded: true}
 			tr.track(w)
 			if kept := !w.unverifiedSince.IsZero(); kept != test.kept || w.unverifiedRecorded != test.kept {
