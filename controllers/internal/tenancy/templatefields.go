@@ -1,10 +1,12 @@
 package tenancy
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/commandline"
 )
 
 // templateFields are the fields of spec.template that can be withheld from RelayPools, by their
@@ -30,6 +32,17 @@ func TemplateFields() []string {
 		out[i] = f.name
 	}
 	return out
+}
+
+// templateFaults returns a message for each field of a template that is set but withheld.
+func (p Policy) templateFaults(t *v1alpha1.Template) (faults []string) {
+	for _, f := range templateFields {
+		if f.isSet(t) && slices.Contains(p.Withheld, f.name) {
+			faults = append(faults, fmt.Sprintf("spec.template.%s: this operator lets RelayPools set %s of spec.template, received a value: remove it, or ask the operator's administrator to allow it (%s)",
+				f.name, p.allowedFields(), commandline.Setting(FlagTemplateFields)))
+		}
+	}
+	return faults
 }
 
 func (p Policy) allowedFields() string {

@@ -5,11 +5,7 @@
 package tenancy
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/relaypool/relaypool/api/v1alpha1"
-	"github.com/relaypool/relaypool/relay/commandline"
 )
 
 // These are the flags that set the policy.
@@ -42,11 +38,5 @@ func (p Policy) Faults(spec *v1alpha1.RelayPoolSpec, ownImage string) []string {
 	if fault := p.imageFault(spec.Image, ownImage); fault != "" {
 		out = append(out, "spec.image: "+fault)
 	}
-	for _, f := range templateFields {
-		if f.isSet(&spec.Template) && slices.Contains(p.Withheld, f.name) {
-			out = append(out, fmt.Sprintf("spec.template.%s: this operator lets RelayPools set %s of spec.template, received a value: remove it, or ask the operator's administrator to allow it (%s)",
-				f.name, p.allowedFields(), commandline.Setting(FlagTemplateFields)))
-		}
-	}
-	return out
+	return append(out, p.templateFaults(&spec.Template)...)
 }

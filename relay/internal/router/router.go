@@ -27,8 +27,7 @@ import (
 )
 
 const (
-	defaultTimeout  = 3 * time.Second
-	defaultParallel = 16
+	defaultTimeout = 3 * time.Second
 
 	// maxSlippageBps is 100 percent, in hundredths of a percent.
 	maxSlippageBps = 10_000

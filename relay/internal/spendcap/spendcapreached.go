@@ -1,7 +1,6 @@
 package spendcap
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -13,45 +12,6 @@ const (
 	minRetry = time.Second
 	maxRetry = time.Hour
 )
-
-// check refuses an amount that exceeds a cap. If the amount exceeds no cap, check counts the
-// allowance a, unless a is nil.
-func (c *Caps) check(ctx context.Context, transfer bool, lamports uint64, a *allowance) error {
-	if c.limits == (Limits{}) {
-		return nil
-	}
-	if err := c.ensureFresh(ctx); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	var exceeded *spendCap
-	for _, s := range c.caps {
-		if s.appliesTo(transfer) && s.window.spent+s.pending+lamports > s.limit {
-			exceeded = s
-			break
-		}
-	}
-	if exceeded == nil {
-		if a != nil {
-			c.count(a)
-		}
-		c.mu.Unlock()
-		return nil
-	}
-	justReached := exceeded.lastRefused == 0
-	exceeded.lastRefused = max(lamports, 1)
-	copied := *exceeded
-	c.mu.Unlock()
-	if justReached {
-		c.log.WarnContext(ctx, "spend cap reached; attempts that it covers wait until earlier spending leaves its window or the cap is raised",
-			"cap", copied.name, "spent", copied.window.spent+copied.pending, "limit", copied.limit)
-	}
-	return copied.refusal(lamports)
-}
-
-func (s *spendCap) appliesTo(transfer bool) bool {
-	return s.limit > 0 && (transfer || !s.transfersOnly)
-}
 
 // timeUntilFree returns the time until at least excess lamports have left the window. ok is
 // false when the window has fewer than excess lamports.

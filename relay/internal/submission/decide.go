@@ -132,27 +132,3 @@ func decide(f *facts) step {
 		return afterClass(f)
 	}
 }
-
-// afterClass returns the next step after a failure of f.class, or stepSign if there was none. The
-// notes are unspent, and the root is not known to be gone.
-func afterClass(f *facts) step {
-	switch f.class {
-	case "":
-		return stepSign
-	case shieldpool.ClassTransient, shieldpool.ClassBlockhash, shieldpool.ClassAlreadyProcessed,
-		shieldpool.ClassSwapNotReady, shieldpool.ClassRaiseCompute, shieldpool.ClassFeePayerEmpty, shieldpool.ClassSpent:
-		// ClassFeePayerEmpty: another payer may have lamports; if none has, the next try pauses
-		// the queue. ClassSpent: the simulation ran at another slot than the read of the accounts,
-		// which shows the notes as unspent.
-		return stepRetry
-	case shieldpool.ClassStaleProof:
-		if f.root == rootUnverifiable || f.lagRuledOut {
-			return stepFailRoot
-		}
-		return stepRetry
-	case shieldpool.ClassOperator, shieldpool.ClassNotInitialised:
-		return stepHold
-	default:
-		return stepFailClass
-	}
-}
