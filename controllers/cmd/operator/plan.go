@@ -38,19 +38,7 @@ func (c *planCmd) Run(env *environment) error {
 	if c.Server {
 		return c.preview(env, pools)
 	}
-	for _, relayPool := range pools {
-		objects, err := render(relayPool, c.settings())
-		if err != nil {
-			return fmt.Errorf("RelayPool %s would not be accepted: %w", relayPool.Name, err)
-		}
-		for _, object := range objects {
-			if err := writeYAML(env.out, object.Kind.Kind, object.Name, object.Config); err != nil {
-				return err
-			}
-		}
-		printRemarks(env.err, relayPool)
-	}
-	return nil
+	return c.printOffline(env, pools)
 }
 
 // settings returns the operator's settings that the plan assumes.

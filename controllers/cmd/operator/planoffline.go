@@ -13,6 +13,23 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/pool"
 )
 
+// printOffline prints the objects that the operator makes for each RelayPool, without a cluster.
+func (c *planCmd) printOffline(env *environment, pools []*v1alpha1.RelayPool) error {
+	for _, relayPool := range pools {
+		objects, err := render(relayPool, c.settings())
+		if err != nil {
+			return fmt.Errorf("RelayPool %s would not be accepted: %w", relayPool.Name, err)
+		}
+		for _, object := range objects {
+			if err := writeYAML(env.out, object.Kind.Kind, object.Name, object.Config); err != nil {
+				return err
+			}
+		}
+		printRemarks(env.err, relayPool)
+	}
+	return nil
+}
+
 // render returns the objects of a RelayPool for a cluster that has every optional kind.
 func render(p *v1alpha1.RelayPool, s pool.Settings) ([]build.Object, error) {
 	return pool.Render(p, pool.RenderOptions{
