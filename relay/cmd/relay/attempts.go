@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/internal/app"
@@ -40,11 +39,7 @@ func (c *attemptsCmd) Run(env *environment) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", commandline.ErrUsage, err)
 	}
-	return withDatabase(env, url, c.MaxConnections, func(pool *pgxpool.Pool) error {
-		s, err := store.New(pool)
-		if err != nil {
-			return err
-		}
+	return withStore(env, url, c.MaxConnections, func(s *store.Store) error {
 		if c.End {
 			rpc, err := app.Endpoints(endpoints, chain.EndpointsOptions{Log: log})
 			if err != nil {
@@ -54,9 +49,6 @@ func (c *attemptsCmd) Run(env *environment) error {
 			return c.end(env, s, rpc.Search)
 		}
 		listed, err := s.LiveAttempts(env, c.Older, c.Limit)
-		if store.Unmigrated(err) {
-			err = fmt.Errorf("the database's schema is not that of this release: run relay migrate, or relay serve, which does so at start: %w", err)
-		}
 		if err != nil {
 			return err
 		}

@@ -7,8 +7,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/store"
 )
@@ -22,15 +20,8 @@ func (c *lanesCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return withDatabase(env, url, c.MaxConnections, func(pool *pgxpool.Pool) error {
-		s, err := store.New(pool)
-		if err != nil {
-			return err
-		}
+	return withStore(env, url, c.MaxConnections, func(s *store.Store) error {
 		figures, err := s.Lanes(env, time.Now().Add(-c.Since))
-		if store.Unmigrated(err) {
-			err = fmt.Errorf("the database's schema is not that of this release: run relay migrate, or relay serve, which does so at start: %w", err)
-		}
 		if err != nil {
 			return err
 		}
@@ -58,6 +49,6 @@ func writeLanes(w io.Writer, figures []store.LaneFigures) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(w, "\nThe lane rpc stands for transactions without a tip. A band is what a transaction offers beyond its signature's fee, priority fee and tip, in lamports.")
+	_, err := fmt.Fprintln(w, "\nThe lane rpc stands for transactions without a tip. A band goes by priority fee and tip together, in lamports.")
 	return err
 }

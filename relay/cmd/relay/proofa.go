@@ -5,8 +5,6 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/store"
 )
@@ -20,15 +18,8 @@ func (c *proofACmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return withDatabase(env, url, c.MaxConnections, func(pool *pgxpool.Pool) error {
-		s, err := store.New(pool)
-		if err != nil {
-			return err
-		}
+	return withStore(env, url, c.MaxConnections, func(s *store.Store) error {
 		pins, err := s.ProofAPins(env)
-		if store.Unmigrated(err) {
-			err = fmt.Errorf("the database's schema is not that of this release: run relay migrate, or relay serve, which does so at start: %w", err)
-		}
 		if err != nil {
 			return err
 		}

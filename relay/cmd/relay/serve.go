@@ -50,3 +50,17 @@ func withDatabase(env *environment, url config.Secret, maxConnections int32, f f
 	defer pool.Close()
 	return f(pool)
 }
+
+// withStore is withDatabase with a store. It says what to do about a schema of another release.
+func withStore(env *environment, url config.Secret, maxConnections int32, f func(*store.Store) error) error {
+	return withDatabase(env, url, maxConnections, func(pool *pgxpool.Pool) error {
+		s, err := store.New(pool)
+		if err != nil {
+			return err
+		}
+		if err = f(s); store.Unmigrated(err) {
+			err = fmt.Errorf("the database's schema is not that of this release: run relay migrate, or relay serve, which does so at start: %w", err)
+		}
+		return err
+	})
+}

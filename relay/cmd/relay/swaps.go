@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-
 	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/internal/app"
 	"github.com/relaypool/relaypool/relay/internal/chain"
@@ -38,20 +36,13 @@ func (c *swapsCmd) Run(env *environment) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", commandline.ErrUsage, err)
 	}
-	return withDatabase(env, url, c.MaxConnections, func(pool *pgxpool.Pool) error {
-		s, err := store.New(pool)
-		if err != nil {
+	return withStore(env, url, c.MaxConnections, func(s *store.Store) error {
+		report := swapReport{Swaps: []swapLine{}}
+		var err error
+		if report.Slot, report.Reckoned, err = slotNow(env, s, endpoints, log); err != nil {
 			return err
 		}
-		report := swapReport{Swaps: []swapLine{}}
-		report.Slot, report.Reckoned, err = slotNow(env, s, endpoints, log)
-		if err == nil {
-			err = c.read(env, s, &report)
-		}
-		if store.Unmigrated(err) {
-			err = fmt.Errorf("the database's schema is not that of this release: run relay migrate, or relay serve, which does so at start: %w", err)
-		}
-		if err != nil {
+		if err := c.read(env, s, &report); err != nil {
 			return err
 		}
 		write := report.writeTable

@@ -138,6 +138,7 @@ func TestProblemsOfEndpointListAreListedWithoutValues(t *testing.T) {
 		"no endpoint that submits":        {"- {name: b, url: 'http://" + canary + "', roles: [read, archive]}", []string{"no endpoint has the role submit"}},
 		"no endpoint that reads":          {"- {name: b, url: 'http://" + canary + "', roles: [submit, archive]}", []string{"no endpoint has the role read"}},
 		"a tip and other roles":           {good + "- {name: b, url: 'http://h', tip: " + tip + "}", []string{"endpoint 2 of 2: it has a tip, so it is sent transactions and asked nothing: set roles to [submit]"}},
+		"a lane called rpc":               {good + strings.Replace(lane(tip), "name: lane", "name: rpc", 1), []string{"name is rpc, which stands for transactions without a tip"}},
 		"only lanes submit":               {"- {name: b, url: 'http://h', roles: [read]}\n" + lane(tip), []string{"no endpoint has the role submit: give it to at least one without a tip"}},
 		"a tip that is a number":          {good + lane(canary), []string{"tip: expected accounts, minLamports, maxLamports"}},
 		"an empty tip":                    {good + lane("{}"), []string{"tip: accounts is missing"}},

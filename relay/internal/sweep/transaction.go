@@ -5,17 +5,14 @@ import (
 	"fmt"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/system"
 
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-const (
-	// computeLimit is the same for all sweeps. A transaction has at most maxTransfers + 2
-	// instructions of 150 units each; the limit is about twice that.
-	computeLimit = 6000
-	// systemTransfer is the number of the system program's instruction Transfer.
-	systemTransfer = 2
-)
+// computeLimit is the same for all sweeps. A transaction has at most maxTransfers + 2 instructions
+// of 150 units each; the limit is about twice that.
+const computeLimit = 6000
 
 // compute is the compute budget at a price in micro-lamports a unit.
 func compute(price uint64) shieldpool.Compute {
@@ -32,10 +29,7 @@ func (m *move) build(_ solana.PublicKey, compute shieldpool.Compute, blockhash s
 		solana.NewInstruction(solana.ComputeBudget, nil, binary.LittleEndian.AppendUint64([]byte{3}, compute.Price)),
 	}
 	for _, t := range m.transfers {
-		data := binary.LittleEndian.AppendUint32(nil, systemTransfer)
-		instructions = append(instructions, solana.NewInstruction(solana.SystemProgramID, solana.AccountMetaSlice{
-			{PublicKey: m.from, IsSigner: true, IsWritable: true}, {PublicKey: t.To, IsWritable: true},
-		}, binary.LittleEndian.AppendUint64(data, t.Lamports)))
+		instructions = append(instructions, system.NewTransferInstruction(t.Lamports, m.from, t.To).Build())
 	}
 	tx, err := solana.NewTransaction(instructions, blockhash, solana.TransactionPayer(m.from))
 	if err != nil {

@@ -142,8 +142,8 @@ type Draft struct {
 	// lane's tip.
 	Urgent bool
 	Build  Build
-	// Fits reports whether the transaction with this compute has the network's size; nil if Build
-	// tells.
+	// Fits reports whether the transaction with this compute is within the network's limits of
+	// size. If it is nil, the size of what Build builds tells.
 	Fits func(compute shieldpool.Compute) bool
 }
 

@@ -17,8 +17,7 @@ type Lane struct {
 	Name string
 	// Accounts receive tips; each transaction tips one of them. There is at least one.
 	Accounts []solana.PublicKey
-	// MinTip is the lowest tip, in lamports. It doubles with each tip of the job that was in vain, up to
-	// MaxTip.
+	// MinTip is a job's first tip, in lamports. Each tip in vain doubles the next, up to MaxTip.
 	MinTip, MaxTip uint64
 	// Always is true if all transactions pay the tip, not only urgent ones.
 	Always bool

@@ -67,10 +67,10 @@ func (p *priceCache) last() (price uint64, mustRead bool) {
 // expired: a price of zero would stay zero however often it is doubled.
 const escalationStep = 1000
 
-// escalated returns the price for a job of which expired attempts expired, when landedShare of the
-// latest attempts without a lane landed. Each expired attempt doubles the price. While others'
-// attempts expire too, blocks are full for more than this job, and all jobs pay up to four times
-// the price. The cap bounds the result.
+// escalated returns the price for a job. Each of its attempts that expired doubles the price.
+// landedShare is the share of all jobs' latest attempts without a lane that landed: when it falls,
+// blocks are full for every job, and all pay more, up to four times the price. The cap bounds the
+// result.
 func (p *priceCache) escalated(price uint64, expired int, landedShare float64) uint64 {
 	price = uint64(float64(price) * (1 + 3*(1-landedShare)))
 	if expired > 0 {

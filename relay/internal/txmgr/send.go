@@ -17,10 +17,10 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 		m.Observer.Stage("first_send", m.Now().Sub(j.accepted))
 		j.accepted = time.Time{}
 	}
+	m.sendLane(ctx, signed, true)
 	// A second leg is sent without preflight: it was simulated a moment ago, and a failure on
 	// the chain is resolved within seconds. After a refusal by preflight, the attempt could be
 	// replaced only once it has expired, and by then the swap may be past its timeout.
-	m.sendLane(ctx, signed, true)
 	err := m.broadcast(ctx, signed, signed.Purpose == PurposeTransact)
 	var refused *onchain.SendError
 	if !errors.As(err, &refused) {

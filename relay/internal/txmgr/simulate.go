@@ -37,7 +37,11 @@ func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot u
 	began := m.Now()
 	sim, failure, err := m.simulateWith(ctx, t.draft, t.compute.Tip, t.payer.PublicKey(), minContextSlot)
 	if t.lane != "" && (onchain.KindOf(err) == onchain.KindUnverified || failure != nil && m.failsByTip(t, failure.Err)) {
-		m.Log.InfoContext(ctx, "transaction goes without its tip, with which its simulation fails: check the lane's tip accounts", "endpoint", t.lane, "error", err)
+		cause := err
+		if failure != nil {
+			cause = failure.Err
+		}
+		m.Log.InfoContext(ctx, "transaction goes without its tip, because its simulation fails with it: check the lane's tip accounts", "endpoint", t.lane, "error", cause)
 		t.dropTip()
 		sim, failure, err = m.simulateWith(ctx, t.draft, t.compute.Tip, t.payer.PublicKey(), minContextSlot)
 	}
