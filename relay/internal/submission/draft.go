@@ -25,16 +25,6 @@ func (h *Handler) draft(s *Submission) (*txmgr.Draft, error) {
 	return d, nil
 }
 
-// rootLeavesSoon reports whether the root history has room for less than a quarter of its leaves
-// before it drops the root. It is false for an unknown tree.
-func rootLeavesSoon(tree *shieldpool.TreeAccount, root [32]byte) bool {
-	if tree == nil {
-		return false
-	}
-	left := tree.LeavesUntilEviction(root)
-	return left >= 0 && left < len(tree.History)/4
-}
-
 // withoutNotes returns a copy of the submission without its notes. The copy fits every format. It
 // is for a simulation that only checks the root, because neither the proof nor the program checks
 // the notes.
