@@ -31,7 +31,10 @@ type modelChain struct {
 	// landings are all landings of a signature, on all forks.
 	landings map[solana.Signature][]*modelLanding
 	// pending are transactions that nodes have forwarded and no block contains.
-	pending map[solana.Signature]*modelTx
+	pending   map[solana.Signature]*modelTx
+	migration modelMigration
+	// rent is the rate of rent.
+	rent shieldpool.Rent
 	// history is how many slots before the finalized slot endpoints can search; 0 for all.
 	history uint64
 }
@@ -107,7 +110,7 @@ func newModelChain(rules modelRules, pool *shieldpool.Pool, lamports map[solana.
 	c := &modelChain{
 		modelRules: rules, pool: pool, tip: genesis, confirmed: genesis, finalized: genesis, slot: genesis.slot,
 		hashes: map[solana.Hash]*modelBlock{genesis.hash: genesis}, landings: map[solana.Signature][]*modelLanding{},
-		pending: map[solana.Signature]*modelTx{},
+		pending: map[solana.Signature]*modelTx{}, rent: chainRent(),
 	}
 	c.views = []modelView{{genesis, genesis, genesis}}
 	return c
@@ -132,7 +135,7 @@ func (c *modelChain) produce(skip uint64, txs []*modelTx) {
 	b.hash[31] = 2
 	slices.SortFunc(txs, func(x, y *modelTx) int { return bytes.Compare(x.signature[:], y.signature[:]) })
 	for _, tx := range txs {
-		if !c.fits(tx, c.tip) {
+		if c.migration.paused() || !c.fits(tx, c.tip) {
 			continue
 		}
 		l := &modelLanding{tx: tx, block: b}
@@ -142,6 +145,9 @@ func (c *modelChain) produce(skip uint64, txs []*modelTx) {
 	}
 	c.hashes[b.hash] = b
 	c.tip = b
+	if c.migration.paused() {
+		c.migrate()
+	}
 	c.updateCommitments()
 }
 
@@ -157,10 +163,12 @@ func (c *modelChain) change(f func(*modelState)) {
 // updateCommitments updates the confirmed and finalized blocks after the tip has changed. A finalized
 // block stays finalized.
 func (c *modelChain) updateCommitments() {
-	if at := c.tip.height - min(c.tip.height, c.finalAfter); at > c.finalized.height {
-		c.finalized = c.tip.ancestorAt(at)
+	if !c.migration.paused() {
+		if at := c.tip.height - min(c.tip.height, c.finalAfter); at > c.finalized.height {
+			c.finalized = c.tip.ancestorAt(at)
+		}
+		c.confirmed = c.tip.ancestorAt(max(c.finalized.height, c.tip.height-min(c.tip.height, c.confirmAfter)))
 	}
-	c.confirmed = c.tip.ancestorAt(max(c.finalized.height, c.tip.height-min(c.tip.height, c.confirmAfter)))
 	c.views = append(c.views, modelView{c.tip, c.confirmed, c.finalized})
 }
 
@@ -169,6 +177,9 @@ func (c *modelChain) updateCommitments() {
 func (c *modelChain) fork(depth uint64, isKept func() bool) (undone int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.migration.paused() {
+		return 0 // no block of the pause has a transaction
+	}
 	to := c.tip.ancestorAt(max(c.finalized.height, c.tip.height-min(c.tip.height, depth)))
 	var lost []*modelTx
 	for _, all := range c.landings {

@@ -101,14 +101,14 @@ func (w *modelWorld) checkAttempt(p *modelProcess, l txmgr.Lease, a *txmgr.Attem
 	case err != nil:
 		w.violated("the attempt of %s is not a valid transaction: %v", w.shortID(l.ID), err)
 		return
-	case tx.signature != a.Signature, tx.payer != a.FeePayer, tx.blockhash != a.Blockhash, a.Cost != tx.fee+tx.rent+tx.tip, a.Tip != tx.tip, (a.Lane != "") != (tx.tip > 0),
+	case tx.signature != a.Signature, tx.payer != a.FeePayer, tx.blockhash != a.Blockhash, !isRent(a.Cost-tx.fee-tx.tip, tx.accounts), a.Tip != tx.tip, (a.Lane != "") != (tx.tip > 0),
 		made == nil || made.slot != a.BlockhashSlot,
 		a.LastValidBlockHeight < made.height+w.chain.blockhashLife, a.LastValidBlockHeight > made.height+w.chain.blockhashLife && w.liar.percent == 0 && !w.lied:
 		w.violated("the attempt of %s does not match its row", w.shortID(l.ID))
 	case submission.ContentHash(tx.call) != sub.hash:
 		w.violated("the attempt of %s does not match the submission's content", w.shortID(l.ID))
 	}
-	if n := w.paidFailures(sub); n >= modelMaxFailures {
+	if _, n := w.paidFailures(sub); n >= modelMaxFailures {
 		w.violated("%s was signed anew after %d paid failures on the chain", w.shortID(l.ID), n)
 	}
 	for _, earlier := range w.attemptsOf(sub) {
@@ -206,7 +206,7 @@ func (w *modelWorld) checkFailure(p *modelProcess, id uuid.UUID, code refusal.Co
 			w.violated("%s failed with proof_invalid, although its proof is valid", w.shortID(id))
 		}
 	case refusal.ProgramError:
-		if n := w.paidFailures(sub); n < modelMaxFailures {
+		if n, _ := w.paidFailures(sub); n < modelMaxFailures {
 			w.violated("%s failed with program_error after %d failures on the chain, want %d", w.shortID(id), n, modelMaxFailures)
 		}
 	default:

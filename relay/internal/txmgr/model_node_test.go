@@ -166,6 +166,9 @@ func (n modelNode) Statuses(ctx context.Context, sigs []solana.Signature) ([]*on
 func (n modelNode) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {
 	return ask(ctx, n.modelProcess, "search", modelKey(sigs), noChain, func(_ context.Context, f modelFault, v modelView) (onchain.SearchResult, error) {
 		from := n.w.chain.firstSearchable(v)
+		if f == faultNull {
+			n.w.deny(sigs)
+		}
 		return onchain.SearchResult{
 			Statuses: n.withLies("search", v, sigs, n.w.chain.statuses(f, v, sigs, from), true), Slot: v.tip.slot,
 			FinalizedSlot: v.finalized.slot, FinalizedHeight: v.finalized.height, FirstAvailable: from,

@@ -12,10 +12,8 @@ import (
 )
 
 const (
-	// modelFee is the cost of a signature, and modelRent is the cost of a nullifier's account, in
-	// lamports.
-	modelFee  = 5000
-	modelRent = 650_240
+	// modelFee is the cost of a signature, in lamports.
+	modelFee = 5000
 )
 
 // modelTipAccount receives the tips of the model's lane.
@@ -28,8 +26,9 @@ type modelTx struct {
 	payer     solana.PublicKey
 	blockhash solana.Hash
 	call      *shieldpool.Call
-	// limit is in compute units; fee, rent and the tip for a lane are in lamports.
-	limit, fee, rent, tip uint64
+	// limit is in compute units; fee and the tip for a lane are in lamports. accounts counts the
+	// nullifiers, of which each gets an account.
+	limit, fee, tip, accounts uint64
 	// foreign: a stranger's transaction. It needs no blockhash, and the model does not charge its payer.
 	foreign bool
 }
@@ -76,7 +75,7 @@ func parseModelTx(pool *shieldpool.Pool, raw []byte) (*modelTx, error) {
 	}
 	for i := range tx.call.Inputs.Nullifiers {
 		if tx.call.Inputs.HasNullifier(i) {
-			tx.rent += modelRent
+			tx.accounts++
 		}
 	}
 	for _, tip := range m.Instructions[format.PoolInstruction()+1:] {
@@ -92,6 +91,9 @@ func parseModelTx(pool *shieldpool.Pool, raw []byte) (*modelTx, error) {
 func (tx *modelTx) units() uint64 {
 	return 160_000 + uint64(tx.call.Inputs.Nullifiers[0][31])%12*1000
 }
+
+// rentOf is the cost of the transaction's accounts at the chain's rate of rent.
+func (c *modelChain) rentOf(tx *modelTx) uint64 { return tx.accounts * c.rent.Minimum(0) }
 
 // fits reports whether a transaction is valid in the block after parent.
 func (c *modelChain) fits(tx *modelTx, parent *modelBlock) bool {
@@ -116,7 +118,7 @@ func (c *modelChain) run(s *modelState, l *modelLanding) (*modelState, *shieldpo
 		return next, c.programError(shieldpool.CodeSwapNotReady) // a temporary error: the relay may sign anew
 	}
 	if !tx.foreign {
-		next.lamports[tx.payer] -= tx.rent + tx.tip
+		next.lamports[tx.payer] -= c.rentOf(tx) + tx.tip
 	}
 	for i, n := range tx.call.Inputs.Nullifiers {
 		if tx.call.Inputs.HasNullifier(i) {
@@ -149,9 +151,9 @@ func (c *modelChain) refuses(s *modelState, tx *modelTx) *shieldpool.Transaction
 		return c.programError(shieldpool.CodeDoubleSpend)
 	case hasNegatedA(tx.call):
 		return c.programError(shieldpool.CodeProofInvalid)
-	case s.lamports[tx.payer] < tx.fee+tx.rent:
+	case s.lamports[tx.payer] < tx.fee+c.rentOf(tx):
 		return c.programError(1) // the system program's error, which the pool's program passes through
-	case s.lamports[tx.payer] < tx.fee+tx.rent+tx.tip:
+	case s.lamports[tx.payer] < tx.fee+c.rentOf(tx)+tx.tip:
 		return &shieldpool.TransactionError{Kind: "InstructionError", Instruction: c.format.PoolInstruction() + 1, Detail: "Custom", Custom: 1}
 	default:
 		return nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/gagliardetto/solana-go"
+
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -94,15 +96,30 @@ const failingNote = 9
 func failsOnChain(c *shieldpool.Call) bool { return c.Inputs.Nullifiers[0][1] == failingNote }
 
 // paidFailures counts the attempts of a submission that are in the database and have
-// finally failed on the chain, each for a fee.
-func (w *modelWorld) paidFailures(t *modelSubmission) (n int) {
+// finally failed on the chain, each for a fee. Known are those that no search denied.
+func (w *modelWorld) paidFailures(t *modelSubmission) (all, known int) {
 	final := w.chain.newestView().finalized
 	for _, a := range w.attemptsOf(t) {
 		if l := w.chain.landing(a.signature, final); l != nil && l.err != nil && !a.lost {
-			n++
+			all++
+			if !a.denied {
+				known++
+			}
 		}
 	}
-	return n
+	return all, known
+}
+
+// deny records that a search denied the attempts. A relay that believes it does not count a failure
+// that they paid for.
+func (w *modelWorld) deny(signatures []solana.Signature) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range signatures {
+		if a := w.attempts[s]; a != nil {
+			a.denied = true
+		}
+	}
 }
 
 // sender returns the sender in a request's context.

@@ -80,7 +80,7 @@ func newModel(t *testing.T, db *store.Store, seed uint64, log *slog.Logger) *mod
 	m.modelWorld = newModelWorld(t, db, seed, rules, 2+r.IntN(2), m.concurrency, log)
 	m.clients = seed%2 == 0
 	m.repeat = fmt.Sprintf("seed %d; repeat it with: go test ./relay/internal/txmgr -run 'TestModel$' -model.seed=%d -model.ops=%d", seed, seed, *modelOps)
-	m.operations = slices.Concat(m.clientOperations(), m.strangerOperations(), m.processOperations(), m.chainOperations(), m.faultOperations())
+	m.operations = slices.Concat(m.clientOperations(), m.strangerOperations(), m.processOperations(), m.chainOperations(), m.networkOperations(), m.faultOperations())
 	return m
 }
 
@@ -130,6 +130,10 @@ func (m *model) finish() {
 	m.t.Helper()
 	m.note("faults end, and all work is finished")
 	m.faults, m.chain.history = 0, 0
+	for m.chain.migration.paused() {
+		m.slots(1, landNone)
+	}
+	m.readRent()
 	if !m.liar.stays {
 		m.liar = modelLiar{}
 	}

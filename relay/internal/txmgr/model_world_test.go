@@ -29,7 +29,7 @@ import (
 const (
 	// modelPatience is how long the model waits for an expected event.
 	modelPatience = time.Minute
-	// modelSlot is the duration of a slot in the model's time: a blockhash, which lasts 20 blocks, is
+	// modelSlot is the usual duration of a slot in the model's time: a blockhash, which lasts 20 blocks, is
 	// valid for longer than the age at which managers search whether an attempt is dead.
 	modelSlot = 2 * time.Second
 	modelSOL  = 1_000_000_000
@@ -66,6 +66,9 @@ type modelWorld struct {
 	mu    sync.Mutex
 	ahead time.Duration
 	start time.Time
+	// slot is how long a slot takes. knownRent is the rate of rent that the relays have read.
+	slot      time.Duration
+	knownRent shieldpool.Rent
 	// due has the times at which deferred rows are due again, in the model's time.
 	due         map[uuid.UUID]time.Time
 	submissions []*modelSubmission
@@ -96,6 +99,8 @@ type modelAttempt struct {
 	blockhashOf *modelBlock
 	// lost: the attempt's row was removed from the database. sent: the attempt reached the chain.
 	lost, sent bool
+	// denied: a search said that the attempt is not on the chain, whether that was true or not.
+	denied bool
 }
 
 // newModelWorld makes a world with that many processes, in the schema of db.
@@ -105,7 +110,7 @@ func newModelWorld(t *testing.T, db *store.Store, seed uint64, rules modelRules,
 		t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 2)), store: db, log: log, start: time.Now(),
 		due: map[uuid.UUID]time.Time{}, attempts: map[solana.Signature]*modelAttempt{},
 		// Attempts that are read from the database have its time: an hour ahead makes all of them old.
-		ahead: time.Hour,
+		ahead: time.Hour, slot: modelSlot, knownRent: chainRent(),
 	}
 	// The worlds of one test use the same schema, one after the other. For so few rows DELETE is faster
 	// than TRUNCATE.
@@ -163,7 +168,7 @@ func (w *modelWorld) newProcess(i, concurrency int) *modelProcess {
 	modelMust(w.t, err)
 	handler, err := submission.New(submission.Options{
 		Store: modelStore{w.store, p}, Chain: modelNode{p}, State: modelNode{p}, Pool: w.pool, Payers: p, Spending: unlimited{}, Leaves: p, ProofA: proofA,
-		Observer: p, Log: w.log, Now: w.now, Worker: p.worker, Concurrency: concurrency, Rent: chainRent, SlotDuration: nominalSlot, Price: txmgr.PriceRule{Floor: 1, Cap: 1000, Percentile: 50},
+		Observer: p, Log: w.log, Now: w.now, Worker: p.worker, Concurrency: concurrency, Rent: w.rent, SlotDuration: w.knownSlotTime, Price: txmgr.PriceRule{Floor: 1, Cap: 1000, Percentile: 50},
 		Lanes:  []txmgr.Lane{{Name: "lane", Accounts: []solana.PublicKey{modelTipAccount}, MinTip: 1000, MaxTip: 4000}},
 		Timing: txmgr.Timing{Lease: modelLease, Poll: modelSlot, Sweep: modelSlot, Backoff: modelSlot, BackoffCap: 4 * modelSlot, Hold: modelSlot},
 	})
@@ -221,7 +226,7 @@ func (w *modelWorld) slots(n int, land func(*modelTx) bool) {
 	w.t.Helper()
 	for range n {
 		w.chain.produce(0, slices.DeleteFunc(w.chain.pendingTxs(), func(tx *modelTx) bool { return !land(tx) }))
-		w.passTime(modelSlot)
+		w.passTime(w.slotTime())
 	}
 }
 
