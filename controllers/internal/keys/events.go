@@ -59,8 +59,7 @@ func (d *decision) addPayerEvents(p v1alpha1.FeePayerStatus, before map[string]v
 			fmt.Sprintf("The key in Secret %s has the address %s; before, it had the address %s", p.SecretName, p.Address, last.Address))
 	case known, key == nil, p.State == v1alpha1.PayerRetired:
 	case d.isAdopted(key):
-		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyAdopted, "Adopt", p.SecretName,
-			fmt.Sprintf("The fee payer %s is used again: an earlier RelayPool of this name left its key in Secret %s", p.Address, p.SecretName))
+		d.addAdoptedEvent(p)
 	default:
 		d.event(corev1.EventTypeNormal, v1alpha1.EventKeyGenerated, "Generate", p.SecretName,
 			fmt.Sprintf("A key for the fee payer %s was made in Secret %s", p.Address, p.SecretName))

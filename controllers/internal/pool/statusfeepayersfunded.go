@@ -71,10 +71,6 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 	return conditionTrue(v1alpha1.ReasonFunded, "every fee payer in use holds its minimum of "+sol(minimum))
 }
 
-// roundingUnit is the unit, in lamports, to which amounts in the status and its messages are
-// rounded, so that they do not change with every transaction.
-const roundingUnit = 10_000_000
-
 // shortfall returns the message that asks a person to fund a payer. It rounds the balance
 // down and the missing amount up, so that this amount is enough.
 func shortfall(address string, balance, minimum, target uint64) string {

@@ -159,6 +159,10 @@ func crossesLimit(a, b int64, limits []uint64) bool {
 	return false
 }
 
+// roundingUnit is the unit, in lamports, to which amounts in the status and its messages are
+// rounded, so that they do not change with every transaction.
+const roundingUnit = 10_000_000
+
 // roundDown keeps the first digits of a number, and replaces the others with 0.
 func roundDown(n int64, digits int) int64 {
 	unit, limit := int64(1), int64(1)

@@ -80,7 +80,7 @@ func (n namedValue) problem(secretReason, configMapReason, what string) *Problem
 func factsOf(all []namedValue, found map[namedValue]finding, unread []Unread) Facts {
 	facts := Facts{Unread: unread}
 	seen := map[object]bool{}
-	payers := map[string]namedValue{}
+	payers := map[string]namedValue{} // by address
 	for _, n := range all {
 		f := found[n]
 		// The kubelet reads a pull secret for each new pod, so its changes do not need a
@@ -96,12 +96,7 @@ func factsOf(all []namedValue, found map[namedValue]finding, unread []Unread) Fa
 		switch {
 		case f.at.IsZero(): // the object was never read, so nothing is known about the value
 		case n.format == payerKey:
-			if first, ok := payers[f.address]; ok {
-				facts.Problems = append(facts.Problems, duplicateKey(n, first, f.address))
-				continue
-			}
-			payers[f.address] = n
-			facts.Payers = append(facts.Payers, Payer{Secret: n.name, Key: n.key, Address: f.address})
+			addPayer(&facts, payers, n, f.address)
 		case n.format == verifyingKey:
 			facts.VerifyingKey = f.content
 		case n.format == profile:
@@ -118,11 +113,4 @@ func factsOf(all []namedValue, found map[namedValue]finding, unread []Unread) Fa
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})
 	return facts
-}
-
-func duplicateKey(n, first namedValue, address string) Problem {
-	p := n.problem(v1alpha1.ReasonDuplicateKey, v1alpha1.ReasonDuplicateKey, fmt.Sprintf(
-		"contains in its key %s the fee payer %s, which %s already names in Secret %s, key %s: name each fee payer once, or the fleet would count its funds twice",
-		n.key, address, first.field, first.name, first.key))
-	return *p
 }

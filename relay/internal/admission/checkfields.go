@@ -37,8 +37,8 @@ func (a *Admission) decode(r submission.Request) (*shieldpool.Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !a.Pool.Profile.BindsDestination(in, call.Destination) {
-		return nil, extDataMismatch(call.Kind())
+	if err := a.checkDestination(call); err != nil {
+		return nil, err
 	}
 	return call, shieldpool.CheckNotes(call.Notes, a.bounds.Largest(call.Kind()))
 }

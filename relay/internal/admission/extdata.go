@@ -5,6 +5,15 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
+// checkDestination refuses a call whose extDataHash does not bind the destination that the request
+// names.
+func (a *Admission) checkDestination(c *shieldpool.Call) error {
+	if !a.Pool.Profile.BindsDestination(c.Inputs, c.Destination) {
+		return extDataMismatch(c.Kind())
+	}
+	return nil
+}
+
 func extDataMismatch(k shieldpool.Kind) *refusal.Refusal {
 	if k == shieldpool.KindSwap {
 		return refusal.New(refusal.ExtDataMismatch,

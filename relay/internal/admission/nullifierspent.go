@@ -27,5 +27,8 @@ func (a *Admission) checkNotes(ctx context.Context, c *shieldpool.Call) error {
 			return submission.NullifierSpent(i)
 		}
 	}
-	return a.checkRecipientAccount(c, &seen)
+	if err := checkRefundWallet(c, &seen); err != nil {
+		return err
+	}
+	return a.checkRecipientRent(c, &seen)
 }

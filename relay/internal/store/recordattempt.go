@@ -9,15 +9,14 @@ import (
 // recordSQL locks the row first. If another worker is claiming the row, the statement waits, and
 // then writes nothing because the epoch has changed. It also writes nothing if the worker's
 // heartbeat has expired: a process that was suspended must not record an attempt, because a new
-// owner may sign one at the same time. The first leg of a swap books the cost of both legs on the
-// spend caps, so the second leg's attempts book nothing.
+// owner may sign one at the same time.
 const recordSQL = `
 WITH ` + lockedSQL + `, held AS MATERIALIZED (
 	SELECT l.id, l.epoch, l.kind, l.waited FROM locked l JOIN workers w ON w.id = l.lease_owner AND w.until > now()
 	WHERE l.state = 'processing'
 ), made AS (
 	INSERT INTO attempts (submission_id, epoch, signature, raw, fee_payer, blockhash, blockhash_slot, last_valid_block_height, cost, purpose, fee, booked, lane, tip)
-	SELECT id, epoch, $4, $5, $6, $7, $8, $9, $10, $11, $12, CASE WHEN kind = 'swap_execution' THEN 0 ELSE $10::bigint + $13 END, $14, $15 FROM held
+	SELECT id, epoch, $4, $5, $6, $7, $8, $9, $10, $11, $12, ` + bookBothLegsSQL + `, $14, $15 FROM held
 	RETURNING booked
 ), progress AS (
 	UPDATE submissions s SET tries = 0, hold_reason = NULL FROM held WHERE s.id = held.id AND held.waited

@@ -18,9 +18,6 @@ import (
 // arrays of arrays of different lengths. Rows are found by id and locked in the order of ids. The
 // conditions on owner and state are written so that no partial index matches; see lockedSQL.
 //
-// When the second leg is final, its own cost replaces the cost that the first leg booked for it
-// on the spend caps. The lamports that the second leg returned are subtracted.
-//
 // The caps' buckets are updated after the proof A encoding is pinned, because all statements lock
 // buckets last. A pin that is stored already is not written again: the conflict would lock its
 // row, and all landings would wait for that lock.
@@ -61,18 +58,7 @@ SELECT id, epoch, owner, ` + notifyDone + ` FROM done`
 	WHERE proof_signs.sign <> EXCLUDED.sign RETURNING 1
 ), ended AS (
 	UPDATE swaps w SET ended = true FROM done d WHERE w.id = d.id
-), overbooked AS MATERIALIZED (
-	SELECT a.signature, a.booked - a.cost AS lamports FROM done d JOIN attempts a ON a.submission_id = d.parent
-	WHERE NOT a.dead AND a.booked > a.cost FOR UPDATE OF a
-), booking_reduced AS (
-	UPDATE attempts a SET booked = a.cost FROM overbooked o WHERE a.signature = o.signature
-), spend_change AS (
-	SELECT false AS transfer, c.lamports FROM (
-		SELECT -returned AS lamports FROM done UNION ALL SELECT -lamports FROM overbooked
-		UNION ALL SELECT a.cost - CASE WHEN a.dead THEN a.paid ELSE a.booked END FROM done d JOIN attempts a ON a.signature = d.signature AND a.submission_id = d.id
-			WHERE d.parent IS NOT NULL AND a.booked IS NOT NULL
-	) c WHERE (SELECT count(*) FROM pinned) >= 0
-), caps_updated AS (` + spendSQL + `)
+), ` + replaceBookingSQL + `, caps_updated AS (` + spendSQL + `)
 SELECT id, epoch, owner, '' FROM done`
 
 	// notifyDone notifies those who wait for a row's submission or for its parent: clients know a

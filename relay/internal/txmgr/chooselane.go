@@ -40,9 +40,10 @@ func (j *Job) expiries() (expired, tipped int, onLane map[string]int) {
 }
 
 // chooseLane returns the lane for the next attempt of a job, and its tip; "" and no tip if the
-// attempt is not urgent and no lane takes all transactions, or no lane is usable. The lane on which
-// the fewest attempts of the job expired comes first, and of several the one that landed the largest
-// share of all attempts lately. Each tip that the job offered in vain doubles the next.
+// attempt is not urgent and no lane takes all transactions, or no lane is usable. A lane that just
+// refused several transactions in a row is not usable: see chain.Endpoints.LaneUsable. The lane on
+// which the fewest attempts of the job expired comes first, and of several the one that landed the
+// largest share of all attempts lately. Each tip that the job offered in vain doubles the next.
 func (m *Manager) chooseLane(j *Job, d *Draft) (lane string, tip shieldpool.Tip) {
 	expired, tipped, onLane := j.expiries()
 	urgent := d.Urgent || expired > 0

@@ -39,8 +39,7 @@ func shapeOf(k shieldpool.Kind, p Purpose) shieldpool.Kind {
 }
 
 // prepare chooses price and tip, checks the caps, and reserves the cost of the transaction with a
-// payer. A tip holds no transaction back: when it has no room, or the caps or the payers do not
-// allow it, the transaction goes without.
+// payer. It drops the tip if the cost with the tip cannot be reserved.
 func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, error) {
 	expired, _, _ := j.expiries()
 	price := m.price.escalated(m.price.current(ctx, m.Chain, m.Writable), expired, m.results.landedShare(""))
@@ -49,11 +48,8 @@ func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, 
 	if m.BaseFee != nil {
 		t.compute.Base = m.BaseFee()
 	}
-	if t.lane, t.compute.Tip = m.chooseLane(j, d); t.lane != "" {
-		if t.hasRoom() && m.reserve(ctx, t) == nil {
-			return t, nil
-		}
-		t.dropTip()
+	if t.lane, t.compute.Tip = m.chooseLane(j, d); t.lane != "" && m.reserveWithTip(ctx, t) {
+		return t, nil
 	}
 	return t, m.reserve(ctx, t)
 }

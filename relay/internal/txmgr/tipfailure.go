@@ -6,25 +6,6 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// hasRoom reports whether the transaction is small enough together with its tip. A draft that
-// cannot be built at all is told when the attempt is made.
-func (t *transaction) hasRoom() bool {
-	if t.draft.Fits != nil {
-		return t.draft.Fits(t.compute)
-	}
-	anyPayer := solana.PublicKey{0: 0xfe} // the size is the same for every payer
-	tx, err := t.draft.Build(anyPayer, t.compute, solana.Hash{})
-	if err != nil {
-		return false
-	}
-	tx.Signatures = make([]solana.Signature, tx.Message.Header.NumRequiredSignatures)
-	raw, err := tx.MarshalBinary()
-	return err == nil && len(raw) <= t.compute.Format.MaxSize()
-}
-
-// dropTip makes the transaction one without a lane.
-func (t *transaction) dropTip() { t.lane, t.compute.Tip = "", shieldpool.Tip{} }
-
 // causedByTip reports whether an error of a transaction with a tip is that of the tip: its transfer
 // failed, or left the tip's account below its minimum balance.
 func causedByTip(tx *solana.Transaction, err *shieldpool.TransactionError) bool {

@@ -14,14 +14,13 @@ func (p *Pool) CheckRecipient(payer, recipient solana.PublicKey, in *PublicInput
 	if err != nil {
 		return err
 	}
-	return checkRecipient(p.Profile, a, recipient)
+	if err := checkOnCurve(p.Profile, recipient); err != nil {
+		return err
+	}
+	return checkNoOtherAccount(p.Profile, a, recipient)
 }
 
-func checkRecipient(p *Profile, others Addresses, recipient solana.PublicKey) error {
-	if !p.AllowOffCurveRecipient && !recipient.IsOnCurve() {
-		return refusal.New(refusal.InvalidRecipient,
-			"recipient is off the ed25519 curve, so no wallet can sign for it: expected a wallet address, not a program's or token account's")
-	}
+func checkNoOtherAccount(p *Profile, others Addresses, recipient solana.PublicKey) error {
 	if recipient.Equals(p.ProgramID) {
 		return refusal.New(refusal.InvalidRecipient, "recipient is the pool program itself: expected a wallet address")
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/outbound"
-	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
@@ -15,13 +13,6 @@ const RoleLane Role = "lane"
 
 // laneTimeout bounds a send to a lane. It is short, because nobody waits for the answer.
 const laneTimeout = 2 * time.Second
-
-// LaneUsable reports whether the lane with that name may be sent transactions: it has not just
-// refused, or failed to answer, several in a row.
-func (e *Endpoints) LaneUsable(name string) bool {
-	lane := e.lane(name)
-	return lane != nil && (lane.breaker.State() == outbound.Closed || lane.breaker.Next() <= 0)
-}
 
 // SendLane sends signed bytes to the lane with that name, without waiting for the answer: no
 // lane's answer proves anything. It sends nothing if no lane has the name, or if the lane is not
@@ -40,10 +31,7 @@ func (e *Endpoints) SendLane(ctx context.Context, name string, raw []byte, first
 		limited, cancel := context.WithTimeoutCause(uncancelled, laneTimeout, rpc.ErrLimit)
 		defer cancel()
 		start := e.now()
-		err := e.callSend(limited, lane, raw, false, first, 0)
-		if rpc.ClassOf(err) == "refused" { // such as a tip that is too low: a lane that takes nothing is of no use
-			err = &onchain.Unavailable{Method: methodSend, Endpoint: lane.name, Kind: onchain.KindRejected, Detail: err.Error()}
-		}
+		err := refusalAsFailure(lane.name, e.callSend(limited, lane, raw, false, first, 0))
 		e.recordResult(lane, permit, methodSend, e.now().Sub(start), 0, err)
 	})
 }
@@ -55,17 +43,4 @@ func (e *Endpoints) lane(name string) *endpoint {
 		}
 	}
 	return nil
-}
-
-// callSend makes the call, with the priority of a first send or of a rebroadcast.
-func (e *Endpoints) callSend(ctx context.Context, ep *endpoint, raw []byte, preflight, first bool, minContextSlot uint64) error {
-	urgency := outbound.Rebroadcast
-	if first {
-		urgency = outbound.FirstSend
-	}
-	err := ep.withEndpoint(ep.clients[urgency].Send(ctx, raw, preflight, minContextSlot))
-	if !first && onchain.KindOf(err) == onchain.KindBudget {
-		e.observer.RebroadcastSkipped(ep.name)
-	}
-	return err
 }
