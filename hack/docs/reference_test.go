@@ -99,6 +99,7 @@ var settingsOf = map[string][]string{
 	"spec.solana.transactionFormat":                 {contract.EnvTransactionFormat},
 	"spec.solana.priorityFee.capMicroLamports":      {contract.EnvPriorityCap},
 	"spec.solana.priorityFee.floorMicroLamports":    {contract.EnvPriorityFloor},
+	"spec.solana.priorityFee.maxEarlyFeesLamports":  {contract.EnvMaxEarlyFees},
 	"spec.solana.priorityFee.percentile":            {contract.EnvPriorityPercentile},
 	"spec.swap.concurrency":                         {contract.EnvSwapConcurrency},
 	"spec.swap.router.apiKeySecretRef":              {contract.EnvRouterAPIKeyFile},

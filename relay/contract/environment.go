@@ -31,6 +31,7 @@ const (
 	EnvPriorityFloor           = "RELAYPOOL_PRIORITY_FEE_FLOOR"
 	EnvPriorityCap             = "RELAYPOOL_PRIORITY_FEE_CAP"
 	EnvPriorityPercentile      = "RELAYPOOL_PRIORITY_FEE_PERCENTILE"
+	EnvMaxEarlyFees            = "RELAYPOOL_MAX_EARLY_FEES"
 	EnvLookupTable             = "RELAYPOOL_LOOKUP_TABLE"
 	EnvTransactionFormat       = "RELAYPOOL_TRANSACTION_FORMAT"
 	EnvRouterURL               = "RELAYPOOL_ROUTER_URL"
@@ -85,6 +86,7 @@ func EnvironmentVariables() []string {
 		EnvPriorityFloor,
 		EnvPriorityCap,
 		EnvPriorityPercentile,
+		EnvMaxEarlyFees,
 		EnvLookupTable,
 		EnvTransactionFormat,
 		EnvRouterURL,

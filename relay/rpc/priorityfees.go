@@ -1,7 +1,9 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -9,15 +11,18 @@ import (
 )
 
 // PriorityFees returns one fee for each recent block, in micro-lamports a compute unit: the lowest
-// priority fee among the block's transactions that write the accounts.
+// priority fee among the block's transactions that write the accounts. The newest block's comes last.
 func (c *Client) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
 	const method = "getRecentPrioritizationFees"
-	result, err := read[[]struct {
-		Fee *uint64 `json:"prioritizationFee"`
-	}](ctx, c, method, writable)
+	type slotFee struct {
+		Slot uint64  `json:"slot"`
+		Fee  *uint64 `json:"prioritizationFee"`
+	}
+	result, err := read[[]slotFee](ctx, c, method, writable)
 	if err != nil {
 		return nil, err
 	}
+	slices.SortStableFunc(result, func(a, b slotFee) int { return cmp.Compare(a.Slot, b.Slot) })
 	fees := make([]uint64, len(result))
 	for i, r := range result {
 		if r.Fee == nil {

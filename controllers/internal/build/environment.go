@@ -88,6 +88,7 @@ func (e *environment) shared(spec *v1alpha1.RelayPoolSpec) {
 	setOptional(e, contract.EnvPriorityFloor, spec.Solana.PriorityFee.FloorMicroLamports)
 	setOptional(e, contract.EnvPriorityCap, spec.Solana.PriorityFee.CapMicroLamports)
 	setOptional(e, contract.EnvPriorityPercentile, spec.Solana.PriorityFee.Percentile)
+	setOptional(e, contract.EnvMaxEarlyFees, spec.Solana.PriorityFee.MaxEarlyFeesLamports)
 	e.setUnlessEmpty(contract.EnvLogLevel, lower(spec.Template.LogLevel))
 	e.set(contract.EnvLogFormat, "json")
 }

@@ -34,6 +34,7 @@ func (c *Config) LogValue() slog.Value {
 		slog.Uint64("priority_fee_floor", c.PriorityFeeFloor),
 		slog.Uint64("priority_fee_cap", c.PriorityFeeCap),
 		slog.Int("priority_fee_percentile", c.PriorityFeePercentile),
+		slog.Uint64("max_early_fees", c.MaxEarlyFees),
 		slog.String("lookup_table", c.Serve.LookupTable),
 		slog.Bool("swaps", c.Swaps != nil),
 		slog.String("router_url_file", c.Router.URLFile),

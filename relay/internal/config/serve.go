@@ -32,6 +32,7 @@ type Serve struct {
 	SpendCapTransfersDay  uint64   `default:"1000000000" env:"RELAYPOOL_SPEND_CAP_TRANSFERS_DAY" placeholder:"LAMPORTS" group:"Fees" help:"Most lamports that the whole fleet spends on transfers in any 24 hours; 0 for no cap. A transfer pays the pool no fee and costs the relay about 1800000 lamports like any Transact, so it is what somebody would send to empty the payers: the default pays for about 760."`
 	PriorityFeeFloor      uint64   `default:"0" env:"RELAYPOOL_PRIORITY_FEE_FLOOR" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Least priority fee, in micro-lamports a compute unit."`
 	PriorityFeeCap        uint64   `default:"1000000" env:"RELAYPOOL_PRIORITY_FEE_CAP" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Most priority fee, in micro-lamports a compute unit."`
+	MaxEarlyFees          uint64   `default:"20000" env:"RELAYPOOL_MAX_EARLY_FEES" placeholder:"LAMPORTS" group:"Fees" help:"Most lamports that a submission's transactions may cost in vain because it was signed again, at a higher fee, before the earlier one was dead: the nullifier lets one of them succeed, and another that lands costs its fee. 0 waits until the earlier one is dead, about 30 seconds."`
 	PriorityFeePercentile int      `default:"50" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
 
 	Router          `embed:"" prefix:"router-"`

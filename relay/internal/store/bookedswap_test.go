@@ -79,7 +79,16 @@ func TestFirstLegBooksTheCostOfBothLegs(t *testing.T) {
 		"another party executes the swap":           {begin, {execute(8), 1000, 1500}, {executionDead(8, 5), 1005, 1505}, {landed(99, submission.PhaseExecuted, 0), 1005, 1005}},
 		"an execution marked dead lands":            {begin, {execute(8), 1000, 1500}, {executionDead(8, 0), 1000, 1500}, {landed(8, submission.PhaseExecuted, 200), 1100, 1100}},
 		"the first leg is dead and is signed again": {{func(b *bookedSwap) { b.signFirst(1) }, 0, 1500}, {func(b *bookedSwap) { b.markDead(b.first, 1, 0) }, 0, 0}, {func(b *bookedSwap) { b.signFirst(2) }, 0, 1500}},
-		"the first leg fails on the chain":          {{func(b *bookedSwap) { b.signFirst(1) }, 0, 1500}, {func(b *bookedSwap) { b.markDead(b.first, 1, 5) }, 5, 5}},
+		"an early attempt of the first leg lands": {
+			{func(b *bookedSwap) { b.signFirst(1); b.signFirst(2) }, 0, 3000},
+			{func(b *bookedSwap) { b.landFirst(2); finalize(b.t, b.s, landing(b.first, 2)) }, 1005, 1505},
+			{func(b *bookedSwap) {
+				b.second = claimSecondLegs(b.t, b.s, b.worker)[0].Lease
+				b.signSecond(8, txmgr.PurposeExecute)
+			}, 1005, 1505},
+			{landed(8, submission.PhaseExecuted, 200), 1105, 1105},
+		},
+		"the first leg fails on the chain": {{func(b *bookedSwap) { b.signFirst(1) }, 0, 1500}, {func(b *bookedSwap) { b.markDead(b.first, 1, 5) }, 5, 5}},
 		"a fork undoes both legs": {
 			begin, {execute(8), 1000, 1500},
 			{func(b *bookedSwap) { ok(b.t, b.s.Reopen(b.t.Context(), b.first)); b.markDead(b.first, 1, 0) }, 0, 0},
@@ -115,6 +124,28 @@ func TestFirstLegBooksTheCostOfBothLegs(t *testing.T) {
 				if got := total(t, s)[false]; got != step.booked || got < step.spent {
 					t.Errorf("step %d: %d lamports are booked, want %d, which includes the %d spent", i, got, step.booked, step.spent)
 				}
+			}
+		})
+	}
+}
+
+// An attempt that another attempt of the submission overtook books its fee, whichever was signed first.
+func TestOvertakenAttemptsBookTheirFee(t *testing.T) {
+	t.Parallel()
+	for name, lands := range map[string]byte{"the early attempt lands": 2, "the first attempt lands": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			l := acceptLeased(t, s, transfer(1)).Lease
+			for n := range byte(2) {
+				a := attempt(n + 1)
+				a.Cost = 1000
+				ok(t, s.RecordAttempt(t.Context(), l, a))
+			}
+			complete(t, s, landing(l, lands))
+			finalize(t, s, landing(l, lands))
+			if got := total(t, s)[true]; got != 1005 {
+				t.Errorf("%d lamports are booked, want 1005: the cost of one attempt and the fee of the other", got)
 			}
 		})
 	}

@@ -47,7 +47,7 @@ SELECT id, epoch, owner, ` + notifyDone + ` FROM done`
 	UPDATE submissions s SET finalized = true, due_at = NULL, lease_owner = NULL, tries = 0, hold_reason = NULL, slot = l.slot,
 		leaf_indices = CASE WHEN cardinality(l.leaves) > 0 THEN l.leaves ELSE s.leaf_indices END, root = COALESCE(s.root, l.root)
 	FROM held l WHERE s.id = l.id
-	RETURNING s.id, s.epoch, l.owner, s.signature, l.returned, s.parent
+	RETURNING s.id, s.epoch, l.owner, s.signature, l.returned, s.parent, s.kind
 ), pinned AS (
 	INSERT INTO proof_signs (key_hash, sign, signature)
 	SELECT p.key_hash, p.sign, p.signature FROM (

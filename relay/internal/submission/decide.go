@@ -61,6 +61,8 @@ type facts struct {
 	// the root even now, a lagging node is not the reason. If the tree account lacks the root,
 	// treatRootAsGone decides.
 	lagRuledOut bool
+	// early is true if an early attempt may be signed while earlier ones may land.
+	early bool
 }
 
 // step is the next action.
@@ -93,7 +95,7 @@ const (
 
 // decide is the only place that decides the next step from the facts. Before an attempt is
 // signed or the submission fails, every earlier attempt must be dead, and the nullifiers must
-// have been read since then.
+// have been read since then. An early attempt is the exception.
 func decide(f *facts) step {
 	var anyMayLand, anyForgotten bool
 	for _, v := range f.verdicts {
@@ -108,6 +110,8 @@ func decide(f *facts) step {
 		}
 	}
 	switch {
+	case anyMayLand && f.early && !anyForgotten:
+		return decideEarly(f)
 	case anyMayLand:
 		return stepTrack
 	case f.notes == notesUnread:
@@ -130,5 +134,26 @@ func decide(f *facts) step {
 		return stepRetry
 	default:
 		return afterClass(f)
+	}
+}
+
+// decideEarly decides the next step while attempts may land, and an early attempt may be signed. It is
+// signed only if it would succeed without them.
+func decideEarly(f *facts) step {
+	switch {
+	case f.class != "":
+		return stepTrack
+	case f.notes == notesUnread:
+		return stepReadNotes
+	case f.notes == notesSpentByUs:
+		return stepAdopt
+	case f.notes != notesUnspent:
+		return stepTrack
+	case f.root == rootUnread:
+		return stepReadRoot
+	case f.root == rootInHistory:
+		return stepSign
+	default:
+		return stepTrack
 	}
 }

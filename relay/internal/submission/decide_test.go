@@ -47,6 +47,14 @@ func TestDecide(t *testing.T) {
 		"a stale root and an unverifiable root history fail the submission": {failed(shieldpool.ClassStaleProof, rootUnverifiable), stepFailRoot},
 		"a root that the program refuses for long fails the submission":     {facts{notes: notesUnspent, root: rootInHistory, class: shieldpool.ClassStaleProof, lagRuledOut: true}, stepFailRoot},
 		"a failure on the chain: read the notes first":                      {facts{verdicts: []verdict{failedOnChain}, class: shieldpool.ClassBadInput}, stepReadNotes},
+		"early: read the notes":                                             {facts{early: true, verdicts: []verdict{mayLand}}, stepReadNotes},
+		"early: read the root":                                              {facts{early: true, verdicts: []verdict{mayLand}, notes: notesUnspent}, stepReadRoot},
+		"early: sign while the root is in the history":                      {facts{early: true, verdicts: []verdict{expired, mayLand}, notes: notesUnspent, root: rootInHistory}, stepSign},
+		"early, but the root is not in the history: track":                  {facts{early: true, verdicts: []verdict{mayLand}, notes: notesUnspent, root: rootGone}, stepTrack},
+		"early, but others spent the notes: track":                          {facts{early: true, verdicts: []verdict{mayLand}, notes: notesSpentByOther}, stepTrack},
+		"early, but an attempt spent the notes: adopt":                      {facts{early: true, verdicts: []verdict{mayLand}, notes: notesSpentByUs}, stepAdopt},
+		"early, but the simulation fails: track":                            {facts{early: true, verdicts: []verdict{mayLand}, class: shieldpool.ClassBadInput}, stepTrack},
+		"early, but an attempt is forgotten: track":                         {facts{early: true, verdicts: []verdict{mayLand, forgotten}, notes: notesUnspent, root: rootInHistory}, stepTrack},
 		"a failed attempt and a landed one: landed":                         {facts{verdicts: []verdict{failedOnChain, landed}, class: shieldpool.ClassBadInput}, stepLand},
 	}
 	for name, test := range tests {
@@ -63,8 +71,8 @@ func failed(c shieldpool.Class, r rootFact) facts {
 	return facts{verdicts: []verdict{failedOnChain}, notes: notesUnspent, root: r, class: c}
 }
 
-// With every combination of facts, no attempt is signed and no submission fails while an attempt
-// may land, or before the notes are known to be unspent by us.
+// With every combination of facts, no submission fails while an attempt may land, or before the notes
+// are known to be unspent by us. No attempt is signed then, except an early attempt.
 func TestDecideKeepsTheInvariants(t *testing.T) {
 	t.Parallel()
 	classes := []shieldpool.Class{
@@ -77,14 +85,14 @@ func TestDecideKeepsTheInvariants(t *testing.T) {
 		for second := mayLand; second <= forgotten; second++ {
 			for notes := notesUnread; notes <= notesSpenderUnknown; notes++ {
 				for root := rootUnread; root <= rootUnverifiable; root++ {
-					for _, class := range classes {
-						f := facts{verdicts: []verdict{first, second}, notes: notes, root: root, class: class}
+					for i := range 2 * len(classes) {
+						f := facts{verdicts: []verdict{first, second}, notes: notes, root: root, class: classes[i/2], early: i%2 == 1}
 						got := decide(&f)
 						n++
 						if anyOf(f.verdicts, landed) != (got == stepLand) {
 							t.Errorf("%+v: step %d; want stepLand if, and only if, an attempt has landed", f, got)
 						}
-						if ends[got] && anyOf(f.verdicts, mayLand, landed) {
+						if ends[got] && anyOf(f.verdicts, mayLand, landed) && !(f.early && got == stepSign && !anyOf(f.verdicts, landed)) {
 							t.Errorf("%+v: step %d while an attempt may be on the chain", f, got)
 						}
 						if ends[got] && anyOf(f.verdicts, forgotten) && notes != notesSpentByOther {
@@ -92,6 +100,9 @@ func TestDecideKeepsTheInvariants(t *testing.T) {
 						}
 						if ends[got] && notes != notesUnspent && notes != notesSpentByOther {
 							t.Errorf("%+v: step %d before the notes are known to be unspent by us", f, got)
+						}
+						if got == stepSign && f.early && anyOf(f.verdicts, mayLand) && (anyOf(f.verdicts, forgotten) || root != rootInHistory || f.class != "") {
+							t.Errorf("%+v: an early attempt would probably fail", f)
 						}
 						if got == stepSign && (notes != notesUnspent || root == rootGone || root == rootNotSeen || root == rootUnread) {
 							t.Errorf("%+v: stepSign, although the transaction would fail", f)
@@ -101,8 +112,8 @@ func TestDecideKeepsTheInvariants(t *testing.T) {
 			}
 		}
 	}
-	if n != 5*5*6*5*len(classes) {
-		t.Errorf("%d combinations were checked, want %d", n, 5*5*6*5*len(classes))
+	if n != 2*5*5*6*5*len(classes) {
+		t.Errorf("%d combinations were checked, want %d", n, 2*5*5*6*5*len(classes))
 	}
 }
 

@@ -16,7 +16,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Options configure a Handler. All fields but BaseFee, Table, Formats and Lanes are needed.
+// Options configure a Handler. All fields but BaseFee, Table, Formats, Lanes and MaxEarlyFees are
+// needed.
 type Options struct {
 	Store    Store
 	Chain    txmgr.Chain
@@ -37,6 +38,9 @@ type Options struct {
 	Timing      txmgr.Timing
 	Price       txmgr.PriceRule
 	Lanes       []txmgr.Lane
+	// MaxEarlyFees is the most that the attempts of a submission may cost in vain because some of
+	// them were signed early, in lamports; 0 for no such attempts.
+	MaxEarlyFees uint64
 	// SlotDuration returns how long a slot takes.
 	SlotDuration func() time.Duration
 	// Rent returns the network's rate of rent; 0 while it is unknown.
@@ -87,7 +91,7 @@ func New(o Options) (*Handler, error) {
 			}
 		},
 		Rent: o.Rent, BaseFee: o.BaseFee, SlotDuration: o.SlotDuration,
-		Writable: []solana.PublicKey{o.Pool.Address, o.Pool.MerkleTree, o.Pool.Treasury}, Worker: o.Worker, Timing: o.Timing, Price: o.Price, Lanes: o.Lanes,
+		Writable: []solana.PublicKey{o.Pool.Address, o.Pool.MerkleTree, o.Pool.Treasury}, Worker: o.Worker, Timing: o.Timing, Price: o.Price, Lanes: o.Lanes, MaxEarlyFees: o.MaxEarlyFees,
 	})
 	if err != nil {
 		return nil, err
@@ -154,6 +158,9 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 		p.notes = notesUnspent
 	}
 	p.lagRuledOut = j.Tries >= rootLagTries
+	if p.early = h.isEarlyAttemptDue(j, resolution); p.early {
+		return h.advanceEarly(ctx, j, p)
+	}
 	for {
 		switch next := decide(&p.facts); next {
 		case stepLand, stepAdopt:

@@ -44,15 +44,15 @@ func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error
 }
 
 // treatRootAsGone sets p.root for a root that did not appear within rootLagTries. The root is gone,
-// because its fork died. But while the node has not reached the highest slot that any relay
-// observed, the root only counts as not seen yet.
+// because its fork died. But while the node is behind the newest slot of the tree, the root only
+// counts as not seen yet.
 func (h *Handler) treatRootAsGone(ctx context.Context, p *progress, slot uint64) error {
-	highest, err := h.Store.HighestTreeSlot(ctx, h.Pool.Address)
+	behind, _, err := BehindNewestTreeSlot(ctx, h.Store, h.Pool.Address, slot)
 	if err != nil {
 		return err
 	}
 	p.root = rootGone
-	if slot < highest {
+	if behind {
 		p.root = rootNotSeen
 	}
 	return nil

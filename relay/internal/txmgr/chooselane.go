@@ -21,12 +21,13 @@ func doubled(amount uint64, n int, limit uint64) uint64 {
 	return min(amount, limit)
 }
 
-// expiries counts the job's attempts that expired: in all, those that offered a tip, and those of
-// each lane. Nothing else about a transaction tells as surely that it was sent by too few ways, or
-// paid too little. One that preflight rejected is not sent again, and does not count.
+// expiries counts the job's attempts that were in vain: in all, those that offered a tip, and those of
+// each lane. An attempt was in vain if it expired, or if it is followed by an early attempt. Nothing
+// else about a transaction tells as surely that it was sent by too few ways, or paid too little. One
+// that preflight rejected is not sent again, and does not count.
 func (j *Job) expiries() (expired, tipped int, onLane map[string]int) {
 	onLane = map[string]int{}
-	for _, a := range j.Dead {
+	for _, a := range slices.Concat(j.Dead, j.Live) {
 		if a.Paid > 0 || a.Rejected {
 			continue
 		}

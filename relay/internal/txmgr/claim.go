@@ -26,15 +26,11 @@ func (m *Manager) claimLoop(ctx context.Context, l *Queue) {
 		case <-tick.C:
 			ticked = true
 		}
-		if !m.isPaused(l) {
+		if m.isPaused(l) {
+			m.claimWhilePaused(ctx, l, ticked)
+		} else {
 			for m.claimBatch(ctx, l) && ctx.Err() == nil {
 			}
-		} else if ticked {
-			// While the queue is paused, rows are claimed only at a tick, not at a notification,
-			// and only by Probe. Some rows do not depend on the reason for the pause, such as a
-			// row whose transaction a dead process has already sent. Such rows must not wait
-			// until the pause ends.
-			m.claimBatch(ctx, l)
 		}
 		if ticked && l == m.main() {
 			for m.claimLanded(ctx) && ctx.Err() == nil {
@@ -43,17 +39,10 @@ func (m *Manager) claimLoop(ctx context.Context, l *Queue) {
 	}
 }
 
-// isPaused reports whether the queue is paused.
-func (m *Manager) isPaused(l *Queue) bool { return l.pausable() && m.paused.reason() != "" }
-
-// claimBatch claims rows of a queue, at most as many as the queue has capacity for. While the queue
-// is paused, it claims rows whose transactions may be on the chain and, as a probe, one waiting
-// row. The result is true if there may be more rows to claim.
+// claimBatch claims rows of a queue, at most as many as the queue has capacity for. The result is
+// true if there may be more rows to claim.
 func (m *Manager) claimBatch(ctx context.Context, l *Queue) bool {
-	claim, limit, main := l.Claim, claimLimit, l == m.main()
-	if m.isPaused(l) {
-		claim = l.Probe
-	}
+	claim, limit, main := m.claimFunc(l), claimLimit, l == m.main()
 	if main { // most of the capacity stays free during the database call, for newly accepted jobs
 		limit = min(claimLimit, max(1, l.Capacity/4))
 	}

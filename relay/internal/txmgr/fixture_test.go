@@ -273,6 +273,10 @@ type parts struct {
 	timing      txmgr.Timing
 	concurrency int
 	formats     shieldpool.Formats
+	price       txmgr.PriceRule
+	slot        func() time.Duration
+	// maxEarlyFees is in lamports.
+	maxEarlyFees uint64
 }
 
 // relay makes a relay; wrap may wrap its chain, unless it is nil.
@@ -284,6 +288,9 @@ func (w *world) relay(wrap func(txmgr.Chain) txmgr.Chain) *relay {
 func (w *world) assemble(p parts) *relay {
 	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(w.t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if _, measures := w.t.(*testing.B); measures {
+		log = slog.New(slog.DiscardHandler)
+	}
 	payers, err := feepayer.New(feepayer.Options{Keys: append([]*feepayer.Key{w.payer}, p.payers...), Balances: w.rpc, Log: log, Now: time.Now, MinBalance: sol / 100})
 	must(w.t, err)
 	if p.chain == nil {
@@ -301,6 +308,12 @@ func (w *world) assemble(p parts) *relay {
 	if p.timing == (txmgr.Timing{}) {
 		p.timing = txmgr.Timing{Lease: lease, Poll: slot, Sweep: 5 * slot / 2, Backoff: slot, BackoffCap: 5 * slot, Hold: 5 * slot}
 	}
+	if p.price == (txmgr.PriceRule{}) {
+		p.price = txmgr.PriceRule{Cap: 1000, Percentile: 50}
+	}
+	if p.slot == nil {
+		p.slot = nominalSlot
+	}
 	if p.concurrency == 0 {
 		p.concurrency = 64
 	}
@@ -310,8 +323,8 @@ func (w *world) assemble(p parts) *relay {
 	r := &relay{counts: &counts{n: map[string]int{}}}
 	r.handler, err = submission.New(submission.Options{
 		Store: db, Chain: p.chain(w.rpc), State: p.state, Pool: w.pool, Payers: payers, Spending: p.spending, Leaves: w.leaves, ProofA: proofA,
-		Observer: r.counts, Log: log, Now: w.clock.now, Worker: uuid.New(), Concurrency: p.concurrency, Rent: chainRent, SlotDuration: nominalSlot,
-		Price: txmgr.PriceRule{Cap: 1000, Percentile: 50}, Timing: p.timing, Formats: p.formats,
+		Observer: r.counts, Log: log, Now: w.clock.now, Worker: uuid.New(), Concurrency: p.concurrency, Rent: chainRent, SlotDuration: p.slot,
+		Price: p.price, MaxEarlyFees: p.maxEarlyFees, Timing: p.timing, Formats: p.formats,
 	})
 	must(w.t, err)
 	r.Manager = r.handler.Manager

@@ -57,6 +57,8 @@ type Job struct {
 	accepted time.Time
 	// reserved are the payers' reservations for the attempts that this process signed.
 	reserved []reservation
+	// notWorthIt is true if an early attempt was refused for its cost. It would be refused again.
+	notWorthIt bool
 	// searchResult is the result of the tracker's newest search of all history. The next step
 	// uses it.
 	searchResult *onchain.SearchResult
@@ -194,6 +196,9 @@ type Resolution struct {
 	Failure *Failure
 	// MinContextSlot is the slot from which accounts reflect these fates.
 	MinContextSlot uint64
+	// Seen is true if an endpoint reports an attempt that may land: it is processed, or only one
+	// endpoint reports its outcome.
+	Seen bool
 }
 
 // MayLand reports whether an attempt may still land.

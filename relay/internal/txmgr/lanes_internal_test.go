@@ -170,7 +170,7 @@ func TestATipHoldsNoTransactionBack(t *testing.T) {
 		m := &Manager{Options: Options{
 			Chain: laneChain{Chain: fixedSimulation{}}, Payers: payer, Spending: caps, Rent: currentRent, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 			Lanes: []Lane{{Name: "lane", Accounts: []solana.PublicKey{{1}}, MinTip: tip, MaxTip: tip, Always: true}},
-		}, compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now)}
+		}, compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now, nominalSlotDuration)}
 		tx, err := m.prepare(t.Context(), &Job{Lease: Lease{ID: uuid.New()}, Row: testRow{}}, &Draft{Build: memo})
 		if test.err != "" {
 			if r, ok := refusal.As(err); !ok || r.Code != test.err {

@@ -2,22 +2,41 @@ package txmgr
 
 import (
 	"context"
+	"errors"
+	"fmt"
 )
 
 // Launch makes a new attempt: it prepares, simulates at minContextSlot or later, signs, records
 // and sends a transaction. The caller must have made sure that no earlier attempt of the job can
-// still land. When Launch returns a Failure, the simulation failed, and nothing was signed.
+// still land, or that EarlyAttemptDue is true. When Launch returns a Failure, the simulation failed,
+// and nothing was signed. It returns ErrNoEarlyAttempt when it recorded no early attempt.
 func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot uint64) (*Failure, error) {
-	t, err := m.prepare(ctx, j, d)
-	if err != nil {
-		return nil, err
-	}
-	a, failure, err := m.signAndRecord(ctx, t, minContextSlot)
-	if failure != nil || err != nil {
+	earlier := j.Live
+	early := len(earlier) > 0
+	a, failure, err := m.prepareAndRecord(ctx, j, d, minContextSlot)
+	switch {
+	case err != nil && early && a == nil:
+		j.notWorthIt = errors.Is(err, errNotWorthIt)
+		return nil, fmt.Errorf("%w: %w", ErrNoEarlyAttempt, err)
+	case failure != nil || err != nil:
 		return failure, err
+	}
+	if early {
+		m.Observer.Attempt("early")
+		m.results.observe(earlier[len(earlier)-1].Lane, false) // others' attempts will pay more too
 	}
 	m.send(ctx, j, a)
 	return nil, nil
+}
+
+// prepareAndRecord prepares, simulates, signs and records an attempt. If it returns both an attempt
+// and an error, the attempt may be recorded.
+func (m *Manager) prepareAndRecord(ctx context.Context, j *Job, d *Draft, minContextSlot uint64) (*Attempt, *Failure, error) {
+	t, err := m.prepare(ctx, j, d)
+	if err != nil {
+		return nil, nil, err
+	}
+	return m.signAndRecord(ctx, t, minContextSlot)
 }
 
 // signAndRecord simulates, signs and records the attempt. It ends the allowance of the caps and,
@@ -34,13 +53,16 @@ func (m *Manager) signAndRecord(ctx context.Context, t *transaction, minContextS
 	if failure != nil || err != nil {
 		return nil, failure, Unreachable(t.j, err)
 	}
+	if err := m.checkEarly(t); err != nil { // again, because the simulation has set the limits
+		return nil, nil, err
+	}
 	a, err := m.sign(ctx, t)
 	if err != nil {
 		return nil, nil, Unreachable(t.j, err)
 	}
 	mayBeRecorded, endReservation = true, m.Payers.Release // even if recordAttempt returns an error
 	if err := m.recordAttempt(ctx, t, a); err != nil {
-		return nil, nil, err
+		return a, nil, err
 	}
 	keepReservation = true
 	return a, nil, nil

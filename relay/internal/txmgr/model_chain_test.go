@@ -53,6 +53,9 @@ type modelRules struct {
 	statusSlots uint64
 	// rootFirst: the program checks the root before the nullifiers.
 	rootFirst bool
+	// maxEarlyFees is the most that early attempts of a submission may cost in vain, in lamports; 0 for
+	// no early attempts.
+	maxEarlyFees uint64
 }
 
 // modelBlock is a block, with the state of the accounts after it.

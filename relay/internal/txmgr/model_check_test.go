@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
@@ -111,14 +112,10 @@ func (w *modelWorld) checkAttempt(p *modelProcess, l txmgr.Lease, a *txmgr.Attem
 	if _, n := w.paidFailures(sub); n >= modelMaxFailures {
 		w.violated("%s was signed anew after %d paid failures on the chain", w.shortID(l.ID), n)
 	}
-	for _, earlier := range w.attemptsOf(sub) {
-		if !earlier.lost && !w.chain.dead(earlier) {
-			w.violated("death rule: %s was signed anew as %.4x while %.4x has landed or can land", w.shortID(l.ID), a.Signature[:], earlier.signature[:])
-		}
-	}
+	w.checkDeath(sub, tx.signature, tx.fee, "signed")
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.attempts[a.Signature] = &modelAttempt{signature: a.Signature, submission: sub, blockhashOf: made}
+	w.attempts[a.Signature] = &modelAttempt{signature: a.Signature, submission: sub, blockhashOf: made, fee: tx.fee}
 }
 
 // attemptsOf returns all attempts that were ever committed for a submission.
@@ -161,10 +158,22 @@ func (w *modelWorld) checkSend(p *modelProcess, tx *modelTx) {
 	if known.lost || w.chain.dead(known) {
 		return // a late send of a transaction that can no longer land does no harm
 	}
-	for _, other := range w.attemptsOf(known.submission) {
-		if other != known && !other.lost && !w.chain.dead(other) {
-			w.violated("death rule: %s sent %.4x while %.4x has landed or can land", p.name, tx.signature[:], other.signature[:])
+	w.checkDeath(known.submission, tx.signature, tx.fee, "sent")
+}
+
+// checkDeath checks that no other attempt of a submission can land, or has landed (invariant 4). Early
+// attempts are an exception: a few may land, if the submission has a nullifier and if the fees of those
+// that fail stay within the bound.
+func (w *modelWorld) checkDeath(s *modelSubmission, signature solana.Signature, fee uint64, what string) {
+	live, sum, lowest := 1, fee, fee
+	for _, other := range w.attemptsOf(s) {
+		if other.signature != signature && !other.lost && !w.chain.dead(other) {
+			live, sum, lowest = live+1, sum+other.fee, min(lowest, other.fee)
 		}
+	}
+	hasNullifier := s.call.Inputs.HasNullifier(0) || s.call.Inputs.HasNullifier(1)
+	if live > 1 && (w.chain.maxEarlyFees == 0 || !hasNullifier || live > 3 || sum-lowest > w.chain.maxEarlyFees) {
+		w.violated("death rule: %.4x of %s was %s while %d others have landed or can land, and %d lamports may be paid in vain", signature[:], w.shortID(s.id), what, live-1, sum-lowest)
 	}
 }
 

@@ -74,7 +74,7 @@ func newModel(t *testing.T, db *store.Store, seed uint64, log *slog.Logger) *mod
 	r := rand.New(rand.NewPCG(seed, 3))
 	rules := modelRules{
 		blockhashLife: 12 + r.Uint64N(20), rootHistory: 16 + 4*r.IntN(8), confirmAfter: 1 + r.Uint64N(2), finalAfter: 4 + r.Uint64N(5),
-		statusSlots: 8 + r.Uint64N(20), rootFirst: r.IntN(2) == 0,
+		statusSlots: 8 + r.Uint64N(20), rootFirst: r.IntN(2) == 0, maxEarlyFees: []uint64{0, 6000, 100_000}[r.IntN(3)],
 	}
 	m := &model{concurrency: 2 + r.IntN(6)}
 	m.modelWorld = newModelWorld(t, db, seed, rules, 2+r.IntN(2), m.concurrency, log)

@@ -97,6 +97,8 @@ type modelAttempt struct {
 	submission *modelSubmission
 	// blockhashOf is the block of the attempt's blockhash.
 	blockhashOf *modelBlock
+	// fee is in lamports.
+	fee uint64
 	// lost: the attempt's row was removed from the database. sent: the attempt reached the chain.
 	lost, sent bool
 	// denied: a search said that the attempt is not on the chain, whether that was true or not.
@@ -169,7 +171,7 @@ func (w *modelWorld) newProcess(i, concurrency int) *modelProcess {
 	handler, err := submission.New(submission.Options{
 		Store: modelStore{w.store, p}, Chain: modelNode{p}, State: modelNode{p}, Pool: w.pool, Payers: p, Spending: unlimited{}, Leaves: p, ProofA: proofA,
 		Observer: p, Log: w.log, Now: w.now, Worker: p.worker, Concurrency: concurrency, Rent: w.rent, SlotDuration: w.knownSlotTime, Price: txmgr.PriceRule{Floor: 1, Cap: 1000, Percentile: 50},
-		Lanes:  []txmgr.Lane{{Name: "lane", Accounts: []solana.PublicKey{modelTipAccount}, MinTip: 1000, MaxTip: 4000}},
+		MaxEarlyFees: w.chain.maxEarlyFees, Lanes: []txmgr.Lane{{Name: "lane", Accounts: []solana.PublicKey{modelTipAccount}, MinTip: 1000, MaxTip: 4000}},
 		Timing: txmgr.Timing{Lease: modelLease, Poll: modelSlot, Sweep: modelSlot, Backoff: modelSlot, BackoffCap: 4 * modelSlot, Hold: modelSlot},
 	})
 	modelMust(w.t, err)

@@ -16,33 +16,18 @@ const statusBatch = 256
 // are polled less often, because they only wait to be finalized.
 const finalityEvery = 4
 
-// run polls every Timing.Poll until ctx ends. A notification brings the next poll forward. After
-// such a poll the interval is a little longer than usual, so that the next notification can come
-// first. Polls then follow the notifications, instead of coming in addition to them.
+// run polls every Timing.Poll until ctx ends, or earlier when a notification arrives.
 func (t *tracker) run(ctx context.Context) {
 	defer func() { _ = t.sends.Wait() }() // the sends log their own errors
-	interval := t.m.Timing.Poll
-	timer := time.NewTimer(interval)
+	timer := time.NewTimer(t.m.Timing.Poll)
 	defer timer.Stop()
 	for round := 0; ; round++ {
-		earliest := time.Now().Add(interval / 4)
-		var notified bool
-		select {
-		case <-ctx.Done():
+		notified, ok := t.awaitPoll(ctx, timer.C)
+		if !ok {
 			return
-		case <-timer.C:
-		case <-t.pollSoon:
-			notified = true
-			if !sleep(ctx, time.Until(earliest)) {
-				return
-			}
 		}
 		t.poll(ctx, round, notified)
-		if notified {
-			timer.Reset(interval + interval/4)
-		} else {
-			timer.Reset(interval)
-		}
+		timer.Reset(t.pollInterval(notified))
 	}
 }
 

@@ -129,8 +129,8 @@ type Observer interface {
 	// Stage times one of: verify, admission, queue, simulate, sign, first_send,
 	// confirm, execute (a swap's execution or refund, from its funding), finalize.
 	Stage(stage string, took time.Duration)
-	// Attempt counts: signed, refused, rebroadcast, expired, failed_on_chain,
-	// adopted, reopened, held, panic.
+	// Attempt counts: signed, early (signed while earlier ones may land), refused, rebroadcast,
+	// expired, failed_on_chain, adopted, reopened, held, panic.
 	Attempt(event string)
 	// LandedAfter records how many slots lie between the slot at which an attempt's blockhash was
 	// read and the slot in which the attempt landed. lane is the attempt's lane, "" for none, and

@@ -48,7 +48,11 @@ func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, 
 	if m.BaseFee != nil {
 		t.compute.Base = m.BaseFee()
 	}
-	if t.lane, t.compute.Tip = m.chooseLane(j, d); t.lane != "" && m.reserveWithTip(ctx, t) {
+	t.lane, t.compute.Tip = m.chooseLane(j, d)
+	if err := m.checkEarly(t); err != nil {
+		return nil, err
+	}
+	if t.lane != "" && m.reserveWithTip(ctx, t) {
 		return t, nil
 	}
 	return t, m.reserve(ctx, t)

@@ -10,16 +10,20 @@ import (
 )
 
 const (
-	// priceMaxAge is how long a price is used before the fees are read again.
-	priceMaxAge = 5 * time.Second
+	// priceMaxAge is how many slots a price is used before the fees are read again.
+	priceMaxAge = 8
+	// priceSlots is how many of the newest slots count: five leaders' slots. A network becomes busy,
+	// and calm again, within seconds.
+	priceSlots = 20
 	// priceTimeout is how long one step waits for the fees.
 	priceTimeout = time.Second
 )
 
-// priceCache keeps the price of a compute unit for a few seconds.
+// priceCache keeps the price of a compute unit for a few slots.
 type priceCache struct {
 	rule PriceRule
 	now  func() time.Time
+	slot func() time.Duration
 
 	mu    sync.Mutex
 	price uint64
@@ -27,8 +31,8 @@ type priceCache struct {
 	readAt time.Time
 }
 
-func newPriceCache(rule PriceRule, now func() time.Time) *priceCache {
-	return &priceCache{rule: rule, now: now, price: rule.Of(nil)}
+func newPriceCache(rule PriceRule, now func() time.Time, slot func() time.Duration) *priceCache {
+	return &priceCache{rule: rule, now: now, slot: slot, price: rule.Of(nil)}
 }
 
 // current returns the price in micro-lamports. If the last price is too old, one step reads the
@@ -48,7 +52,7 @@ func (p *priceCache) current(ctx context.Context, chain Chain, writable []solana
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.price = p.rule.Of(fees)
+	p.price = p.rule.Of(fees[max(0, len(fees)-priceSlots):])
 	return p.price
 }
 
@@ -57,7 +61,7 @@ func (p *priceCache) current(ctx context.Context, chain Chain, writable []solana
 func (p *priceCache) last() (price uint64, mustRead bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if mustRead = p.readAt.IsZero() || p.now().Sub(p.readAt) >= priceMaxAge; mustRead {
+	if mustRead = p.readAt.IsZero() || p.now().Sub(p.readAt) >= priceMaxAge*p.slot(); mustRead {
 		p.readAt = p.now()
 	}
 	return p.price, mustRead

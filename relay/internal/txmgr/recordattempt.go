@@ -14,7 +14,7 @@ func (m *Manager) recordAttempt(ctx context.Context, t *transaction, a *Attempt)
 		m.resumeQueue(ctx)
 	}
 	j := t.j
-	j.since, j.Tries, j.Hold = m.Now(), 0, ""
+	j.since, j.Tries, j.Hold, j.notWorthIt = m.Now(), 0, "", false
 	j.Live = append(j.Live, *a)
 	j.reserved = append(j.reserved, reservation{signature: a.Signature, payer: t.payer.PublicKey(), lamports: t.reserved})
 	m.Observer.Attempt("signed")

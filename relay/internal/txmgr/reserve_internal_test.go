@@ -93,7 +93,7 @@ func TestReservationsAreReleasedCompletely(t *testing.T) {
 					Chain: test.chain, Store: test.store, Payers: payer, Class: transient,
 					Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming(), Rent: currentRent,
 				},
-				compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now),
+				compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now, nominalSlotDuration),
 			}
 			c := &Job{Lease: Lease{ID: uuid.New()}, Row: testRow{}}
 			draft := &Draft{Purpose: PurposeExecute, EndsWork: true, Creates: shieldpool.NewAccounts{Nullifiers: 2}, Closes: shieldpool.NewAccounts{TokenAccounts: 2}, Build: memo}
@@ -156,7 +156,7 @@ func TestCapsLearnWhetherAttemptsWereRecorded(t *testing.T) {
 					Chain: test.chain, Store: test.store, Payers: &own, Spending: caps, Class: transient,
 					Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming(), Rent: currentRent,
 				},
-				compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now),
+				compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now, nominalSlotDuration),
 			}
 			draft := &Draft{Purpose: PurposeTransact, Creates: shieldpool.NewAccounts{Nullifiers: 2}, Build: memo}
 			if test.payers != nil {
@@ -220,7 +220,7 @@ func TestPanicReleasesTheReservation(t *testing.T) {
 	payer := &fakePayer{key: solana.NewWallet().PrivateKey}
 	m := &Manager{
 		Options: Options{Chain: fixedSimulation{}, Payers: payer, Class: transient, Observer: noObserver{}, Log: slog.New(slog.DiscardHandler), Now: time.Now, Timing: DefaultTiming(), Rent: currentRent},
-		compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now),
+		compute: newComputeLimits(), price: newPriceCache(PriceRule{}, time.Now, nominalSlotDuration),
 	}
 	func() {
 		defer func() {
@@ -240,3 +240,5 @@ func TestPanicReleasesTheReservation(t *testing.T) {
 
 // currentRent is below the highest rate, at which reservations are made.
 func currentRent() shieldpool.Rent { return 5080 }
+
+func nominalSlotDuration() time.Duration { return onchain.NominalSlot }

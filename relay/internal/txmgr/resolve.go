@@ -56,7 +56,9 @@ func (m *Manager) applyFates(ctx context.Context, j *Job, result *onchain.Search
 			if !a.Rejected {
 				expiredOn = append(expiredOn, a.Lane)
 			}
-		case onchain.MayLand, onchain.Forgotten:
+		case onchain.MayLand:
+			r.Seen = r.Seen || st != nil
+		case onchain.Forgotten:
 		}
 	}
 	if err := m.markDead(ctx, j, dead); err != nil {

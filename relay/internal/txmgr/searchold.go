@@ -17,7 +17,8 @@ const oldAfter = onchain.BlockhashBlocks * onchain.NominalSlot
 // resolveInterval is the interval at which old attempts are searched again.
 const resolveInterval = 2 * time.Second
 
-// resolveOld resolves attempts that are old enough to be dead, many in one search. Only one
+// resolveOld resolves attempts that are old enough to be dead, or to be followed by an early attempt,
+// many in one search. Only one
 // search runs at a time. It runs concurrently with the polling.
 func (t *tracker) resolveOld(ctx context.Context, inFlight []*entry) {
 	if !t.resolving.TryLock() {
@@ -74,5 +75,5 @@ func (t *tracker) mustSearch(w *entry) bool {
 	// An outcome that only one endpoint has reported for a while is also searched in all history.
 	// By the time a second endpoint answers again, the recent statuses may no longer contain it.
 	longUnverified := !w.unverifiedSince.IsZero() && now.Sub(w.unverifiedSince) >= unverifiedAfter
-	return (longUnverified || now.Sub(lastSigned) > min(onchain.BlockhashLife(t.m.SlotDuration()), oldAfter)) && !now.Before(w.resolveAt)
+	return (longUnverified || t.m.EarlyAttemptDue(w.j) || now.Sub(lastSigned) > min(onchain.BlockhashLife(t.m.SlotDuration()), oldAfter)) && !now.Before(w.resolveAt)
 }

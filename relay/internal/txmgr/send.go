@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// send sends the job's newest attempt for the first time, with preflight if its purpose is
-// transact. The attempt is committed, and may land whatever the answer is: a timeout proves
+// send sends the job's newest attempt for the first time, with preflight unless
+// skipsPreflight says otherwise. The attempt is committed, and may land whatever the answer is: a timeout proves
 // nothing, and a refusal proves only that these endpoints did not forward the attempt.
 func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 	if !j.accepted.IsZero() {
@@ -18,10 +18,7 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 		j.accepted = time.Time{}
 	}
 	m.sendLane(ctx, signed, true)
-	// A second leg is sent without preflight: it was simulated a moment ago, and a failure on
-	// the chain is resolved within seconds. After a refusal by preflight, the attempt could be
-	// replaced only once it has expired, and by then the swap may be past its timeout.
-	err := m.broadcast(ctx, signed, signed.Purpose == PurposeTransact)
+	err := m.broadcast(ctx, signed, !skipsPreflight(signed.Purpose))
 	var refused *onchain.SendError
 	if !errors.As(err, &refused) {
 		if err != nil {

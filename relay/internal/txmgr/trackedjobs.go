@@ -37,9 +37,10 @@ type tracker struct {
 type entry struct {
 	j     *Job
 	phase phase
-	// rebroadcasts counts the rebroadcasts; rebroadcastAt is when the next one is due.
-	rebroadcasts  int
-	rebroadcastAt time.Time
+	// rebroadcasts counts the rebroadcasts since the last signature, which was at signedAt;
+	// rebroadcastAt is when the next one is due.
+	rebroadcasts            int
+	signedAt, rebroadcastAt time.Time
 	// resolveAt is the earliest time at which the attempts are searched again.
 	resolveAt time.Time
 	// capacityReleased is true once the entry has released its capacity.
@@ -97,8 +98,8 @@ func (t *tracker) add(j *Job) (w *entry, duplicate bool) {
 	return w, duplicate
 }
 
-// track moves an entry to the phase tracking, after a step. An entry that was tracked before keeps
-// the schedule of its rebroadcasts.
+// track moves an entry to the phase tracking, after a step. The schedule of its rebroadcasts begins
+// again if the step signed an attempt.
 func (t *tracker) track(w *entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,7 +114,8 @@ func (t *tracker) track(w *entry) {
 		t.releaseCapacity(w)
 		l.ClaimSoon()
 	}
-	if w.rebroadcastAt.IsZero() {
+	if w.rebroadcastAt.IsZero() || w.j.since.After(w.signedAt) {
+		w.rebroadcasts, w.signedAt = 0, w.j.since
 		w.rebroadcastAt = t.m.Now().Add(rebroadcastAfter(0, t.m.SlotDuration()))
 	}
 }

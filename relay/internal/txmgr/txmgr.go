@@ -6,7 +6,8 @@
 //
 // The rules of the package: an attempt is committed before its first send; the same bytes are sent
 // until they have landed or can never land; while an attempt may still land, the job does not fail,
-// and no other transaction is signed for the job.
+// and no other transaction is signed for the job, except an early attempt, of which the chain takes
+// at most one (earlyattempt.go).
 package txmgr
 
 import (
@@ -24,7 +25,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Options configure a Manager. All fields but BaseFee and Lanes are needed.
+// Options configure a Manager. All fields but BaseFee, Lanes and MaxEarlyFees are needed.
 type Options struct {
 	Store    Store
 	Chain    Chain
@@ -59,6 +60,9 @@ type Options struct {
 	Price  PriceRule
 	// Lanes are ways to the chain that cost a tip; none by default.
 	Lanes []Lane
+	// MaxEarlyFees is the most that the attempts of a job may cost in vain, in lamports, because some
+	// were signed before the earlier ones were dead; 0 for no such attempts.
+	MaxEarlyFees uint64
 }
 
 // Manager advances jobs to their outcome.
@@ -114,7 +118,7 @@ func New(o Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{
-		Options: o, outage: sendOutage{minDuration: o.Timing.Lease}, compute: newComputeLimits(), price: newPriceCache(o.Price, o.Now),
+		Options: o, outage: sendOutage{minDuration: o.Timing.Lease}, compute: newComputeLimits(), price: newPriceCache(o.Price, o.Now, o.SlotDuration),
 		othersNeeded: make(chan struct{}, 1),
 	}
 	m.stopping, m.stop = context.WithCancel(context.Background())
@@ -150,9 +154,6 @@ func (m *Manager) Start(ctx context.Context, j *Job) {
 
 // ClaimSoon brings the main queue's next claim forward, because a job may be due.
 func (m *Manager) ClaimSoon() { m.main().ClaimSoon() }
-
-// PollSoon brings the next poll of the chain forward.
-func (m *Manager) PollSoon() { signal(m.tracker.pollSoon) }
 
 // signal wakes a loop; one pending signal is enough.
 func signal(ch chan struct{}) {

@@ -315,6 +315,10 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 0
+    - name: maxEarlyFeesLamports
+      type:
+        scalar: numeric
+      default: 20000
     - name: percentile
       type:
         scalar: numeric

@@ -13,6 +13,11 @@ type PriorityFeeApplyConfiguration struct {
 	FloorMicroLamports *int64 `json:"floorMicroLamports,omitempty"`
 	// CapMicroLamports is the highest fee, in micro-lamports a compute unit. Default: 1000000.
 	CapMicroLamports *int64 `json:"capMicroLamports,omitempty"`
+	// MaxEarlyFeesLamports is the most that a submission's transactions may cost in vain, in
+	// lamports, because it was signed again, at a higher fee, before the earlier one was dead:
+	// the nullifier lets one of them succeed, and another that lands costs its fee. 0 waits
+	// until the earlier one is dead. Default: 20000.
+	MaxEarlyFeesLamports *int64 `json:"maxEarlyFeesLamports,omitempty"`
 }
 
 // PriorityFeeApplyConfiguration constructs a declarative configuration of the PriorityFee type for use with
@@ -42,5 +47,13 @@ func (b *PriorityFeeApplyConfiguration) WithFloorMicroLamports(value int64) *Pri
 // If called multiple times, the CapMicroLamports field is set to the value of the last call.
 func (b *PriorityFeeApplyConfiguration) WithCapMicroLamports(value int64) *PriorityFeeApplyConfiguration {
 	b.CapMicroLamports = &value
+	return b
+}
+
+// WithMaxEarlyFeesLamports sets the MaxEarlyFeesLamports field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxEarlyFeesLamports field is set to the value of the last call.
+func (b *PriorityFeeApplyConfiguration) WithMaxEarlyFeesLamports(value int64) *PriorityFeeApplyConfiguration {
+	b.MaxEarlyFeesLamports = &value
 	return b
 }
