@@ -69,6 +69,8 @@ type Options struct {
 	Accounts map[solana.PublicKey]bank.Account
 	// Limits bounds the compute of a block; its zero value is mainnet's.
 	Limits bank.BlockLimits
+	// Leaders makes the network busy; nil for leaders that take what their blocks have room for.
+	Leaders *bank.Leaders
 	// Rent is the rate of rent at genesis; 0 is mainnet's, bank.DefaultRent.
 	Rent bank.Rent
 	// Seed is the seed of the random faults of the endpoints and the router.
@@ -158,6 +160,7 @@ func New(opts Options) (*Chain, error) {
 		FinalizeAfter:  opts.FinalizeAfter,
 		History:        opts.History,
 		Limits:         opts.Limits,
+		Leaders:        opts.Leaders,
 		Rent:           opts.Rent,
 		Clock:          opts.Clock,
 		Programs:       append(token.Programs(), bank.SystemProgram(), bank.ComputeBudgetProgram(), program, market.Program()),

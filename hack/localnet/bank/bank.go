@@ -43,6 +43,8 @@ type Options struct {
 	History uint64
 	// Limits bounds the compute of a block; its zero value is mainnet's.
 	Limits BlockLimits
+	// Leaders makes the network busy; nil for leaders that take what their blocks have room for.
+	Leaders *Leaders
 	// Rent is the rate of rent at genesis; 0 is DefaultRent.
 	Rent Rent
 	// Clock returns the time of new blocks.
@@ -86,7 +88,9 @@ type Bank struct {
 	// leaderMu is locked by every call that changes the chain, from reading the state
 	// to writing the result. It is locked before mu.
 	leaderMu sync.Mutex
-	// leaderMu guards used, waiting, onSlot and nextRent.
+	// leaderMu guards used, waiting, onSlot, nextRent and missed. missed are the slots since the open
+	// block for which a leader that is down makes no block.
+	missed   uint64
 	used     blockUse
 	waiting  waitingList
 	onSlot   map[*byte]func()
@@ -161,6 +165,10 @@ func (b *Bank) Skip(n uint64) { b.next(n + 1) }
 func (b *Bank) next(slots uint64) {
 	b.leaderMu.Lock()
 	defer b.leaderMu.Unlock()
+	if b.leaderDown(slots) {
+		return
+	}
+	slots, b.missed = max(slots, b.missed), 0
 	b.mu.Lock()
 	b.advance(slots)
 	b.migrate(slots)
@@ -194,6 +202,7 @@ func (b *Bank) openBlock(slot, height uint64) {
 		at:           b.opts.Clock(),
 		Transactions: parent.Transactions,
 		Rent:         b.nextRent,
+		price:        b.opts.Leaders.price(slot / leaderWindow),
 	})
 }
 
@@ -279,7 +288,7 @@ func (b *Bank) land(tx *Transaction) (landed bool, err *TransactionError) {
 	if err != nil {
 		return false, err
 	}
-	if paused {
+	if paused || b.missed > 0 || job.budget.Price < b.chain.newest().price {
 		return false, nil // the leader drops it
 	}
 	tx = job.tx

@@ -26,6 +26,8 @@ type Block struct {
 	// Rent is the rate of rent.
 	Rent Rent
 
+	// price is the lowest price that the block's leader takes.
+	price uint64
 	// at is the time at which the block was opened.
 	at time.Time
 	// written are the accounts that the block changed, for pruning.

@@ -198,7 +198,8 @@ func (l *Landed) olderThan(other *Landed) bool {
 
 // PrioritizationFees returns, for each of the newest MaxAge closed blocks, the
 // smallest price of its transactions in micro-lamports a unit, or 0 without transactions.
-// With addresses, only transactions that write one of the addresses count.
+// With addresses, only transactions that write one of the addresses count, but none is below what the
+// block's leader takes.
 func (v View) PrioritizationFees(addresses []solana.PublicKey) []rpc.PriorizationFeeResult {
 	chain := v.bank.chain[:v.bank.chain.position(v.tip)]
 	if len(chain) > MaxAge {
@@ -206,7 +207,7 @@ func (v View) PrioritizationFees(addresses []solana.PublicKey) []rpc.Priorizatio
 	}
 	fees := make([]rpc.PriorizationFeeResult, len(chain))
 	for i, block := range chain {
-		fees[i] = rpc.PriorizationFeeResult{Slot: block.Slot, PrioritizationFee: block.smallestPrice(addresses)}
+		fees[i] = rpc.PriorizationFeeResult{Slot: block.Slot, PrioritizationFee: max(block.price, block.smallestPrice(addresses))}
 	}
 	return fees
 }
