@@ -3,9 +3,7 @@ package build
 import (
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -29,12 +27,7 @@ func deployment(in Input) Object {
 		WithMinReadySeconds(0). // no extra wait: a ready pod has already migrated the database
 		WithProgressDeadlineSeconds(int32(progressDeadline / time.Second)).
 		WithRevisionHistoryLimit(revisionHistory).
-		// A rollout adds a pod before it removes one, so that capacity never falls.
-		WithStrategy(appsv1ac.DeploymentStrategy().
-			WithType(appsv1.RollingUpdateDeploymentStrategyType).
-			WithRollingUpdate(appsv1ac.RollingUpdateDeployment().
-				WithMaxSurge(intstr.FromInt32(1)).
-				WithMaxUnavailable(intstr.FromInt32(0)))).
+		WithStrategy(addPodBeforeRemoving()).
 		WithTemplate(corev1ac.PodTemplateSpec().
 			WithLabels(mergeMaps(template.Labels, Labels(name))).
 			WithAnnotations(mergeMaps(template.Annotations, map[string]string{AnnotationRollout: rolloutHash(in)})).

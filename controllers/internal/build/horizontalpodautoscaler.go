@@ -10,11 +10,6 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// A pod is removed only if fewer pods would have been enough during the last
-// scaleDownWindowSeconds. At most one pod is removed in podRemovalIntervalSeconds, so that a
-// removed pod has handed its work over before the next pod is removed.
-const scaleDownWindowSeconds, podRemovalIntervalSeconds = 300, 60
-
 // horizontalPodAutoscaler makes a HorizontalPodAutoscaler that scales by external metrics. The
 // labels namespace and pool select the fleet's metrics.
 func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
@@ -29,15 +24,7 @@ func horizontalPodAutoscaler(in Input, a *v1alpha1.Autoscaling) Object {
 		WithMetrics(external(in, contract.MetricBacklog, autoscalingv2ac.MetricTarget().
 			WithType(autoscalingv2.AverageValueMetricType).
 			WithAverageValue(*resource.NewQuantity(submissionsPerReplica(a), resource.DecimalSI)))).
-		WithBehavior(autoscalingv2ac.HorizontalPodAutoscalerBehavior().
-			WithScaleUp(autoscalingv2ac.HPAScalingRules().
-				WithStabilizationWindowSeconds(0).
-				WithSelectPolicy(autoscalingv2.MaxChangePolicySelect).
-				WithPolicies(policy(a.MaxReplicas, 15))).
-			WithScaleDown(autoscalingv2ac.HPAScalingRules().
-				WithStabilizationWindowSeconds(scaleDownWindowSeconds).
-				WithSelectPolicy(autoscalingv2.MaxChangePolicySelect).
-				WithPolicies(policy(1, podRemovalIntervalSeconds))))
+		WithBehavior(horizontalScalingSpeed(a.MaxReplicas))
 	if a.OldestAgeSeconds > 0 {
 		// The oldest age is one figure for the whole fleet. An AverageValue would divide it by
 		// the number of pods, so the target is a Value: at twice the target, the autoscaler wants
@@ -64,12 +51,4 @@ func external(in Input, metric contract.Metric, target *autoscalingv2ac.MetricTa
 					labelNamespace: in.Pool.Namespace, labelPool: in.Pool.Name,
 				}))).
 			WithTarget(target))
-}
-
-// policy limits how many pods the autoscaler may add or remove in the given number of seconds.
-func policy(pods, seconds int32) *autoscalingv2ac.HPAScalingPolicyApplyConfiguration {
-	return autoscalingv2ac.HPAScalingPolicy().
-		WithType(autoscalingv2.PodsScalingPolicy).
-		WithValue(pods).
-		WithPeriodSeconds(seconds)
 }

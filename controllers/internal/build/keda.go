@@ -46,10 +46,7 @@ func scaledObject(in Input, a *v1alpha1.Autoscaling) Object {
 			"replicas":         int64(minReplicas(a)),
 			"behavior":         "currentReplicasIfHigher",
 		},
-		"advanced": map[string]any{"horizontalPodAutoscalerConfig": map[string]any{"behavior": map[string]any{
-			"scaleUp":   scalingRules(0, a.MaxReplicas, 15),
-			"scaleDown": scalingRules(scaleDownWindowSeconds, 1, podRemovalIntervalSeconds),
-		}}},
+		"advanced": map[string]any{"horizontalPodAutoscalerConfig": map[string]any{"behavior": kedaScalingSpeed(a.MaxReplicas)}},
 		"triggers": triggers,
 	})
 }
@@ -64,13 +61,5 @@ func trigger(name, metricType, url, field string, target int64) map[string]any {
 			"valueLocation": field,
 			"targetValue":   strconv.FormatInt(target, 10),
 		},
-	}
-}
-
-func scalingRules(window, pods, seconds int32) map[string]any {
-	return map[string]any{
-		"stabilizationWindowSeconds": int64(window),
-		"selectPolicy":               "Max",
-		"policies":                   []any{map[string]any{"type": "Pods", "value": int64(pods), "periodSeconds": int64(seconds)}},
 	}
 }

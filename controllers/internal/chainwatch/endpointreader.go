@@ -15,16 +15,8 @@ import (
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
-const (
-	// genesisMaxAge is how long an endpoint's genesis hash is cached.
-	genesisMaxAge = time.Hour
-	// maxSlotsBehind is how many slots an answer may be behind the last good answer, because
-	// two endpoints are never quite at the same slot. An answer that is further behind is
-	// rejected while the last good answer is younger than slotMaxAge. Without this limit of
-	// time, one wrong slot, far too high, would make all later answers count as behind.
-	maxSlotsBehind = 150
-	slotMaxAge     = 2 * time.Minute
-)
+// genesisMaxAge is how long an endpoint's genesis hash is cached.
+const genesisMaxAge = time.Hour
 
 // reader reads one endpoint at one commitment level.
 type reader struct {
@@ -53,10 +45,7 @@ func (r reader) Accounts(ctx context.Context, keys []solana.PublicKey) (uint64, 
 	return slot, accounts, err
 }
 
-var (
-	errForeign = errors.New("serves another chain")
-	errBehind  = errors.New("is far behind the slot that was read before, and is not used until it has caught up")
-)
+var errForeign = errors.New("serves another chain")
 
 // readEndpoint reads one endpoint, within the timeout. If the error is errForeign, the facts
 // contain the genesis hash of the endpoint's chain.
@@ -83,10 +72,7 @@ func (c *checker) readEndpoint(ctx context.Context, e *Endpoint, t poolcheck.Tar
 	if facts.AccountsErr != nil {
 		return facts, facts.AccountsErr
 	}
-	if facts.Slot+maxSlotsBehind < c.slot && c.now().Sub(c.slotAt) < slotMaxAge {
-		return facts, errBehind
-	}
-	return facts, nil
+	return facts, c.rejectFarBehind(facts.Slot)
 }
 
 // genesis returns the genesis hash. It reads the hash once an hour, and when the URL has

@@ -5,33 +5,19 @@ import (
 	"time"
 
 	"github.com/gagliardetto/solana-go"
-
-	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// keepReading updates the reading with an answer. A change for the worse counts only when
-// a second check confirms it, because one endpoint may fail for a moment.
+// keepReading updates the reading with an answer, unless a second check has to confirm the answer.
 func (p *pool) keepReading(a answer, now time.Time) {
 	if !a.ok {
-		p.failures++
-		if p.failures == 1 {
-			p.failedAt = now
-		}
-		// Without an earlier reading, the first failure counts at once.
-		if p.reading.UnavailableSince.IsZero() && (p.failures > 1 || p.reading.At.IsZero()) {
-			p.reading.UnavailableSince, p.reading.Cause = p.failedAt, a.cause
-		}
+		p.countFailure(a.cause, now)
 		return
 	}
 	p.failures = 0
 	p.reading.UnavailableSince, p.reading.Cause = time.Time{}, ""
-	before, _, _ := p.reading.Report.Summary()
-	after, _, _ := a.report.Summary()
-	if before == poolcheck.OK && after != poolcheck.OK && !p.unconfirmed {
-		p.unconfirmed = true
+	if p.awaitsConfirmation(&a.report) {
 		return
 	}
-	p.unconfirmed = false
 	p.reading.Report, p.reading.At = a.report, now
 	payers := make(map[solana.PublicKey]Payer, len(p.query.Payers))
 	for _, key := range p.query.Payers {

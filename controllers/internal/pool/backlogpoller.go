@@ -17,11 +17,8 @@ import (
 
 const (
 	// backlogInterval is the time between polls of a fleet whose backlog is needed only for
-	// the status. watchedInterval is the time between polls of a watched fleet. A fleet is
-	// watched if ScaledByMetric is true for its RelayPool. A watched fleet is polled more
-	// often, because its autoscaler accepts only a reading from the last 30 s.
+	// the status.
 	backlogInterval = 30 * time.Second
-	watchedInterval = 10 * time.Second
 	// A reading older than maxBacklogAge does not describe the present queue. The Poller keeps
 	// its last reading while it reaches no pod, so a pass checks the age of the reading.
 	maxBacklogAge = 5 * time.Minute
@@ -32,7 +29,6 @@ const (
 	// longest when the database comes back.
 	backlogTimeout  = 2 * time.Second
 	maxBacklogPause = 10 * time.Minute
-	maxWatchedPause = time.Minute
 	backlogWorkers  = 32
 	backlogQueue    = 1024
 	// podsPerReading is how many pods are asked before a poll counts as failed.
@@ -267,10 +263,7 @@ func (p *Poller) store(key types.NamespacedName, reading Backlog, err error) boo
 	if state == nil {
 		return false // Forget was called meanwhile
 	}
-	interval, maxInterval := backlogInterval, maxBacklogPause
-	if state.watched {
-		interval, maxInterval = watchedInterval, maxWatchedPause
-	}
+	interval, maxInterval := state.pollInterval()
 	state.polling, state.err = false, err
 	if err != nil {
 		// A failed poll does not mean an empty queue, so the last reading is kept.

@@ -36,8 +36,8 @@ func (s *Settings) faults(spec *v1alpha1.RelayPoolSpec) (all []string, reason st
 
 // Plan is what one pass has to do.
 type Plan struct {
-	// Faults lists what is invalid or not allowed in the spec. If there are any, the pass
-	// writes only the status, and FaultReason is the reason of the condition Accepted.
+	// Faults lists what is invalid or not allowed in the spec. If there are any,
+	// FaultReason is the reason of the condition Accepted.
 	Faults      []string
 	FaultReason string
 	// Problems are about the Secrets and ConfigMaps that the spec names. Keys.Problems are
@@ -52,8 +52,11 @@ type Plan struct {
 	// Deploy: everything that the pods need is known and exists. While Deploy is false, no
 	// object of the fleet is made or changed.
 	Deploy bool
-	// Paused: the pass writes only the status.
+	// Paused is spec.paused.
 	Paused bool
+	// StatusOnly: the pass writes only the status, because the RelayPool is paused or its spec
+	// has faults.
+	StatusOnly bool
 	// Keys is the plan for the fee payers' keys.
 	Keys keys.Plan
 	// Input is what the objects are built from. Objects are the objects to apply; the list is
@@ -72,6 +75,7 @@ func Decide(f *Facts, s Settings) Plan {
 	spec := &f.Pool.Spec
 	p := Plan{Paused: spec.Paused}
 	p.Faults, p.FaultReason = s.faults(spec)
+	p.StatusOnly = p.Paused || len(p.Faults) > 0
 	poolState := poolcheck.Unknown
 	if f.ChainRead {
 		poolState, _, _ = f.Chain.PoolState()

@@ -8,9 +8,7 @@ import (
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
@@ -144,22 +142,3 @@ const (
 	uidPattern       = `[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`
 	generatedPattern = `-[0-9a-f]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b`
 )
-
-// lastTerminationLine returns the last line of the newest termination message of a Job's
-// pods; empty if they have none.
-func lastTerminationLine(job *batchv1.Job, pods []corev1.Pod) string {
-	var line string
-	var newest metav1.Time
-	for i := range pods {
-		pod := &pods[i]
-		if !metav1.IsControlledBy(pod, job) {
-			continue
-		}
-		for _, c := range pod.Status.ContainerStatuses {
-			if ended := c.State.Terminated; ended != nil && ended.Message != "" && !ended.FinishedAt.Before(&newest) {
-				line, newest = shortened(lastLine(ended.Message), maxCopiedMessage), ended.FinishedAt
-			}
-		}
-	}
-	return line
-}

@@ -14,8 +14,24 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// listInterval is the time between refreshes of the list of watched fleets.
-const listInterval = 2 * time.Second
+const (
+	// listInterval is the time between refreshes of the list of watched fleets.
+	listInterval = 2 * time.Second
+	// watchedInterval is the time between polls of a watched fleet. A fleet is watched if
+	// ScaledByMetric is true for its RelayPool. A watched fleet is polled more often, because its
+	// autoscaler accepts only a reading from the last 30 s. maxWatchedPause is the maximum of the
+	// time while no pod answers.
+	watchedInterval = 10 * time.Second
+	maxWatchedPause = time.Minute
+)
+
+// pollInterval returns the time between polls of the fleet, and its maximum while no pod answers.
+func (s *fleetBacklog) pollInterval() (interval, maximum time.Duration) {
+	if s.watched {
+		return watchedInterval, maxWatchedPause
+	}
+	return backlogInterval, maxBacklogPause
+}
 
 // pollFleets refreshes the list of watched fleets, and polls them.
 func (p *Poller) pollFleets(ctx context.Context) {

@@ -179,7 +179,7 @@ func (r *Reconciler) watch(f *Facts, p *Plan) {
 // rotation, the rotation stops, but the fleet is still applied.
 func (r *Reconciler) apply(ctx context.Context, f *Facts, p *Plan) (Outcome, error) {
 	var o Outcome
-	if p.Paused || len(p.Faults) > 0 {
+	if p.StatusOnly {
 		return o, nil
 	}
 	refusals, keysErr := r.applyKeys(ctx, f, p)

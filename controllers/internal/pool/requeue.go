@@ -39,7 +39,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // requeueAfter returns the wait until the next pass. An event can start a pass earlier.
 func (r *Reconciler) requeueAfter(f *Facts, p *Plan, o *Outcome, status *v1alpha1.RelayPoolStatus) time.Duration {
-	if p.RecordInitialised || p.Keys.Writes() && !p.Paused && len(p.Faults) == 0 {
+	if p.RecordInitialised || p.Keys.Writes() && !p.StatusOnly {
 		return minRequeue
 	}
 	wait := time.Duration(float64(idleInterval) * (1 - jitter + 2*jitter*r.Random()))

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,14 +16,6 @@ import (
 )
 
 const (
-	// DefaultInterval is the time between two readings of a RelayPool's objects.
-	DefaultInterval = time.Minute
-	// jitter is the fraction by which the interval varies. It spreads the readings of
-	// RelayPools that were created together.
-	jitter = 0.1
-	// problemFactor divides the interval while an object is missing, invalid or unreadable,
-	// because somebody may be about to correct it.
-	problemFactor = 4
 	// parallel is how many objects of one RelayPool are read at once.
 	parallel = 4
 	// readTimeout bounds the reading of all objects of one RelayPool, because the
@@ -130,14 +121,6 @@ func (r *Resolver) Forget(pool types.NamespacedName) {
 	delete(r.pools, pool)
 }
 
-func (r *Resolver) interval(f Facts) time.Duration {
-	interval := r.Interval
-	if !f.Complete() || len(f.Unread) > 0 {
-		interval /= problemFactor
-	}
-	return time.Duration(float64(interval) * (1 - jitter + 2*jitter*r.Random()))
-}
-
 // read gets each object once, a few at a time. If an object could not be read, its
 // named values keep their last finding.
 func (r *Resolver) read(ctx context.Context, pool types.NamespacedName, all []namedValue, last map[namedValue]finding, now time.Time) (map[namedValue]finding, []Unread) {
@@ -177,23 +160,6 @@ func byObject(all []namedValue) map[object][]namedValue {
 		grouped[n.object] = append(grouped[n.object], n)
 	}
 	return grouped
-}
-
-// keepLast handles an object that cannot be read now. It copies the last findings of the object
-// from last to found, and returns the object as Unread.
-func keepLast(o object, wanted []namedValue, last, found map[namedValue]finding, err error) Unread {
-	u := Unread{Kind: o.kind, Name: o.name, Cause: string(apierrors.ReasonForError(err)), Err: fmt.Errorf("read %s %s: %w", o.kind, o.name, err)}
-	if u.Cause == "" {
-		u.Cause = "Unreachable"
-	}
-	for i, n := range wanted {
-		f := last[n]
-		found[n] = f
-		if i == 0 || f.at.Before(u.LastRead) {
-			u.LastRead = f.at
-		}
-	}
-	return u
 }
 
 // content is what was read of an object. If the object does not exist, the UID of object is

@@ -96,17 +96,17 @@ func (a *Admission) checkSwapAccounts(ctx context.Context, c *shieldpool.Call) e
 		return err
 	}
 	account, err := tokenAccount(seen.Account, c.Swap.OutputMint)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case account == nil && c.Recipient.IsZero():
-		return refusal.New(refusal.RecipientRequired, "recipient is missing, and recipient_ata does not exist yet, so the relay cannot determine its owner: expected the base58 address of the wallet that is to own it")
-	case account == nil:
-		return nil
-	case c.Recipient.IsZero():
+	}
+	if c.Recipient.IsZero() {
 		if err := a.useOwnerAsRecipient(account, c); err != nil {
 			return err
 		}
+	}
+	switch {
+	case account == nil:
+		return nil
 	case !account.Owner.Equals(c.Recipient):
 		return invalidSwap("recipient_ata exists and belongs to another owner than the recipient: expected a token account that the recipient owns")
 	}

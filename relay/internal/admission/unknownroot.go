@@ -23,13 +23,13 @@ func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *
 		return ctx.Err()
 	case <-time.After(treeSlotReportDelay):
 	}
-	highest, err := a.Store.HighestTreeSlot(ctx, a.Pool.Address)
+	behind, newest, err := submission.BehindNewestTreeSlot(ctx, a.Store, a.Pool.Address, snap.Slot)
 	if err != nil {
 		return err
 	}
-	if snap.Slot < highest {
+	if behind {
 		return refusal.New(refusal.ChainUnavailable,
-			"the node that this relay reads is behind, at slot %d of %d, so the relay cannot decide whether the proof's root is stale: send the same request again in a moment", snap.Slot, highest).
+			"the node that this relay reads is behind, at slot %d of %d, so the relay cannot decide whether the proof's root is stale: send the same request again in a moment", snap.Slot, newest).
 			Retry(momentaryRetryAfter)
 	}
 	if snap.Doubtful || snap.Behind {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
-	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // Pick chooses who pays for an attempt that costs at most lamports, fees and rent together.
@@ -20,13 +19,9 @@ import (
 // fee_payer_empty when none can pay, chain_unavailable when no balance has ever been read.
 //
 // Set endsWork for a transaction that finishes work already begun, such as the second leg of a
-// swap. Such a transaction may also spend the minimum, which is kept for this purpose, as long as
-// the payer stays rent-exempt.
+// swap; see minimumFor.
 func (p *Payers) Pick(ctx context.Context, lamports uint64, endsWork bool) (txmgr.Payer, error) {
-	minimum := p.minBalance
-	if endsWork {
-		minimum = lamports + shieldpool.RentExempt
-	}
+	minimum := p.minimumFor(lamports, endsWork)
 	if a := p.reserve(lamports, minimum); a != nil {
 		return a.key, nil
 	}

@@ -15,7 +15,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"path"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -143,7 +142,7 @@ func New(o Options) (*Client, error) {
 	c := &Client{
 		name: o.Name,
 		base: func() *url.URL { return u }, key: func() string { return key },
-		version2: path.Base(u.Path) == "v2", take: o.Take,
+		version2: speaksVersion2(u), take: o.Take,
 		http: &client, now: o.Now, log: o.Log, observer: o.Observer,
 		timeout: cmp.Or(o.Timeout, defaultTimeout), inFlight: make(chan struct{}, cmp.Or(o.Parallel, defaultParallel)),
 		last: new(lastFault), calledAt: new(atomic.Int64),
@@ -208,16 +207,7 @@ func (c *Client) Quote(ctx context.Context, q swap.QuoteRequest) (*swap.Quote, e
 	if q.MaxAccounts > 0 {
 		query.Set("maxAccounts", strconv.Itoa(q.MaxAccounts))
 	}
-	get := call[*swap.Quote]{name: CallQuote, method: http.MethodGet, path: "quote", query: query}
-	if c.version2 {
-		get.name, get.path = CallBuild, "build"
-		query.Set("taker", q.User.String())
-	} else {
-		query.Set("restrictIntermediateTokens", "true")
-		if q.DirectOnly {
-			query.Set("onlyDirectRoutes", "true")
-		}
-	}
+	get := c.quoteCall(q, query)
 	get.decode = func(body []byte) (*swap.Quote, error) {
 		quote, err := decodeQuote(body, q)
 		if err == nil && c.version2 {
