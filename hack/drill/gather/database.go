@@ -31,7 +31,7 @@ const (
 	executionsSQL = `SELECT s.id, parent, state, coalesce(error_code, ''), finalized, signature, phase, timeout_slot, ended, s.created_at, completed_at
 		FROM submissions s LEFT JOIN swaps w ON w.id = s.id WHERE kind = 'swap_execution'`
 
-	attemptsSQL = `SELECT signature, submission_id, fee_payer, purpose, blockhash, created_at FROM attempts`
+	attemptsSQL = `SELECT signature, submission_id, fee_payer, purpose, blockhash, fee, created_at FROM attempts`
 
 	ledgerOpeningSQL = `SELECT opening FROM ledger_cursors WHERE payer = $1`
 
@@ -92,7 +92,7 @@ func collect[T any](ctx context.Context, conn *pgx.Conn, into *[]T, sql string, 
 
 func scanAttempt(row pgx.CollectableRow) (a verify.Attempt, err error) {
 	var signature, payer, blockhash []byte
-	err = row.Scan(&signature, &a.Submission, &payer, &a.Purpose, &blockhash, &a.CreatedAt)
+	err = row.Scan(&signature, &a.Submission, &payer, &a.Purpose, &blockhash, &a.Fee, &a.CreatedAt)
 	a.Signature, a.Payer, a.Blockhash = solana.SignatureFromBytes(signature), solana.PublicKeyFromBytes(payer), solana.HashFromBytes(blockhash)
 	return a, err
 }

@@ -8,9 +8,14 @@ import (
 	"github.com/google/uuid"
 )
 
+// maxEarlyFees is the relays' default: the most that a submission's attempts may cost in vain, in
+// lamports, because some were signed before the earlier ones were dead. maxLive is how many may land.
+const maxEarlyFees, maxLive = 20_000, 3
+
 // earlierAttemptsExpired checks invariant 4 as far as it can be observed afterwards: when an attempt was
-// committed, no earlier attempt of its submission could still land. It uses the chain's
-// heights, because a blockhash's height in the database may be wrong.
+// committed, no earlier attempt of its submission could still land, except for a few whose fees stay
+// within maxEarlyFees. It uses the chain's heights, because a blockhash's height in the database may be
+// wrong.
 func earlierAttemptsExpired(e *Evidence, r *Result) {
 	x := newIndex(e)
 	attempts := make(map[uuid.UUID][]*Attempt)
@@ -22,17 +27,24 @@ func earlierAttemptsExpired(e *Evidence, r *Result) {
 	for submission, all := range attempts {
 		slices.SortFunc(all, func(a, b *Attempt) int { return a.CreatedAt.Compare(b.CreatedAt) })
 		for i, later := range all {
+			finalized := finalizedAfter(e, later.CreatedAt)
+			var live *Attempt
+			n, sum, lowest := 1, later.Fee, later.Fee
 			for _, earlier := range all[:i] {
 				r.Examined++
-				finalized := finalizedAfter(e, later.CreatedAt)
 				height, known := e.Heights[earlier.Blockhash]
 				switch tx := x.landed[earlier.Signature]; {
 				case finalized == nil || !known: // an abandoned fork's blockhash, or no observation
 					r.Undecided++
 				case tx != nil && tx.Failed && tx.Slot <= finalized.Slot:
 				case finalized.Height < height+blockhashLife:
-					r.fault("request %s: attempt %s was committed at %s, when finality was at height %d, and attempt %s could land until height %d", submission, later.Signature, clock(later.CreatedAt), finalized.Height, earlier.Signature, height+blockhashLife)
+					live = earlier
+					n, sum, lowest = n+1, sum+earlier.Fee, min(lowest, earlier.Fee)
 				}
+			}
+			if live != nil && (n > maxLive || sum-lowest > maxEarlyFees) {
+				r.fault("request %s: attempt %s was committed at %s, when finality was at height %d, and attempt %s could land until height %d: %d attempts, %d lamports in vain",
+					submission, later.Signature, clock(later.CreatedAt), finalized.Height, live.Signature, e.Heights[live.Blockhash]+blockhashLife, n, sum-lowest)
 			}
 		}
 	}

@@ -141,7 +141,9 @@ type Attempt struct {
 	Submission uuid.UUID
 	Payer      solana.PublicKey
 	Blockhash  solana.Hash
-	CreatedAt  time.Time
+	// Fee is in lamports.
+	Fee       uint64
+	CreatedAt time.Time
 	// Purpose is transact, execute, refund, or move: a move is signed by relay
 	// sweep and has no submission.
 	Purpose string
