@@ -1,5 +1,8 @@
 package shieldpool
 
+// SignatureFee is the network's fee for one signature, in lamports.
+const SignatureFee = 5000
+
 // BaseFee is what the network takes for a transaction with one signature, whatever price the
 // transaction offers. The zero value stands for SignatureFee.
 type BaseFee struct {

@@ -1,5 +1,7 @@
 package build
 
+import "maps"
+
 // Labels and annotations.
 const (
 	// LabelName, LabelInstance, LabelComponent and LabelManagedBy are Kubernetes'
@@ -43,4 +45,14 @@ func Labels(pool string) map[string]string {
 // Selector returns the labels that select the fleet's pods, and nothing else.
 func Selector(pool string) map[string]string {
 	return map[string]string{LabelName: Application, LabelInstance: pool, LabelComponent: ComponentRelay}
+}
+
+// mergeMaps returns the user's and the operator's entries; the operator's take precedence.
+func mergeMaps(user, operators map[string]string) map[string]string {
+	merged := maps.Clone(user)
+	if merged == nil {
+		merged = make(map[string]string, len(operators))
+	}
+	maps.Copy(merged, operators)
+	return merged
 }

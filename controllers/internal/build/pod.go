@@ -3,7 +3,6 @@ package build
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -57,16 +56,6 @@ func image(in Input) string {
 		return in.Pool.Spec.Image
 	}
 	return in.Image
-}
-
-// mergeMaps returns the user's and the operator's entries; the operator's take precedence.
-func mergeMaps(user, operators map[string]string) map[string]string {
-	merged := maps.Clone(user)
-	if merged == nil {
-		merged = make(map[string]string, len(operators))
-	}
-	maps.Copy(merged, operators)
-	return merged
 }
 
 // convert turns a user's API object into its apply configuration, which has the same form in

@@ -3,6 +3,8 @@ package chainwatch
 import "time"
 
 const (
+	// defaultInterval is the time between two checks of a pool that declares none.
+	defaultInterval = time.Minute
 	// confirmAfter is how soon a change for the worse is checked again, before it is
 	// reported. The pauses after further failures double.
 	confirmAfter = 5 * time.Second

@@ -25,9 +25,8 @@ import (
 )
 
 const (
-	defaultInterval = time.Minute
-	defaultTimeout  = 5 * time.Second
-	defaultWorkers  = 16
+	defaultTimeout = 5 * time.Second
+	defaultWorkers = 16
 )
 
 // Options make a Watcher. HTTP, Now and Random are required.

@@ -28,15 +28,6 @@ type CountingApplier struct {
 
 var _ prometheus.Collector = (*CountingApplier)(nil)
 
-// These are the outcomes of a pass.
-const (
-	outcomeSteady   = "steady"
-	outcomeChanged  = "changed"
-	outcomeHeld     = "held" // an object is refused, foreign, waiting or contested
-	outcomeConflict = "conflict"
-	outcomeFailed   = "failed"
-)
-
 // NewCountingApplier makes a CountingApplier that counts the outcomes of inner. It returns an
 // error if inner is nil.
 func NewCountingApplier(inner Applier) (*CountingApplier, error) {
@@ -88,19 +79,4 @@ func (p *CountingApplier) Apply(ctx context.Context, owner *v1alpha1.RelayPool, 
 		p.objects.WithLabelValues(result.Refused[i].Kind.Kind, "refused").Inc()
 	}
 	return result, err
-}
-
-func outcomeOf(result *apply.Result, err error) string {
-	switch {
-	case apply.OnlyConflicts(err):
-		return outcomeConflict
-	case err != nil:
-		return outcomeFailed
-	case len(result.Refused)+len(result.Foreign)+len(result.Waiting)+len(result.Contested) > 0:
-		return outcomeHeld
-	case result.Changed():
-		return outcomeChanged
-	default:
-		return outcomeSteady
-	}
 }

@@ -17,8 +17,6 @@ import (
 )
 
 const (
-	// ledgerInterval is how often the ledger is reconciled with the finalized chain.
-	ledgerInterval = 30 * time.Second
 	// ledgerMaxAge is how long /health and the gauges reuse one reading of the ledger.
 	ledgerMaxAge = 3 * time.Second
 	// ledgerDays is how long /health reports an unknown transaction: a whole week,

@@ -10,6 +10,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/store"
 )
 
+// ledgerInterval is how often the ledger is reconciled with the finalized chain.
+const ledgerInterval = 30 * time.Second
+
 // openMaintenance makes the maintenance jobs. Each job runs in one process of the fleet at a time.
 func (a *App) openMaintenance(context.Context) error {
 	var err error

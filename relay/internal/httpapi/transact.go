@@ -1,11 +1,9 @@
 package httpapi
 
 import (
-	"context"
 	"encoding/hex"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/openapi"
@@ -51,35 +49,6 @@ func (a *api) Withdraw(w http.ResponseWriter, r *http.Request, params openapi.Wi
 	})
 }
 
-// acceptDivisor divides a client's wait. While the chain is unavailable, a submission may use
-// wait/acceptDivisor to be accepted. The rest is for the outcome.
-const acceptDivisor = 2
-
-// submit decodes the body and submits it, and returns what is left of the client's wait. It waits
-// only while the chain is unavailable (see acceptDivisor).
-func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte) (submission.Request, error), idempotencyKey *string, withdrawalOnly bool, wait time.Duration) (*submission.Submission, time.Duration, error) {
-	raw, err := readBody(w, r)
-	if err != nil {
-		return nil, 0, err
-	}
-	req, err := decode(raw)
-	if err != nil {
-		return nil, 0, err
-	}
-	req.WithdrawalOnly, req.Client, req.Wait = withdrawalOnly, requestContextOf(r.Context()).client, wait/acceptDivisor
-	if idempotencyKey != nil {
-		if err := checkIdempotencyKey(*idempotencyKey); err != nil {
-			return nil, 0, err
-		}
-		req.IdempotencyKey = *idempotencyKey
-	}
-	began := a.Now()
-	ctx, cancel := context.WithTimeout(r.Context(), a.CallTimeout+req.Wait)
-	defer cancel()
-	s, err := a.Admission.Submit(ctx, req)
-	return s, wait - a.Now().Sub(began), err
-}
-
 func (a *api) answerSubmission(w http.ResponseWriter, r *http.Request, s *submission.Submission) {
 	status := http.StatusAccepted
 	switch s.State {
@@ -105,11 +74,7 @@ func failure(s *submission.Submission) error {
 	if s.Failure == nil {
 		return errors.New("a failed submission has no reason")
 	}
-	f := s.Failure.With("request_id", s.ID.String())
-	if s.RolledBack {
-		f = f.With("rolled_back", true)
-	}
-	return f
+	return withRolledBack(s.Failure.With("request_id", s.ID.String()), s)
 }
 
 // Signature, slot, leaf indices and root are shown only for a completed submission. Before that,

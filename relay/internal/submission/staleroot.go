@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -97,3 +98,11 @@ var errProgramTakesRoot = errors.New("the tree account that was read lacks the r
 
 // errRootNotSeen reports that the node has not reached the root yet.
 var errRootNotSeen = errors.New("the root history lacks the root, and too few leaves followed it to evict it: the node that answers is behind, or on another fork")
+
+// StaleRoot returns the refusal for a stale root. Clients search its message for the word
+// RootNotFound, and read current_root.
+func StaleRoot(root, current [32]byte) *refusal.Refusal {
+	return refusal.New(refusal.RootNotFound,
+		"RootNotFound (stale Merkle root): proof root %.8x not in root history (current root %.8x)", root[:], current[:]).
+		With("current_root", fmt.Sprintf("%x", current))
+}

@@ -95,7 +95,7 @@ func (s *Planner) prepare(ctx context.Context, r *snapshot) (*execution, error) 
 // timeout too near.
 func (s *Planner) build(ctx context.Context, e *execution, payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 	now := s.now()
-	if now.Sub(e.quote.Received) > quoteMaxAge {
+	if e.quote.tooOld(now) {
 		return nil, s.deferAtMost(e.snapshot, ReasonQuoteStale, nil, minWait)
 	}
 	// Slots have passed since the chain was read.

@@ -15,6 +15,9 @@ const (
 	quoteSlots  = 150
 )
 
+// tooOld reports whether the transaction of a quote must not be signed any more.
+func (q *Quote) tooOld(now time.Time) bool { return now.Sub(q.Received) > quoteMaxAge }
+
 // errTooLarge says that a route does not fit a transaction; a narrower route may fit.
 var errTooLarge = errors.New("the route does not fit a transaction")
 

@@ -10,6 +10,24 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
+// maxTransfers is the largest number of transfers in one transaction. Some more would fit into
+// the 1232 bytes of a transaction.
+const maxTransfers = 16
+
+// balance is what an account holds, in lamports.
+type balance struct {
+	key      solana.PublicKey
+	lamports uint64
+}
+
+// move is a planned transaction: the transfers of one payer, and the price in micro-lamports per
+// compute unit.
+type move struct {
+	from      solana.PublicKey
+	transfers []Transfer
+	price     uint64
+}
+
 // computeLimit is the same for all sweeps. A transaction has at most maxTransfers + 2 instructions
 // of 150 units each; the limit is about twice that.
 const computeLimit = 6000

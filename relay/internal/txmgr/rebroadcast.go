@@ -32,12 +32,13 @@ func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 }
 
 // rebroadcastAfter is the pause before the n-th rebroadcast, counted from 0: 2 slots before each
-// of the first four, then 8, which two leaders have.
+// of the first four, then 4, so that each leader gets the transaction. A node sends what it gets to
+// the leaders of the next slots, and what a leader does not take is lost.
 func rebroadcastAfter(n int, slot time.Duration) time.Duration {
 	if n < 4 {
 		return 2 * slot
 	}
-	return 8 * slot
+	return 4 * slot
 }
 
 // sendWorkers is the largest number of concurrent rebroadcasts. If no worker is free, a

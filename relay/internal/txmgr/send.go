@@ -50,3 +50,10 @@ func (m *Manager) broadcast(ctx context.Context, a *Attempt, preflight bool) err
 	m.outage.observe(m.Now(), err)
 	return err
 }
+
+// sendLane sends an attempt to its lane, if it has one.
+func (m *Manager) sendLane(ctx context.Context, a *Attempt, first bool) {
+	if a.Lane != "" {
+		m.Chain.SendLane(context.WithoutCancel(ctx), a.Lane, a.Raw, first)
+	}
+}

@@ -3,18 +3,8 @@ package poolcheck
 import (
 	"fmt"
 
-	"github.com/relaypool/relaypool/relay/merkle"
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
-)
-
-const (
-	// treeCapacity is the number of leaves that a tree can contain.
-	treeCapacity = uint64(1) << merkle.Height
-	// MinFreeLeaves is the number of free leaves below which a tree counts as full: a thousandth
-	// of all leaves. That number lasts for four hours at the chain's maximum of some 150
-	// transactions a second with two leaves each, and for 24 days at one transaction a second.
-	MinFreeLeaves = treeCapacity / 1024
 )
 
 // Tree decodes a pool's tree account and performs its self-check. The tree is nil if the
@@ -54,11 +44,6 @@ func (f *Facts) treeChecks(p *shieldpool.Pool, account Check) (checks []Check, n
 	}
 	self.State, self.Reason, self.Found, self.Remedy = OK, "", "the root agrees with history and frontier", ""
 	next = &tree.NextIndex
-	room.State, room.Reason, room.Found, room.Remedy = OK, "", "enough leaves are free", ""
-	if treeCapacity-tree.NextIndex < MinFreeLeaves {
-		room.State, room.Reason = Failed, ReasonTreeFull
-		room.Found = "fewer"
-		room.Remedy = "move to a pool with a new tree before this one accepts no more transactions"
-	}
+	room.decideRoom(tree.NextIndex)
 	return []Check{self, room}, next
 }
