@@ -138,12 +138,13 @@ func (w *world) inputs(amount int64, recipient solana.PublicKey) *shieldpool.Pub
 	w.t.Helper()
 	snap, err := w.state.Tree(w.t.Context(), 0)
 	must(w.t, err)
-	n := byte(w.nonce.Add(1))
+	n := w.nonce.Add(1)
+	low, high := byte(n), byte(n>>8) //nolint:gosec // a test makes fewer than 65 536
 	return &shieldpool.PublicInputs{
 		Root: snap.Tree.Root, PublicAmount: amount, MintAddress: w.pool.Mint.Field,
 		ExtDataHash: shieldpool.ExtDataHash(shieldpool.Destination{Recipient: recipient}),
-		Nullifiers:  [2][32]byte{{30: n, 31: 1}, {30: n, 31: 2}},
-		Commitments: [2][32]byte{{30: n, 31: 3}, {30: n, 31: 4}},
+		Nullifiers:  [2][32]byte{{29: high, 30: low, 31: 1}, {29: high, 30: low, 31: 2}},
+		Commitments: [2][32]byte{{29: high, 30: low, 31: 3}, {29: high, 30: low, 31: 4}},
 	}
 }
 

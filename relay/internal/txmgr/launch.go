@@ -11,8 +11,7 @@ import (
 // still land, or that EarlyAttemptDue is true. When Launch returns a Failure, the simulation failed,
 // and nothing was signed. It returns ErrNoEarlyAttempt when it recorded no early attempt.
 func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot uint64) (*Failure, error) {
-	earlier := j.Live
-	early := len(earlier) > 0
+	early := len(j.Live) > 0
 	a, failure, err := m.prepareAndRecord(ctx, j, d, minContextSlot)
 	switch {
 	case err != nil && early && a == nil:
@@ -23,7 +22,6 @@ func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot u
 	}
 	if early {
 		m.Observer.Attempt("early")
-		m.results.observe(earlier[len(earlier)-1].Lane, false) // others' attempts will pay more too
 	}
 	m.send(ctx, j, a)
 	return nil, nil
