@@ -170,7 +170,7 @@ func (s *settings) programs() []ownProgram {
 	return []ownProgram{
 		{partCrypto, "Cryptography", []string{"hack/bench/compare"}},
 		{partBlock, "Reading a block of 50 M compute units, aims: 15 ms, 20 MB", bench("BenchmarkBlock", "./relay/rpc", "-count", strconv.Itoa(s.rounds))},
-		{partLanding, "Ways of sending, on a network that loses sends", bench("BenchmarkLanding", "./relay/internal/txmgr", "-benchtime", strconv.Itoa(10*s.rounds)+"x")},
+		{partLanding, "Ways of sending, on a network that loses sends, or is busy", bench("BenchmarkLanding", "./relay/internal/txmgr", "-benchtime", strconv.Itoa(24*s.rounds)+"x")},
 		{partLanding, "Landing after all sends of the first transaction were lost, aim: 1.3 lives", bench("BenchmarkLostTransactions", "./relay/internal/txmgr", "-benchtime", "1x")},
 		{partOperator, "Operator", bench("BenchmarkOperator", "./controllers/cmd/operator", "-v", "-args", "-pools", s.pools, "-rest", s.rest.String())},
 	}

@@ -10,7 +10,7 @@ import (
 
 // maxEarlyFees is the relays' default: the most that a submission's attempts may cost in vain, in
 // lamports, because some were signed before the earlier ones were dead. maxLive is how many may land.
-const maxEarlyFees, maxLive = 20_000, 3
+const maxEarlyFees, maxLive = 50_000, 3
 
 // earlierAttemptsExpired checks invariant 4 as far as it can be observed afterwards: when an attempt was
 // committed, no earlier attempt of its submission could still land, except for a few whose fees stay

@@ -20,9 +20,9 @@ func withHostility(e *verify.Evidence) *verify.Evidence {
 		{Attack: "copies", Status: 200}:                        3,
 	}
 	e.Attempts = append(e.Attempts, verify.Attempt{
-		Signature: signature(40), Submission: id(1), Payer: payer, Purpose: "transact", Blockhash: solana.Hash{7}, CreatedAt: at(1.2), Fee: 20_001,
+		Signature: signature(40), Submission: id(1), Payer: payer, Purpose: "transact", Blockhash: solana.Hash{7}, CreatedAt: at(1.2), Fee: 50_001,
 	})
-	e.Attempts[0].CreatedAt, e.Attempts[0].Fee = at(2), 30_000
+	e.Attempts[0].CreatedAt, e.Attempts[0].Fee = at(2), 60_000
 	e.Heights = verify.Heights{{7}: 100}
 	e.Finality = []verify.Finality{{At: at(0), Slot: 90, Height: 80}, {At: at(1.9), Slot: 260, Height: 249}, {At: at(2.1), Slot: 261, Height: 250}, {At: at(9), Slot: 280, Height: 270}}
 	return e
@@ -89,7 +89,7 @@ func noHostileFaults() map[string]func(*verify.Evidence) {
 		},
 		"an early attempt costs little": func(e *verify.Evidence) {
 			e.Heights[solana.Hash{7}] = 101
-			e.Attempts[0].Fee, e.Attempts[len(e.Attempts)-1].Fee = 20_000, 5_000
+			e.Attempts[0].Fee, e.Attempts[len(e.Attempts)-1].Fee = 50_000, 5_000
 		},
 		"the height of an attempt's blockhash is unknown": func(e *verify.Evidence) { delete(e.Heights, solana.Hash{7}) },
 		"a relay was busy for a while": func(e *verify.Evidence) {

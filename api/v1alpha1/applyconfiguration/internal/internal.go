@@ -318,7 +318,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: maxEarlyFeesLamports
       type:
         scalar: numeric
-      default: 20000
+      default: 50000
     - name: percentile
       type:
         scalar: numeric
