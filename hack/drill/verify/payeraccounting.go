@@ -33,7 +33,10 @@ func lamportsAccounted(e *Evidence, r *Result) {
 // payersPayRent checks each transaction's cost by the purpose that the database
 // records: no answer of a router may make a payer lose more lamports.
 func payersPayRent(e *Evidence, r *Result) {
-	x, swaps := newIndex(e), swapsOf(e)
+	x, swaps, rates := newIndex(e), swapsOf(e), map[shieldpool.Rent]bool{}
+	for i := range e.Transactions {
+		rates[e.Transactions[i].Rent] = true
+	}
 	for i := range e.Transactions {
 		tx := &e.Transactions[i]
 		attempt := x.attempts[tx.Signature]
@@ -46,7 +49,7 @@ func payersPayRent(e *Evidence, r *Result) {
 			tx.checkMove(attempt, e.Payers, spent, r)
 			continue
 		}
-		if want, ok := tx.rent(attempt.Purpose, swaps); !ok || spent != want {
+		if want, ok := tx.rent(attempt.Purpose, swaps, rates); !ok || spent != want {
 			r.fault("transaction %s, purpose %s, took %d lamports of rent from its payer, expected %d", tx.Signature, attempt.Purpose, spent, want)
 		}
 		for _, p := range e.Payers {
@@ -80,8 +83,8 @@ func (tx *Transaction) checkMove(attempt *Attempt, payers []Payer, spent int64, 
 }
 
 // rent returns what a transaction should cost its payer in addition to the fee, or false
-// when its instructions do not match its purpose.
-func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (lamports int64, ok bool) {
+// when its instructions do not match its purpose. rates are those that the chain had.
+func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap, rates map[shieldpool.Rent]bool) (lamports int64, ok bool) {
 	if tx.Failed {
 		return 0, true
 	}
@@ -94,7 +97,7 @@ func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (l
 		if swapped == nil {
 			return 0, false
 		}
-		return tx.executionRent(&tx.Ends[0], swapped.leg)
+		return tx.executionRent(&tx.Ends[0], swapped.leg, rates)
 	case purpose == "refund" && len(tx.Ends) == 1 && tx.Ends[0].How == shieldpool.Refunded:
 		return 0, true
 	}
@@ -103,17 +106,23 @@ func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap) (l
 
 // executionRent returns the rent of an execution. The execution returns the rent of the
 // state, and of each of the state's two token accounts that existed before, whoever created
-// it. The execution can create the recipient's account. Before it, the net lamports of the
+// it, and at whichever rate. The execution can create the recipient's account. Before it, the net lamports of the
 // swap can have been wrapped.
-func (tx *Transaction) executionRent(s *SwapEnd, leg *Transaction) (lamports int64, ok bool) {
+func (tx *Transaction) executionRent(s *SwapEnd, leg *Transaction, rates map[shieldpool.Rent]bool) (lamports int64, ok bool) {
 	stateRent := leg.rentOf(shieldpool.NewAccounts{SwapStates: 1})
 	net := leg.Changes[s.State] - stateRent
 	created, wrapped, output := tx.Changes[s.Recipient], tx.Changes[s.State]+tx.Changes[s.WSOL]+net+stateRent, tx.Changes[s.Output]
 	lamports = created + wrapped + output - stateRent
 	account := shieldpool.NewAccounts{TokenAccounts: 1}
-	now, then := tx.rentOf(account), leg.rentOf(account)
-	closed := func(change int64) bool { return change == 0 || change == -now || change == -then }
-	return lamports, (created == 0 || created == now) && closed(wrapped) && closed(output)
+	closed := func(change int64) bool {
+		for rate := range rates {
+			if change == -int64(account.Rent(rate)) { //nolint:gosec // far below 2^63 lamports exist
+				return true
+			}
+		}
+		return change == 0
+	}
+	return lamports, (created == 0 || created == tx.rentOf(account)) && closed(wrapped) && closed(output)
 }
 
 // rentOf is what accounts cost at the rate of the transaction's slot.
