@@ -43,7 +43,7 @@ func (l *SearchResult) Fate(st *Status, blockhashSlot, lastValidBlockHeight uint
 		return FailedOnChain
 	case st != nil || (l.FinalizedHeight <= lastValidBlockHeight && l.ExpiredSlot < max(blockhashSlot, 1) && !l.expired(signedAt)):
 		return MayLand
-	case l.FirstAvailable > blockhashSlot:
+	case l.historyTooShort(blockhashSlot):
 		return Forgotten
 	default:
 		return Expired

@@ -1,10 +1,8 @@
 package shieldpool
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
-	"math/big"
 
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
 
@@ -12,8 +10,6 @@ import (
 )
 
 const (
-	// ProofLength is the size of a Groth16 proof on the wire, in bytes.
-	ProofLength = 256
 	// PublicInputsLength is the size of the public inputs on the wire, in bytes.
 	PublicInputsLength = 264
 	// oldPublicInputsLength is the length that clients without chainNoteHash send.
@@ -60,9 +56,8 @@ func ParsePublicInputs(b []byte) (*PublicInputs, error) {
 	}
 	for _, f := range fields {
 		copy(f.to[:], b[f.at:f.at+32])
-		if !canonical(f.to) {
-			return nil, refusal.New(refusal.NonCanonicalField,
-				"public_inputs field %s at byte %d is not below the field's modulus: expected a canonical BN254 scalar, big-endian; reduce it before encoding", f.name, f.at)
+		if err := refuseNonCanonical(f.name, f.at, f.to); err != nil {
+			return nil, err
 		}
 	}
 	in.PublicAmount = int64(binary.LittleEndian.Uint64(b[32:40])) //nolint:gosec // two's complement is the wire format
@@ -80,15 +75,6 @@ func wrongPublicInputsLength(n int) error {
 	}
 	return refusal.New(refusal.InvalidPublicInputsLength,
 		"public_inputs decodes to %d bytes, expected exactly %d: root 32, publicAmount 8, extDataHash 32, mintAddress 32, nullifiers 64, commitments 64, chainNoteHash 32", n, PublicInputsLength)
-}
-
-// CheckProofLength refuses a proof that is not exactly 256 bytes.
-func CheckProofLength(b []byte) error {
-	if len(b) != ProofLength {
-		return refusal.New(refusal.InvalidProofLength,
-			"proof_bytes decodes to %d bytes, expected exactly %d: A 64, B 128, C 64, uncompressed and big-endian", len(b), ProofLength)
-	}
-	return nil
 }
 
 // Bytes encodes the inputs: 264 bytes, the inverse of ParsePublicInputs.
@@ -124,16 +110,3 @@ func (in *PublicInputs) Gross() uint64 {
 	}
 	return uint64(in.PublicAmount)
 }
-
-// modulus is r, big-endian.
-var modulus = func() [32]byte {
-	var m [32]byte
-	fr.Modulus().FillBytes(m[:])
-	return m
-}()
-
-// canonical reports whether b is below the field's modulus.
-func canonical(b *[32]byte) bool { return bytes.Compare(b[:], modulus[:]) < 0 }
-
-// FieldModulus is r, the order of BN254's scalar field.
-func FieldModulus() *big.Int { return fr.Modulus() }

@@ -7,8 +7,6 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
-
-	"github.com/relaypool/relaypool/relay/contract"
 )
 
 const (
@@ -31,8 +29,7 @@ func deployment(in Input) Object {
 		WithTemplate(corev1ac.PodTemplateSpec().
 			WithLabels(mergeMaps(template.Labels, Labels(name))).
 			WithAnnotations(mergeMaps(template.Annotations, map[string]string{AnnotationRollout: rolloutHash(in)})).
-			WithSpec(podSpec(in, relayContainer(in), serveFiles(in)).
-				WithTerminationGracePeriodSeconds(int64(contract.TerminationGrace/time.Second)).
+			WithSpec(relayPodSpec(in).
 				WithTopologySpreadConstraints(
 					spreadOver(name, corev1.LabelTopologyZone),
 					spreadOver(name, corev1.LabelHostname))))
@@ -45,20 +42,4 @@ func deployment(in Input) Object {
 	return Object{KindDeployment, name, appsv1ac.Deployment(name, in.Pool.Namespace).
 		WithLabels(Labels(name)).
 		WithSpec(spec)}
-}
-
-func relayContainer(in Input) *corev1ac.ContainerApplyConfiguration {
-	return corev1ac.Container().
-		WithName(RelayContainer).
-		WithArgs("serve").
-		WithEnv(serveEnvironment(in)...).
-		WithResources(resources(in.Pool.Spec.Template.Resources)).
-		WithPorts(
-			corev1ac.ContainerPort().WithName(portAPI).WithContainerPort(contract.APIPort).WithProtocol(corev1.ProtocolTCP),
-			corev1ac.ContainerPort().WithName(portOperations).WithContainerPort(contract.OperationsPort).WithProtocol(corev1.ProtocolTCP)).
-		WithLivenessProbe(liveness()).
-		WithReadinessProbe(readiness()).
-		WithLifecycle(corev1ac.Lifecycle().
-			WithPreStop(corev1ac.LifecycleHandler().
-				WithSleep(corev1ac.SleepAction().WithSeconds(int64(contract.PreStop / time.Second)))))
 }

@@ -3,6 +3,7 @@ package build
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -49,6 +50,30 @@ func podSpec(in Input, container *corev1ac.ContainerApplyConfiguration, files *c
 		WithVolumes(corev1ac.Volume().WithName(filesVolume).WithProjected(files.WithDefaultMode(fileMode)))
 	schedule(spec, template)
 	return spec
+}
+
+// relayPodSpec makes the spec of the fleet's pods. Its grace period has to hold a whole drain.
+func relayPodSpec(in Input) *corev1ac.PodSpecApplyConfiguration {
+	return podSpec(in, relayContainer(in), serveFiles(in)).
+		WithTerminationGracePeriodSeconds(int64(contract.TerminationGrace / time.Second))
+}
+
+// relayContainer makes the relay's container. Its preStop hook waits before SIGTERM, so that load
+// balancers forget the pod first.
+func relayContainer(in Input) *corev1ac.ContainerApplyConfiguration {
+	return corev1ac.Container().
+		WithName(RelayContainer).
+		WithArgs("serve").
+		WithEnv(serveEnvironment(in)...).
+		WithResources(resources(in.Pool.Spec.Template.Resources)).
+		WithPorts(
+			corev1ac.ContainerPort().WithName(portAPI).WithContainerPort(contract.APIPort).WithProtocol(corev1.ProtocolTCP),
+			corev1ac.ContainerPort().WithName(portOperations).WithContainerPort(contract.OperationsPort).WithProtocol(corev1.ProtocolTCP)).
+		WithLivenessProbe(liveness()).
+		WithReadinessProbe(readiness()).
+		WithLifecycle(corev1ac.Lifecycle().
+			WithPreStop(corev1ac.LifecycleHandler().
+				WithSleep(corev1ac.SleepAction().WithSeconds(int64(contract.PreStop / time.Second)))))
 }
 
 func image(in Input) string {

@@ -63,31 +63,24 @@ func New(o Options) (*Manager, error) {
 		return nil, err
 	}
 	cfg, stopping := o.Config, new(atomic.Bool)
-	inner, err := ctrl.NewManager(cfg.Rest, ctrl.Options{
-		Scheme:                        s,
-		Logger:                        logr.FromSlogHandler(quietShutdown{o.Log.Handler(), stopping}),
-		Cache:                         cacheOptions(cfg.Namespaces, cfg.Resync),
-		Client:                        clientOptions(),
-		Metrics:                       metricsOptions(cfg.Listening),
-		HealthProbeBindAddress:        bindAddress(cfg.HealthListen),
-		LivenessEndpointName:          contract.LivenessPath,
-		ReadinessEndpointName:         contract.ReadinessPath,
-		LeaderElection:                cfg.LeaderElect,
-		LeaderElectionID:              cfg.Leading.Name,
-		LeaderElectionNamespace:       cfg.OperatorNamespace,
-		LeaderElectionReleaseOnCancel: true, // safe, because the process ends as soon as Run returns
-		LeaseDuration:                 new(cfg.Duration),
-		RenewDeadline:                 new(cfg.RenewDeadline),
-		RetryPeriod:                   new(cfg.RetryPeriod),
-		GracefulShutdownTimeout:       new(shutdownTimeout),
+	options := ctrl.Options{
+		Scheme:                  s,
+		Logger:                  logr.FromSlogHandler(quietShutdown{o.Log.Handler(), stopping}),
+		Cache:                   cacheOptions(cfg.Namespaces, cfg.Resync),
+		Client:                  clientOptions(),
+		Metrics:                 metricsOptions(cfg.Listening),
+		HealthProbeBindAddress:  bindAddress(cfg.HealthListen),
+		LivenessEndpointName:    contract.LivenessPath,
+		ReadinessEndpointName:   contract.ReadinessPath,
+		GracefulShutdownTimeout: new(shutdownTimeout),
 		Controller: config.Controller{
 			MaxConcurrentReconciles: cfg.ConcurrentReconciles,
 			ReconciliationTimeout:   reconcileTimeout,
 			CacheSyncTimeout:        syncTimeout,
-			// Replicas that do not lead fill their caches too, so that a takeover is fast.
-			EnableWarmup: new(true),
 		},
-	})
+	}
+	electLeader(&options, cfg)
+	inner, err := ctrl.NewManager(cfg.Rest, options)
 	switch {
 	case meta.IsNoMatchError(err):
 		return nil, errors.New("the cluster lacks the CustomResourceDefinition of RelayPool: install it with kubectl apply --server-side -f config/crd, or with the chart")

@@ -58,11 +58,11 @@ func programError(code uint32) string {
 }
 
 // statusLies returns the lies that contradict an honest endpoint's signature statuses in
-// every call, or contradict it once a transaction has expired, as "all landed" does. With two
+// every call, or contradict it once a transaction has expired, as the first two do. With two
 // endpoints the relay cannot know which one lies, so outcomes wait until both are honest. A lie
 // that lasts longer than a swap's timeout would make the swap fail without a fault of the relay.
 func statusLies() []string {
-	return []string{"all landed", "all failed", "nothing landed", "fakes failures", "claims expiry", "closes the pool"}
+	return []string{"all landed", "blockhashes expire at once", "all failed", "nothing landed", "fakes failures", "claims expiry", "closes the pool"}
 }
 
 // lastingLies returns the lies that one endpoint may tell for the whole drill, given the number

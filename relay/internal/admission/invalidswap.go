@@ -31,10 +31,10 @@ func (a *Admission) swapDestination(r submission.Request, in *shieldpool.PublicI
 	if terms.RecipientATA, err = swapAddress("recipient_ata", r.Swap.RecipientATA); err != nil {
 		return d, err
 	}
-	switch {
-	case terms.OutputMint.Equals(solana.WrappedSol):
-		return d, invalidSwap("output_mint is wrapped SOL, which is what a swap starts from: expected another mint; withdraw SOL with POST /transact or POST /withdraw")
-	case terms.MinOutput == 0:
+	if err := refuseWrappedSOL(terms.OutputMint); err != nil {
+		return d, err
+	}
+	if terms.MinOutput == 0 {
 		return d, invalidSwap("min_output_amount is zero, so that any price would do: expected 1 or more of the output mint's smallest unit")
 	}
 	d.Swap = terms
@@ -61,12 +61,6 @@ func swapAddress(name, text string) (solana.PublicKey, error) {
 		return key, invalidSwap("%s is not an address: expected 32 bytes in base58, received %d characters that are not", name, len(text))
 	}
 	return key, nil
-}
-
-// ownsATA reports whether the token account that the swap pays is the wallet's associated one.
-func ownsATA(wallet solana.PublicKey, terms *shieldpool.SwapTerms) (bool, error) {
-	ata, err := shieldpool.AssociatedTokenAccount(wallet, terms.OutputMint)
-	return ata.Equals(terms.RecipientATA), err
 }
 
 // refuseSwapAccounts refuses a wallet that is one of the accounts or programs of the swap itself.

@@ -2,16 +2,11 @@ package app
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/relaypool/relaypool/relay/contract"
-	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/store"
 )
-
-// ledgerInterval is how often the ledger is reconciled with the finalized chain.
-const ledgerInterval = 30 * time.Second
 
 // openMaintenance makes the maintenance jobs. Each job runs in one process of the fleet at a time.
 func (a *App) openMaintenance(context.Context) error {
@@ -23,14 +18,5 @@ func (a *App) openMaintenance(context.Context) error {
 		},
 		Log: a.log, SoftStop: contract.QueueStop, Observe: a.metrics.MaintenanceRan, Now: time.Now,
 	})
-	return err
-}
-
-// reconcile reconciles the ledger with the finalized chain.
-func (a *App) reconcile(ctx context.Context) error {
-	err := a.ledger.Reconcile(ctx)
-	if errors.Is(err, ledger.ErrCursorMoved) {
-		return nil // another process has reconciled it
-	}
 	return err
 }

@@ -93,19 +93,6 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 	return err
 }
 
-// callSend makes the call, with the priority of a first send or of a rebroadcast.
-func (e *Endpoints) callSend(ctx context.Context, ep *endpoint, raw []byte, preflight, first bool, minContextSlot uint64) error {
-	urgency := outbound.Rebroadcast
-	if first {
-		urgency = outbound.FirstSend
-	}
-	err := ep.withEndpoint(ep.clients[urgency].Send(ctx, raw, preflight, minContextSlot))
-	if !first && onchain.KindOf(err) == onchain.KindBudget {
-		e.observer.RebroadcastSkipped(ep.name)
-	}
-	return err
-}
-
 // sendFailures collects the failed calls of a send that no endpoint has accepted.
 type sendFailures struct {
 	unknown callFailures // failures after which the transaction may be on the chain

@@ -296,8 +296,8 @@ func (e *Endpoints) newEndpoint(i int, c Endpoint, httpClient *http.Client) (*en
 	if err != nil {
 		return nil, err
 	}
-	// A rebroadcast does not wait, because the next one follows soon.
-	for u, maxWait := range map[outbound.Urgency]time.Duration{outbound.FirstSend: e.timeout, outbound.Read: e.timeout, outbound.Rebroadcast: 0, outbound.Background: e.timeout} {
+	for _, u := range []outbound.Urgency{outbound.FirstSend, outbound.Read, outbound.Rebroadcast, outbound.Background} {
+		maxWait := e.maxBudgetWait(u)
 		ep.clients[u] = client.Gated(func(ctx context.Context) error { return ep.budget.Wait(ctx, u, maxWait) })
 	}
 	return ep, nil

@@ -8,11 +8,12 @@ const bookBothLegsSQL = `CASE WHEN kind = 'swap_execution' THEN 0 ELSE $10::bigi
 // replaceBookingSQL is a part of finalizeSQL. When the second leg of a swap is final, its own cost
 // replaces the cost that the first leg booked for it on the spend caps. The lamports that the second
 // leg returned are subtracted. Of the attempts that were overtaken by an early attempt, or by an
-// earlier one, only the fee remains booked, which they cost if they land. The changes depend on
-// pinned, because all statements lock the caps' buckets last.
+// earlier one, only the fee remains booked, which they cost if they land; this counts once, also if
+// both legs become final together. The changes depend on pinned, because all statements lock the caps'
+// buckets last.
 const replaceBookingSQL = `overbooked AS MATERIALIZED (
 	SELECT a.signature, a.booked - a.cost AS lamports FROM done d JOIN attempts a ON a.submission_id = d.parent
-	WHERE NOT a.dead AND a.booked > a.cost FOR UPDATE OF a
+	WHERE NOT a.dead AND a.booked > a.cost AND NOT EXISTS (SELECT FROM done f WHERE f.id = a.submission_id AND f.signature <> a.signature) FOR UPDATE OF a
 ), overtaken AS MATERIALIZED (
 	SELECT a.signature, d.kind = 'transfer' AS transfer, a.booked - a.fee AS lamports FROM done d JOIN attempts a ON a.submission_id = d.id
 	WHERE d.parent IS NULL AND a.signature <> d.signature AND NOT a.dead AND a.booked > a.fee FOR UPDATE OF a

@@ -88,6 +88,22 @@ func TestFirstLegBooksTheCostOfBothLegs(t *testing.T) {
 			}, 1005, 1505},
 			{landed(8, submission.PhaseExecuted, 200), 1105, 1105},
 		},
+		"both legs are final at once, after an early attempt of the first leg": {
+			{func(b *bookedSwap) { b.signFirst(1); b.signFirst(2); b.landFirst(2) }, 1000, 3000},
+			{func(b *bookedSwap) {
+				b.second = claimSecondLegs(b.t, b.s, b.worker)[0].Lease
+				b.signSecond(8, txmgr.PurposeExecute)
+			}, 1000, 3000},
+			{func(b *bookedSwap) {
+				second := secondLegLanding(b.second, 8, submission.PhaseExecuted)
+				second.Returned = 200
+				complete(b.t, b.s, second)
+				lost, err := b.s.Finalize(b.t.Context(), []submission.Landing{landing(b.first, 2), second}, nil)
+				if ok(b.t, err); len(lost) > 0 {
+					b.t.Fatalf("leases %v are lost", lost)
+				}
+			}, 1105, 1105},
+		},
 		"the first leg fails on the chain": {{func(b *bookedSwap) { b.signFirst(1) }, 0, 1500}, {func(b *bookedSwap) { b.markDead(b.first, 1, 5) }, 5, 5}},
 		"a fork undoes both legs": {
 			begin, {execute(8), 1000, 1500},

@@ -32,18 +32,21 @@ const (
 
 	// unresolvedSQL starts from the submissions under way: these are few, even if millions have
 	// finished. It cannot start from the payer, because attempts have no index by payer: every
-	// write of an attempt would have to update that index. Without OFFSET 0, the planner could
+	// write of an attempt would have to update that index. Of a submission that landed minutes ago, an
+	// attempt that another one overtook may still land, and fail for its fee. Without OFFSET 0, the planner could
 	// decide to read all attempts.
 	unresolvedSQL = `
 WITH unfinished AS MATERIALIZED (
-	SELECT id, state FROM submissions WHERE state IN ('pending', 'processing')
-	UNION SELECT id, state FROM submissions WHERE state = 'completed' AND NOT finalized AND lease_owner IS NULL
-	UNION SELECT id, state FROM submissions WHERE lease_owner IS NOT NULL AND NOT finalized
+	SELECT id, state, NULL::bytea AS landed FROM submissions WHERE state IN ('pending', 'processing')
+	UNION SELECT id, state, NULL FROM submissions WHERE state = 'completed' AND NOT finalized AND lease_owner IS NULL
+	UNION SELECT id, state, NULL FROM submissions WHERE lease_owner IS NOT NULL AND NOT finalized
+	UNION SELECT id, state, signature FROM submissions WHERE state = 'completed' AND finalized AND completed_at > now() - interval '5 minutes'
 )
 SELECT count(*) FILTER (WHERE u.state <> 'completed'), count(*) FILTER (WHERE u.state = 'completed'),
 	COALESCE(EXTRACT(epoch FROM now() - min(a.created_at)) * 1000000000, 0)::bigint
 FROM unfinished u CROSS JOIN LATERAL (
-	SELECT created_at FROM attempts WHERE submission_id = u.id AND fee_payer = ANY ($1) AND NOT dead OFFSET 0) a`
+	SELECT created_at FROM attempts WHERE submission_id = u.id AND fee_payer = ANY ($1) AND NOT dead
+		AND (u.landed IS NULL OR signature <> u.landed AND created_at > now() - interval '5 minutes') OFFSET 0) a`
 )
 
 // Unresolved implements sweep.Store.

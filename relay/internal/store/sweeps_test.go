@@ -169,4 +169,15 @@ func TestAttemptsAreUnresolvedUntilDeadOrFinal(t *testing.T) {
 	ok(t, err)
 	finalize(t, s, landing(lease(landed), 1))
 	wantUnresolved("the confirmed one is final", 0, 0)
+	overtaken := get(t, s, accept(t, s, withdrawal(7, 8), nil).ID)
+	claim(t, s, w)
+	first := attempt(4)
+	first.FeePayer = payer
+	ok(t, s.RecordAttempt(t.Context(), lease(overtaken), first))
+	ok(t, s.RecordAttempt(t.Context(), lease(overtaken), attempt(5)))
+	complete(t, s, landing(lease(overtaken), 5))
+	finalize(t, s, landing(lease(overtaken), 5))
+	wantUnresolved("an attempt of another payer overtook one that may still land", 0, 1)
+	exec(t, s, `UPDATE submissions SET completed_at = now() - interval '6 minutes'`)
+	wantUnresolved("the overtaken attempt can land no more", 0, 0)
 }

@@ -8,12 +8,19 @@ import (
 )
 
 // isEarlyAttemptDue reports whether another attempt may be signed although earlier ones may land:
-// their nullifiers let only one of them succeed, and no endpoint reports one of them. After failures on
+// their nullifiers let only one of them succeed, and the search for them found none. After failures on
 // the chain there is no early attempt, because it would probably fail for its fee too.
 func (h *Handler) isEarlyAttemptDue(j *txmgr.Job, r *txmgr.Resolution) bool {
+	if !r.MayLand() || !h.Manager.EarlyAttemptDue(j) {
+		return false
+	}
 	in := FromJob(j).Call.Inputs
 	_, paid := retryAt(j.Dead)
-	return paid == 0 && !r.Seen && (in.HasNullifier(0) || in.HasNullifier(1)) && h.Manager.EarlyAttemptDue(j)
+	if paid == 0 && !r.Seen && (in.HasNullifier(0) || in.HasNullifier(1)) {
+		return true
+	}
+	h.Manager.PostponeEarlyAttempt(j)
+	return false
 }
 
 // advanceEarly makes an early attempt if the facts allow it. Otherwise, and if a fact cannot be read,
@@ -37,11 +44,13 @@ func (h *Handler) advanceEarly(ctx context.Context, j *txmgr.Job, p *progress) (
 				return txmgr.Next{Track: true}, nil
 			}
 		default:
-			return txmgr.Next{Track: true}, nil
+			h.Manager.PostponeEarlyAttempt(j)
+			return txmgr.Next{Track: true}, h.Manager.Undecided(j)
 		}
 		if err != nil {
 			h.Log.DebugContext(ctx, "no early attempt", "request_id", j.ID, "error", err)
-			return txmgr.Next{Track: true}, nil
+			h.Manager.PostponeEarlyAttempt(j)
+			return txmgr.Next{Track: true}, h.Manager.Undecided(j)
 		}
 	}
 }

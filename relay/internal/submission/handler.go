@@ -192,7 +192,10 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 // instead.
 func (h *Handler) launch(ctx context.Context, j *txmgr.Job, p *progress) error {
 	draft, err := h.draft(FromJob(j))
-	if err != nil {
+	switch {
+	case err != nil && p.early:
+		return fmt.Errorf("%w: %w", txmgr.ErrNoEarlyAttempt, err)
+	case err != nil:
 		return err
 	}
 	draft.Urgent = rootLeavesSoon(p.tree, FromJob(j).Call.Inputs.Root)

@@ -12,10 +12,6 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// urgentSlots is how many slots before the timeout an execution counts as urgent. It is half the
-// life of a blockhash: later there may be no time for another attempt.
-const urgentSlots = 75
-
 // execution is what the transaction of an execution is built from.
 type execution struct {
 	*snapshot
@@ -51,7 +47,7 @@ func (s *Planner) execute(ctx context.Context, r *snapshot) (*txmgr.Draft, error
 	}
 	kept, closed := e.newAccounts()
 	return &txmgr.Draft{
-		Purpose: txmgr.PurposeExecute, Format: e.format, EndsWork: true, Creates: kept, Closes: closed, Urgent: e.slot+urgentSlots >= e.timeout,
+		Purpose: txmgr.PurposeExecute, Format: e.format, EndsWork: true, Creates: kept, Closes: closed, Urgent: urgent(e.slot, e.timeout),
 		Fits: func(compute shieldpool.Compute) bool {
 			_, err := e.assemble(solana.PublicKey{0: 0xfe}, compute, solana.Hash{})
 			return err == nil

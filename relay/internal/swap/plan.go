@@ -1,11 +1,6 @@
 package swap
 
-import (
-	"time"
-
-	"github.com/relaypool/relaypool/relay/internal/txmgr"
-	"github.com/relaypool/relaypool/relay/onchain"
-)
+import "github.com/relaypool/relaypool/relay/internal/txmgr"
 
 // stateFact is what the chain shows of the swap state.
 type stateFact int
@@ -101,20 +96,6 @@ const (
 	stepRefund
 )
 
-// No execution starts within lastTime before the timeout, nor in the last minLastSlots before
-// it. Such an execution would hardly land in time, and the refund would have to wait until the
-// execution has expired. Besides, a confirmed slot is a few slots behind the chain's newest one.
-// On a chain with short slots, maxLastSlots limits the number of slots in lastTime.
-const (
-	lastTime                   = 1600 * time.Millisecond
-	minLastSlots, maxLastSlots = 4, 16
-)
-
-// lastSlots is the number of slots before the timeout in which no execution starts.
-func lastSlots(slot time.Duration) uint64 {
-	return min(max(onchain.SlotsIn(lastTime, slot), minLastSlots), maxLastSlots)
-}
-
 // plan is the one place that decides the next step from the facts. It assumes that no
 // earlier attempt can land any more. With stepWait it also returns the reason for the wait.
 //
@@ -131,7 +112,7 @@ func plan(f *facts) (next step, reason string) {
 		return stepRefund, ""
 	case f.state == stateWrong:
 		return stepWait, ReasonStateWrong
-	case f.slot+f.lastSlots >= f.timeout:
+	case f.timeoutNear():
 		return stepWait, ReasonTimeoutNear
 	case f.recipient == accountFrozen:
 		return stepWait, ReasonRecipientFrozen

@@ -48,15 +48,6 @@ func fundPlan(from, to []balance, o *FundOrder, price uint64) (moves []move, sho
 	return moves, nil
 }
 
-// shortage says how much is missing for every new payer to have minBalance.
-func shortage(to, sources []balance, available, minBalance uint64) *Short {
-	var need uint64
-	for _, t := range to {
-		need += subtract(minBalance, t.lamports)
-	}
-	return &Short{Need: need, Have: available, To: sources[0].key, What: "above what the old payers keep, to make every new payer usable"}
-}
-
 // fillNeeds plans the transfers of one source to the accounts in need, and subtracts them from
 // the needs. It plans no transfer that would leave an account below the rent-exempt minimum. Such
 // a transfer would fail if it landed before the transfers from other sources.

@@ -206,18 +206,3 @@ func (e *Unfinished) Error() string {
 
 // Unwrap gives the context's error.
 func (e *Unfinished) Unwrap() error { return e.Err }
-
-// Short says that a step lacks lamports, and has made no new moves.
-type Short struct {
-	// Need is the required amount in lamports, Have the available amount, and To the
-	// key to which more has to be sent.
-	Need, Have uint64
-	To         solana.PublicKey
-	// What says what the lamports are for.
-	What string
-}
-
-// Error says how much is missing and where to send it.
-func (e *Short) Error() string {
-	return fmt.Sprintf("not enough lamports %s: expected %d, available %d; send at least %d to %s and run it again", e.What, e.Need, e.Have, e.Need-min(e.Have, e.Need), e.To)
-}

@@ -120,7 +120,7 @@ func NewMetrics(b Build) *Metrics {
 // startAtZero makes samples of counters whose label values are known: an alert on an increase
 // misses a counter that first appears at 1.
 func (m *Metrics) startAtZero() {
-	for _, event := range []string{"signed", "refused", "rebroadcast", "expired", "failed_on_chain", "adopted", "reopened", "held", "panic"} {
+	for _, event := range []string{"signed", "early", "refused", "rebroadcast", "expired", "failed_on_chain", "adopted", "reopened", "held", "panic"} {
 		m.attempts.WithLabelValues(event)
 	}
 	for _, event := range []string{"claimed", "lost", "reaped", "orphaned", "handed_over"} {

@@ -123,6 +123,7 @@ func TestMetricsCountEvents(t *testing.T) {
 # HELP relaypool_attempt_events_total ` + contract.MetricAttempts.Help + `
 # TYPE relaypool_attempt_events_total counter
 relaypool_attempt_events_total{event="adopted"} 0
+relaypool_attempt_events_total{event="early"} 0
 relaypool_attempt_events_total{event="expired"} 0
 relaypool_attempt_events_total{event="failed_on_chain"} 0
 relaypool_attempt_events_total{event="held"} 0

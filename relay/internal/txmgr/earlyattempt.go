@@ -25,15 +25,22 @@ var ErrNoEarlyAttempt = errors.New("no early attempt was made")
 // errNotWorthIt reports that an early attempt would not pay more, or might cost too much in vain.
 var errNotWorthIt = errors.New("it would not pay more than the earlier attempts, or might cost too much in vain")
 
-// EarlyAttemptDue reports whether the time for an early attempt has come. The caller must make sure
-// that the job has a nullifier, and that no endpoint reports any attempt as landed.
+// EarlyAttemptDue reports whether the time for an early attempt has come: this process has sent the
+// newest attempt for long enough, and it has not expired. The caller must make sure that the job has a
+// nullifier, and that no endpoint reports any attempt.
 func (m *Manager) EarlyAttemptDue(j *Job) bool {
-	if m.MaxEarlyFees == 0 || j.notWorthIt || len(j.Live) == 0 || len(j.Live) >= maxLive || m.submitOutage() != nil {
+	if m.MaxEarlyFees == 0 || len(j.Live) == 0 || len(j.Live) >= maxLive || j.Hold == HoldExpiry || m.submitOutage() != nil {
 		return false
 	}
-	last := &j.Live[len(j.Live)-1]
-	age, slot := m.Now().Sub(last.CreatedAt), m.SlotDuration()
-	return last.Purpose == PurposeTransact && !last.Rejected && age >= earlyAfter*slot && age < onchain.BlockhashLife(slot)
+	last, now, slot := &j.Live[len(j.Live)-1], m.Now(), m.SlotDuration()
+	return last.Purpose == PurposeTransact && !last.Rejected && !now.Before(j.earlyAt) &&
+		now.Sub(j.since) >= earlyAfter*slot && now.Sub(last.CreatedAt) < onchain.BlockhashLife(slot)
+}
+
+// PostponeEarlyAttempt is called when an early attempt was due and not made, because its reason may last:
+// each try costs calls to the chain.
+func (m *Manager) PostponeEarlyAttempt(j *Job) {
+	j.earlyAt = m.Now().Add(2 * earlyAfter * m.SlotDuration())
 }
 
 // checkEarly refuses an early attempt that does not pay more than every live attempt, or with which

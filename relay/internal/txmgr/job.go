@@ -57,8 +57,8 @@ type Job struct {
 	accepted time.Time
 	// reserved are the payers' reservations for the attempts that this process signed.
 	reserved []reservation
-	// notWorthIt is true if an early attempt was refused for its cost. It would be refused again.
-	notWorthIt bool
+	// earlyAt is the earliest time for an early attempt, after one that was not made.
+	earlyAt time.Time
 	// searchResult is the result of the tracker's newest search of all history. The next step
 	// uses it.
 	searchResult *onchain.SearchResult

@@ -2,7 +2,6 @@ package txmgr
 
 import (
 	"context"
-	"errors"
 	"fmt"
 )
 
@@ -15,7 +14,6 @@ func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot u
 	a, failure, err := m.prepareAndRecord(ctx, j, d, minContextSlot)
 	switch {
 	case err != nil && early && a == nil:
-		j.notWorthIt = errors.Is(err, errNotWorthIt)
 		return nil, fmt.Errorf("%w: %w", ErrNoEarlyAttempt, err)
 	case failure != nil || err != nil:
 		return failure, err

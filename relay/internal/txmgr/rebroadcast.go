@@ -2,6 +2,7 @@ package txmgr
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -9,7 +10,7 @@ import (
 // attempts that preflight refused permanently.
 func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 	attempts := make([]Attempt, 0, len(w.j.Live))
-	for _, a := range w.j.Live {
+	for _, a := range slices.Backward(w.j.Live) { // the newest pays most
 		if !a.Rejected {
 			attempts = append(attempts, a)
 		}

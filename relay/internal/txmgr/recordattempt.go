@@ -1,6 +1,9 @@
 package txmgr
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // recordAttempt commits an attempt before its first send. If only the database's answer was lost,
 // the attempt is committed although recordAttempt returns an error, and a new owner sends it.
@@ -14,7 +17,7 @@ func (m *Manager) recordAttempt(ctx context.Context, t *transaction, a *Attempt)
 		m.resumeQueue(ctx)
 	}
 	j := t.j
-	j.since, j.Tries, j.Hold, j.notWorthIt = m.Now(), 0, "", false
+	j.since, j.Tries, j.Hold, j.earlyAt = m.Now(), 0, "", time.Time{}
 	j.Live = append(j.Live, *a)
 	j.reserved = append(j.reserved, reservation{signature: a.Signature, payer: t.payer.PublicKey(), lamports: t.reserved})
 	m.Observer.Attempt("signed")

@@ -130,6 +130,7 @@ func (r *recorder) writeLandingBatch(ctx context.Context, batch []*queuedLanding
 			m.tracker.drop(q.entry)
 			continue
 		}
+		r.observeOvertaken(j, l)
 		for _, a := range j.Live {
 			if a.Signature == l.Signature {
 				m.Payers.MarkWorking(a.FeePayer)
@@ -140,6 +141,17 @@ func (r *recorder) writeLandingBatch(ctx context.Context, batch []*queuedLanding
 		m.tracker.addLanded(q.entry, l)
 	}
 	return true
+}
+
+// observeOvertaken counts the attempts that a later one overtook: they were sent by too few ways, or
+// paid too little.
+func (r *recorder) observeOvertaken(j *Job, l Landing) {
+	landed := slices.IndexFunc(j.Live, func(a Attempt) bool { return a.Signature == l.Signature })
+	for _, a := range j.Live[:max(landed, 0)] {
+		if !a.Rejected {
+			r.m.results.observe(a.Lane, false)
+		}
+	}
 }
 
 // writeFinalized writes that landings are final. It returns false when the write has to be

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"github.com/relaypool/relaypool/relay/internal/submission"
-	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -24,8 +23,8 @@ func (a *Admission) decode(r submission.Request) (*shieldpool.Call, error) {
 	if err := a.checkAmount(in, r.WithdrawalOnly || r.Swap != nil); err != nil {
 		return nil, err
 	}
-	if _, ok := a.Pool.Profile.MintByField(in.MintAddress); !ok {
-		return nil, refusal.New(refusal.UnknownMint, "mintAddress is the field value of no mint of this pool: GET / lists the mints that this relay serves")
+	if err := a.refuseUnknownMint(in); err != nil {
+		return nil, err
 	}
 	call := &shieldpool.Call{Proof: r.Proof, Inputs: in, Notes: r.Notes}
 	switch {
