@@ -11,9 +11,9 @@ import (
 
 const (
 	// ListStall is how long a client of GET /commitments may take to read a chunk of 100 KB.
-	// ListTime is how long it may take to read the whole answer, which has up to 10 MB.
 	ListStall = 10 * time.Second
-	ListTime  = 90 * time.Second
+	// ListTime is how long it may take to read the whole answer, which has up to 10 MB.
+	ListTime = 90 * time.Second
 )
 
 // writeList writes the answer chunk by chunk. Each write has a deadline, which cuts off

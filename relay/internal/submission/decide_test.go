@@ -92,7 +92,8 @@ func TestDecideKeepsTheInvariants(t *testing.T) {
 						if anyOf(f.verdicts, landed) != (got == stepLand) {
 							t.Errorf("%+v: step %d; want stepLand if, and only if, an attempt has landed", f, got)
 						}
-						if ends[got] && anyOf(f.verdicts, mayLand, landed) && !(f.early && got == stepSign && !anyOf(f.verdicts, landed)) {
+						early := f.early && got == stepSign && !anyOf(f.verdicts, landed)
+						if ends[got] && anyOf(f.verdicts, mayLand, landed) && !early {
 							t.Errorf("%+v: step %d while an attempt may be on the chain", f, got)
 						}
 						if ends[got] && anyOf(f.verdicts, forgotten) && notes != notesSpentByOther {
