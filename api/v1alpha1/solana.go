@@ -216,8 +216,7 @@ type PriorityFee struct {
 	// the nullifier lets one of them succeed, and another that lands costs its fee. 0 waits
 	// until the earlier one is dead. Default: 50000.
 	// +optional
-	// +kubebuilder:default=50000
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
-	MaxEarlyFeesLamports *int64 `json:"maxEarlyFeesLamports,omitempty"`
+	MaxEarlyFeesLamports *int64 `json:"maxEarlyFeesLamports,omitempty"` // defaulted by the relay: a default here would replace the pods of running fleets
 }

@@ -318,7 +318,6 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: maxEarlyFeesLamports
       type:
         scalar: numeric
-      default: 50000
     - name: percentile
       type:
         scalar: numeric
