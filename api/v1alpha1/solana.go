@@ -214,7 +214,7 @@ type PriorityFee struct {
 	// MaxEarlyFeesLamports is the most that a submission's transactions may cost in vain, in
 	// lamports, because it was signed again, at a higher fee, before the earlier one was dead:
 	// the nullifier lets one of them succeed, and another that lands costs its fee. 0 waits
-	// until the earlier one is dead. Default: 50000.
+	// until the earlier one is dead. Default: 50000. Example: 20000.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
