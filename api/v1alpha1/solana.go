@@ -182,7 +182,7 @@ type Tip struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000000
 	MaxLamports int64 `json:"maxLamports"`
-	// Use is Urgent (only transactions short of time, or after an expired attempt, pay) or
+	// Use is Urgent (only transactions short of time, or after an attempt in vain, pay) or
 	// Always. Default: Urgent.
 	// +optional
 	// +kubebuilder:default=Urgent

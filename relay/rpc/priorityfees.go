@@ -11,7 +11,8 @@ import (
 )
 
 // PriorityFees returns one fee for each recent block, in micro-lamports a compute unit: the lowest
-// priority fee among the block's transactions that write the accounts. The newest block's comes last.
+// priority fee among the block's transactions that write the accounts. The newest block's fee is the
+// last one.
 func (c *Client) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
 	const method = "getRecentPrioritizationFees"
 	type slotFee struct {

@@ -20,6 +20,8 @@ func (p *Pool) CheckRecipient(payer, recipient solana.PublicKey, in *PublicInput
 	return checkNoOtherAccount(p.Profile, a, recipient)
 }
 
+// checkNoOtherAccount refuses a recipient that is the pool program or another account of the
+// transaction.
 func checkNoOtherAccount(p *Profile, others Addresses, recipient solana.PublicKey) error {
 	if recipient.Equals(p.ProgramID) {
 		return refusal.New(refusal.InvalidRecipient, "recipient is the pool program itself: expected a wallet address")

@@ -5,7 +5,8 @@ import (
 	autoscalingv2ac "k8s.io/client-go/applyconfigurations/autoscaling/v2"
 )
 
-// A fleet may grow to its maximum at once, every podAdditionIntervalSeconds.
+// podAdditionIntervalSeconds is the period in which a fleet may grow by its maximum, so it may grow
+// to the maximum at once.
 const podAdditionIntervalSeconds = 15
 
 // A pod is removed only if fewer pods would have been enough during the last

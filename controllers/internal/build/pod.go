@@ -52,7 +52,7 @@ func podSpec(in Input, container *corev1ac.ContainerApplyConfiguration, files *c
 	return spec
 }
 
-// relayPodSpec makes the spec of the fleet's pods. Its grace period has to hold a whole drain.
+// relayPodSpec makes the spec of the fleet's pods. Its grace period is long enough for a whole drain.
 func relayPodSpec(in Input) *corev1ac.PodSpecApplyConfiguration {
 	return podSpec(in, relayContainer(in), serveFiles(in)).
 		WithTerminationGracePeriodSeconds(int64(contract.TerminationGrace / time.Second))

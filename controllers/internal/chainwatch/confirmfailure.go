@@ -6,9 +6,6 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// A change for the worse counts only when a second check confirms it, because one endpoint may fail
-// for a moment.
-
 // countFailure records a check without an answer. From the second failure in a row on, the chain is
 // unavailable. Without an earlier reading, the first failure counts at once.
 func (p *pool) countFailure(cause string, now time.Time) {
@@ -21,7 +18,9 @@ func (p *pool) countFailure(cause string, now time.Time) {
 	}
 }
 
-// awaitsConfirmation reports whether the report is the first that is worse than the reading.
+// awaitsConfirmation reports whether the report is the first that is worse than the reading, and
+// remembers that for the next check. A change for the worse counts only when a second check confirms
+// it, because one endpoint may fail for a moment.
 func (p *pool) awaitsConfirmation(report *poolcheck.Report) bool {
 	before, _, _ := p.reading.Report.Summary()
 	after, _, _ := report.Summary()

@@ -13,7 +13,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/keys"
 )
 
-// observeJobs reads the Jobs of rotations, each with the last line that its pods printed.
+// observeJobs reads the Jobs of rotations, each with the last line of its termination message.
 func (r *Reconciler) observeJobs(ctx context.Context, f *Facts, pods []corev1.Pod) error {
 	var jobs batchv1.JobList
 	if err := r.Client.List(ctx, &jobs, client.InNamespace(f.Pool.Namespace), client.MatchingLabels{build.LabelPool: f.Pool.Name}); err != nil {

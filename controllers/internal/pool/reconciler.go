@@ -123,6 +123,22 @@ func New(o Options) (*Reconciler, error) {
 	return &Reconciler{Options: o}, nil
 }
 
+// Reconcile does one pass of one RelayPool. After an error, controller-runtime counts the failure,
+// and calls Reconcile again after a wait that grows with each failure.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	result, err := r.reconcileOne(ctx, req)
+	switch {
+	case err == nil:
+		return result, nil
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctrl.Result{}, nil // the process ends: the next leader reconciles everything
+	case apply.OnlyConflicts(err): // another client wrote meanwhile
+		return ctrl.Result{RequeueAfter: time.Duration(float64(minRequeue) * (0.5 + r.Random()))}, nil
+	default:
+		return ctrl.Result{}, err
+	}
+}
+
 // reconcileOne handles one RelayPool: in use, being deleted, or already deleted.
 func (r *Reconciler) reconcileOne(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	var pool v1alpha1.RelayPool

@@ -1,14 +1,9 @@
 package pool
 
 import (
-	"context"
-	"errors"
 	"time"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/relaypool/relaypool/api/v1alpha1"
-	"github.com/relaypool/relaypool/controllers/internal/apply"
 )
 
 const (
@@ -20,22 +15,6 @@ const (
 	// were made at the same time.
 	jitter = 0.1
 )
-
-// Reconcile does one pass of one RelayPool. After an error, controller-runtime counts the failure and
-// comes again, ever more slowly.
-func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	result, err := r.reconcileOne(ctx, req)
-	switch {
-	case err == nil:
-		return result, nil
-	case errors.Is(ctx.Err(), context.Canceled):
-		return ctrl.Result{}, nil // the process ends: the next leader reconciles everything
-	case apply.OnlyConflicts(err): // another client wrote meanwhile
-		return ctrl.Result{RequeueAfter: time.Duration(float64(minRequeue) * (0.5 + r.Random()))}, nil
-	default:
-		return ctrl.Result{}, err
-	}
-}
 
 // requeueAfter returns the wait until the next pass. An event can start a pass earlier.
 func (r *Reconciler) requeueAfter(f *Facts, p *Plan, o *Outcome, status *v1alpha1.RelayPoolStatus) time.Duration {

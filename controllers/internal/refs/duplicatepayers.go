@@ -6,9 +6,9 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// addPayer adds the fee payer with the address, which n names, to the facts. If an earlier value is a
-// key of the same fee payer, it adds a problem instead. payers has the values by their payers'
-// addresses.
+// addPayer adds to the facts the fee payer of the key n, which has the address. If an earlier value is
+// a key of the same fee payer, addPayer adds a problem instead. payers are the earlier values by
+// address.
 func addPayer(facts *Facts, payers map[string]namedValue, n namedValue, address string) {
 	if first, ok := payers[address]; ok {
 		facts.Problems = append(facts.Problems, duplicateKey(n, first, address))

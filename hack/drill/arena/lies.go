@@ -57,10 +57,10 @@ func programError(code uint32) string {
 	return string(text)
 }
 
-// statusLies returns the lies that contradict an honest endpoint's signature statuses in
-// every call, or contradict it once a transaction has expired, as the first two do. With two
-// endpoints the relay cannot know which one lies, so outcomes wait until both are honest. A lie
-// that lasts longer than a swap's timeout would make the swap fail without a fault of the relay.
+// statusLies returns the lies that contradict an honest endpoint's signature statuses: the first
+// two once a transaction has expired, the others in every call. With two endpoints the relay cannot
+// know which one lies, so outcomes wait until both are honest. A lie that lasts longer than a swap's
+// timeout would make the swap fail without a fault of the relay.
 func statusLies() []string {
 	return []string{"all landed", "blockhashes expire at once", "all failed", "nothing landed", "fakes failures", "claims expiry", "closes the pool"}
 }

@@ -13,8 +13,8 @@ import (
 const maxEarlyFees, maxLive = 50_000, 3
 
 // earlierAttemptsExpired checks invariant 4 as far as it can be observed afterwards: when an attempt was
-// committed, no earlier attempt of its submission could still land, except for a few whose fees stay
-// within maxEarlyFees. It uses the chain's heights, because a blockhash's height in the database may be
+// committed, no earlier attempt of its submission could still land, except for a few that pay less and
+// whose fees stay within maxEarlyFees. It uses the chain's heights, because a blockhash's height in the database may be
 // wrong.
 func earlierAttemptsExpired(e *Evidence, r *Result) {
 	x := newIndex(e)
@@ -29,7 +29,7 @@ func earlierAttemptsExpired(e *Evidence, r *Result) {
 		for i, later := range all {
 			finalized := finalizedAfter(e, later.CreatedAt)
 			var live *Attempt
-			n, sum, lowest := 1, later.Fee, later.Fee
+			n, sum, lowest, paysMore := 1, later.Fee, later.Fee, true
 			for _, earlier := range all[:i] {
 				r.Examined++
 				height, known := e.Heights[earlier.Blockhash]
@@ -38,13 +38,13 @@ func earlierAttemptsExpired(e *Evidence, r *Result) {
 					r.Undecided++
 				case tx != nil && tx.Failed && tx.Slot <= finalized.Slot:
 				case finalized.Height < height+blockhashLife:
-					live = earlier
+					live, paysMore = earlier, paysMore && later.Fee > earlier.Fee
 					n, sum, lowest = n+1, sum+earlier.Fee, min(lowest, earlier.Fee)
 				}
 			}
-			if live != nil && (n > maxLive || sum-lowest > maxEarlyFees) {
-				r.fault("request %s: attempt %s was committed at %s, when finality was at height %d, and attempt %s could land until height %d: %d attempts, %d lamports in vain",
-					submission, later.Signature, clock(later.CreatedAt), finalized.Height, live.Signature, e.Heights[live.Blockhash]+blockhashLife, n, sum-lowest)
+			if live != nil && (n > maxLive || sum-lowest > maxEarlyFees || !paysMore) {
+				r.fault("request %s: attempt %s was committed at %s, when finality was at height %d, and attempt %s could land until height %d: %d attempts, %d lamports in vain, pays more: %t",
+					submission, later.Signature, clock(later.CreatedAt), finalized.Height, live.Signature, e.Heights[live.Blockhash]+blockhashLife, n, sum-lowest, paysMore)
 			}
 		}
 	}

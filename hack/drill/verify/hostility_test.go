@@ -70,6 +70,13 @@ func hostileFaults() map[string]injectedFault {
 			func(e *verify.Evidence) { e.Heights[solana.Hash{7}] = 101 },
 			expires, "when finality was at height 250",
 		},
+		"an early attempt pays no more than the one before": {
+			func(e *verify.Evidence) {
+				e.Heights[solana.Hash{7}] = 101
+				e.Attempts[0].Fee, e.Attempts[len(e.Attempts)-1].Fee = 5_000, 5_000
+			},
+			expires, "pays more: false",
+		},
 		"an attempt was committed before an earlier one's failure was final": {
 			func(e *verify.Evidence) {
 				e.Heights[solana.Hash{7}] = 101

@@ -106,8 +106,8 @@ func (tx *Transaction) rent(purpose string, swaps map[solana.PublicKey]*swap, ra
 
 // executionRent returns the rent of an execution. The execution returns the rent of the
 // state, and of each of the state's two token accounts that existed before, whoever created
-// it, and at whichever rate. The execution can create the recipient's account. Before it, the net lamports of the
-// swap can have been wrapped.
+// it, and at whichever rate. The execution can create the recipient's account. Before it, the
+// net lamports of the swap can have been wrapped.
 func (tx *Transaction) executionRent(s *SwapEnd, leg *Transaction, rates map[shieldpool.Rent]bool) (lamports int64, ok bool) {
 	stateRent := leg.rentOf(shieldpool.NewAccounts{SwapStates: 1})
 	net := leg.Changes[s.State] - stateRent

@@ -56,11 +56,16 @@ func TestLeadersAreDownOrTakeOnlyWhatPaysEnough(t *testing.T) {
 			t.Errorf("a transaction landed in slot %d, want %d (0 for never)", got, want)
 		}
 	}
+	prices := map[uint64]uint64{8: 500, 9: 500, 10: 500, 11: 500} // of the other slots it is 0
 	h.Read(bank.Processed, func(v bank.View) {
 		for _, fee := range v.PrioritizationFees(nil) {
-			if want := map[uint64]uint64{8: 500, 9: 500, 10: 500, 11: 500}[fee.Slot]; fee.PrioritizationFee != want {
+			if want := prices[fee.Slot]; fee.PrioritizationFee != want {
 				t.Errorf("the lowest price of slot %d is %d, want %d", fee.Slot, fee.PrioritizationFee, want)
 			}
+			delete(prices, fee.Slot)
 		}
 	})
+	if len(prices) > 0 {
+		t.Errorf("the lowest prices of these slots are missing: %v", prices)
+	}
 }

@@ -30,7 +30,7 @@ const (
 
 type ledgerCmd struct{ config.Ledger }
 
-// errDisagrees makes relay ledger exit with 1, unless Statement.Agrees; the output says why.
+// errDisagrees makes relay ledger exit with 1 when Statement.Agrees is false; the output says why.
 var errDisagrees = errors.New("lamports are not accounted for: see the last table's gaps, unknown, other, unexplained and difference")
 
 // Run prints what the fee payers spent, and compares it with the chain.

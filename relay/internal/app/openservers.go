@@ -14,6 +14,13 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 )
 
+const (
+	// listStall is how long a client of GET /commitments may take to read a chunk of 100 KB.
+	// listTime is how long it may take to read the whole answer, which has up to 10 MB.
+	listStall = 10 * time.Second
+	listTime  = 90 * time.Second
+)
+
 // openOperations serves probes and metrics from the start, because a relay that waits for
 // its database is alive, but not ready.
 func (a *App) openOperations(ctx context.Context) error {
@@ -49,7 +56,7 @@ func (a *App) openServers(ctx context.Context) error {
 			NoteBounds: a.admission.NoteBounds(), NoteBoundsByFormat: a.admission.NoteBoundsByFormat, ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),
 		},
 		Log: a.log, Observer: a.metrics, Now: time.Now, NewID: uuid.NewString, CallTimeout: callTimeout,
-		ListStall: httpapi.ListStall, ListTime: httpapi.ListTime,
+		ListStall: listStall, ListTime: listTime,
 		WaitDefault: c.Wait, WaitMax: c.WaitMax, RatePerMinute: c.RateLimit, ClientIPHeader: c.ClientIPHeader, CORSOrigins: c.CORSOrigins, APIKeys: c.APIKeys,
 	})
 	if err != nil {

@@ -9,13 +9,6 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 )
 
-const (
-	// ListStall is how long a client of GET /commitments may take to read a chunk of 100 KB.
-	ListStall = 10 * time.Second
-	// ListTime is how long it may take to read the whole answer, which has up to 10 MB.
-	ListTime = 90 * time.Second
-)
-
 // writeList writes the answer chunk by chunk. Each write has a deadline, which cuts off
 // a stalled reader. The whole answer has a deadline too, which cuts off a client that
 // reads a byte now and then.

@@ -63,8 +63,7 @@ func submissionStatus(s *submission.Submission) (openapi.SubmissionStatus, error
 	data.TxID = signatureOf(s)
 	data.SolanaSignature = data.TxID
 	data.Slot, data.LeafIndices, data.Root = slotOf(s), leafIndices(s), rootOf(s)
-	data.Finalized = s.Finalized
-	showRolledBack(&data, s)
+	data.Finalized, data.RolledBack = s.Finalized, s.RolledBack
 	data.CreatedAt = s.CreatedAt.UTC()
 	data.CompletedAt = nil
 	if s.CompletedAt != nil && s.Done() {

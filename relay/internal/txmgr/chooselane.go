@@ -35,33 +35,33 @@ func doubled(amount uint64, n int, limit uint64) uint64 {
 	return min(amount, limit)
 }
 
-// expiries counts the job's attempts that were in vain: in all, those that offered a tip, and those of
+// inVain counts the job's attempts that were in vain: in all, those that offered a tip, and those of
 // each lane. An attempt was in vain if it expired, or if it is followed by an early attempt. Nothing
 // else about a transaction tells as surely that it was sent by too few ways, or paid too little. One
 // that preflight rejected is not sent again, and does not count.
-func (j *Job) expiries() (expired, tipped int, onLane map[string]int) {
+func (j *Job) inVain() (attempts, tipped int, onLane map[string]int) {
 	onLane = map[string]int{}
 	for _, a := range slices.Concat(j.Dead, j.Live) {
 		if a.Paid > 0 || a.Rejected {
 			continue
 		}
-		expired++
+		attempts++
 		onLane[a.Lane]++
 		if a.Tip > 0 {
 			tipped++
 		}
 	}
-	return expired, tipped, onLane
+	return attempts, tipped, onLane
 }
 
 // chooseLane returns the lane for the next attempt of a job, and its tip; "" and no tip if the
 // attempt is not urgent and no lane takes all transactions, or no lane is usable. A lane that just
 // refused several transactions in a row is not usable: see chain.Endpoints.LaneUsable. The lane on
-// which the fewest attempts of the job expired comes first, and of several the one that landed the
+// which the fewest attempts of the job were in vain comes first, and of several the one that landed the
 // largest share of all attempts lately. Each tip that the job offered in vain doubles the next.
 func (m *Manager) chooseLane(j *Job, d *Draft) (lane string, tip shieldpool.Tip) {
-	expired, tipped, onLane := j.expiries()
-	urgent := d.Urgent || expired > 0
+	attempts, tipped, onLane := j.inVain()
+	urgent := d.Urgent || attempts > 0
 	usable := slices.DeleteFunc(slices.Clone(m.Lanes), func(l Lane) bool { return !l.Always && !urgent || !m.Chain.LaneUsable(l.Name) })
 	if len(usable) == 0 {
 		return "", shieldpool.Tip{}
@@ -70,6 +70,6 @@ func (m *Manager) chooseLane(j *Job, d *Draft) (lane string, tip shieldpool.Tip)
 		return cmp.Or(onLane[a.Name]-onLane[b.Name], cmp.Compare(m.results.landedShare(b.Name), m.results.landedShare(a.Name)))
 	})
 	l := usable[0]
-	account := l.Accounts[(int(j.ID[len(j.ID)-1])+expired)%len(l.Accounts)]
+	account := l.Accounts[(int(j.ID[len(j.ID)-1])+attempts)%len(l.Accounts)]
 	return l.Name, shieldpool.Tip{To: account, Lamports: doubled(l.MinTip, tipped, l.MaxTip)}
 }

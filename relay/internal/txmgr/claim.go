@@ -26,11 +26,11 @@ func (m *Manager) claimLoop(ctx context.Context, l *Queue) {
 		case <-tick.C:
 			ticked = true
 		}
-		if m.isPaused(l) {
-			m.claimWhilePaused(ctx, l, ticked)
-		} else {
+		if !m.isPaused(l) {
 			for m.claimBatch(ctx, l) && ctx.Err() == nil {
 			}
+		} else if ticked { // not at a notification: only a probe
+			m.claimBatch(ctx, l)
 		}
 		if ticked && l == m.main() {
 			for m.claimLanded(ctx) && ctx.Err() == nil {

@@ -20,7 +20,7 @@ func (m *Manager) reserveWithTip(ctx context.Context, t *transaction) bool {
 }
 
 // hasRoom reports whether the transaction is small enough together with its tip. A draft that
-// cannot be built at all is told when the attempt is made.
+// cannot be built at all fails later, when the attempt is made.
 func (t *transaction) hasRoom() bool {
 	if t.draft.Fits != nil {
 		return t.draft.Fits(t.compute)

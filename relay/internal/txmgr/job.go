@@ -144,8 +144,8 @@ type Draft struct {
 	// lane's tip.
 	Urgent bool
 	Build  Build
-	// Fits reports whether the transaction with this compute is within the network's limits of
-	// size. If it is nil, the size of what Build builds tells.
+	// Fits reports whether the transaction with this compute is within the network's limit of size.
+	// If Fits is nil, Build is called to find out.
 	Fits func(compute shieldpool.Compute) bool
 }
 

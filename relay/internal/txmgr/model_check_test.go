@@ -113,9 +113,14 @@ func (w *modelWorld) checkAttempt(p *modelProcess, l txmgr.Lease, a *txmgr.Attem
 		w.violated("%s was signed anew after %d paid failures on the chain", w.shortID(l.ID), n)
 	}
 	w.checkDeath(sub, tx.signature, tx.fee, "signed")
+	for _, other := range w.attemptsOf(sub) {
+		if !other.lost && !w.chain.dead(other) && tx.fee <= other.fee && tx.tip <= other.tip {
+			w.violated("%.4x of %s pays no more than %.4x, which has landed or can land", tx.signature[:], w.shortID(sub.id), other.signature[:])
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.attempts[a.Signature] = &modelAttempt{signature: a.Signature, submission: sub, blockhashOf: made, fee: tx.fee}
+	w.attempts[a.Signature] = &modelAttempt{signature: a.Signature, submission: sub, blockhashOf: made, fee: tx.fee, tip: tx.tip}
 }
 
 // attemptsOf returns all attempts that were ever committed for a submission.

@@ -97,8 +97,8 @@ type modelAttempt struct {
 	submission *modelSubmission
 	// blockhashOf is the block of the attempt's blockhash.
 	blockhashOf *modelBlock
-	// fee is in lamports.
-	fee uint64
+	// fee and the tip for a lane are in lamports.
+	fee, tip uint64
 	// lost: the attempt's row was removed from the database. sent: the attempt reached the chain.
 	lost, sent bool
 	// denied: a search said that the attempt is not on the chain, whether that was true or not.

@@ -147,17 +147,9 @@ func (m *Manager) PausedBy() string { return m.paused.reason() }
 // isPaused reports whether the queue is paused.
 func (m *Manager) isPaused(l *Queue) bool { return l.pausable() && m.paused.reason() != "" }
 
-// claimWhilePaused claims rows of a paused queue only at a tick, not at a notification, and only by
-// Probe. Some rows do not depend on the reason for the pause, such as a row whose transaction a
-// dead process has already sent. Such rows must not wait until the pause ends.
-func (m *Manager) claimWhilePaused(ctx context.Context, l *Queue, ticked bool) {
-	if ticked {
-		m.claimBatch(ctx, l)
-	}
-}
-
 // claimFunc returns the function that claims rows of a queue. While the queue is paused, it is
 // Probe, which claims rows whose transactions may be on the chain and, as a probe, one waiting row.
+// The first do not depend on the reason for the pause, and must not wait until it ends.
 func (m *Manager) claimFunc(l *Queue) func(ctx context.Context, worker uuid.UUID, limit int) ([]*Job, error) {
 	if m.isPaused(l) {
 		return l.Probe

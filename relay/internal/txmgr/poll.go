@@ -16,7 +16,7 @@ const statusBatch = 256
 // are polled less often, because they only wait to be finalized.
 const finalityEvery = 4
 
-// run polls every Timing.Poll until ctx ends, or earlier when a notification arrives.
+// run polls every Timing.Poll, and earlier when a notification arrives, until ctx ends.
 func (t *tracker) run(ctx context.Context) {
 	defer func() { _ = t.sends.Wait() }() // the sends log their own errors
 	timer := time.NewTimer(t.m.Timing.Poll)

@@ -41,8 +41,8 @@ func shapeOf(k shieldpool.Kind, p Purpose) shieldpool.Kind {
 // prepare chooses price and tip, checks the caps, and reserves the cost of the transaction with a
 // payer. It drops the tip if the cost with the tip cannot be reserved.
 func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, error) {
-	expired, _, _ := j.expiries()
-	price := m.price.escalated(m.price.current(ctx, m.Chain, m.Writable), expired, m.results.landedShare(""))
+	inVain, _, _ := j.inVain()
+	price := m.price.escalated(m.price.current(ctx, m.Chain, m.Writable), inVain, m.results.landedShare(""))
 	t := &transaction{j: j, draft: d, endAllowance: func(bool) {}}
 	t.compute = shieldpool.Compute{Format: d.Format, Limit: m.compute.units.current(t.shape()), Price: price}
 	if m.BaseFee != nil {

@@ -67,18 +67,17 @@ func (p *priceCache) last() (price uint64, mustRead bool) {
 	return p.price, mustRead
 }
 
-// escalationStep is the lowest price, in micro-lamports, that an attempt pays after one that
-// expired: a price of zero would stay zero however often it is doubled.
+// escalationStep is the lowest price, in micro-lamports, that an attempt pays after one in vain: a price of zero would stay zero however often it is doubled.
 const escalationStep = 1000
 
-// escalated returns the price for a job. Each of its attempts that expired doubles the price.
+// escalated returns the price for a job. Each of its attempts that was in vain doubles the price.
 // landedShare is the share of all jobs' latest attempts without a lane that landed: when it falls,
 // blocks are full for every job, and all pay more, up to four times the price. The cap bounds the
 // result.
-func (p *priceCache) escalated(price uint64, expired int, landedShare float64) uint64 {
+func (p *priceCache) escalated(price uint64, inVain int, landedShare float64) uint64 {
 	price = uint64(float64(price) * (1 + 3*(1-landedShare)))
-	if expired > 0 {
-		price = doubled(max(price, escalationStep), expired, max(p.rule.Cap, 1))
+	if inVain > 0 {
+		price = doubled(max(price, escalationStep), inVain, max(p.rule.Cap, 1))
 	}
 	return min(price, p.rule.Cap)
 }

@@ -18,8 +18,7 @@ const oldAfter = onchain.BlockhashBlocks * onchain.NominalSlot
 const resolveInterval = 2 * time.Second
 
 // resolveOld resolves attempts that are old enough to be dead, or to be followed by an early attempt,
-// many in one search. Only one
-// search runs at a time. It runs concurrently with the polling.
+// many in one search. Only one search runs at a time. It runs concurrently with the polling.
 func (t *tracker) resolveOld(ctx context.Context, inFlight []*entry) {
 	if !t.resolving.TryLock() {
 		return

@@ -9,9 +9,9 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// send sends the job's newest attempt for the first time, with preflight unless
-// skipsPreflight says otherwise. The attempt is committed, and may land whatever the answer is: a timeout proves
-// nothing, and a refusal proves only that these endpoints did not forward the attempt.
+// send sends the job's newest attempt for the first time, with preflight unless its purpose skips it.
+// The attempt is committed, and may land whatever the answer is: a timeout proves nothing, and a
+// refusal proves only that these endpoints did not forward the attempt.
 func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 	if !j.accepted.IsZero() {
 		m.Observer.Stage("first_send", m.Now().Sub(j.accepted))

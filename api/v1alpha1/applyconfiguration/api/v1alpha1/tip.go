@@ -19,7 +19,7 @@ type TipApplyConfiguration struct {
 	MinLamports *int64 `json:"minLamports,omitempty"`
 	// MaxLamports is the highest tip, in lamports. Example: 100000
 	MaxLamports *int64 `json:"maxLamports,omitempty"`
-	// Use is Urgent (only transactions short of time, or after an expired attempt, pay) or
+	// Use is Urgent (only transactions short of time, or after an attempt in vain, pay) or
 	// Always. Default: Urgent.
 	Use *apiv1alpha1.TipUse `json:"use,omitempty"`
 }
