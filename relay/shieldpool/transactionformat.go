@@ -53,6 +53,10 @@ func (f Format) MaxSize() int {
 }
 
 // PoolInstruction is the index of the pool's instruction in the relay's transactions of the
+// formats before V1: it follows the two compute-budget instructions. See Format.PoolInstruction.
+const PoolInstruction = 2
+
+// PoolInstruction is the index of the pool's instruction in the relay's transactions of the
 // format.
 func (f Format) PoolInstruction() int {
 	if f == V1 {

@@ -9,6 +9,7 @@ func (d *decision) retireOldKeys(target int32, old []Key) {
 		return
 	}
 	d.setStep(target, v1alpha1.RotationSweep, "")
+	// The Job moves all lamports to the first of the new keys: see build.RotationJob.
 	if !d.runStep(v1alpha1.RotationSweep, target, old, d.usableKeys(target)) {
 		return
 	}

@@ -1,8 +1,6 @@
 package submission
 
 import (
-	"errors"
-
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
@@ -12,9 +10,9 @@ import (
 // draft returns the draft of the client's call, or a deferral when the call is too long for every
 // format that this relay sends now.
 func (h *Handler) draft(s *Submission) (*txmgr.Draft, error) {
-	format, ok := h.format(s.Call)
-	if !ok {
-		return nil, &txmgr.Deferral{Reason: HoldFormat, Fault: true, Cause: errors.New("its notes fit no transaction that this relay sends now: set the transaction format to auto again, or the lookup table; the submission ends when its root is too old")}
+	format, err := h.format(s.Call)
+	if err != nil {
+		return nil, err
 	}
 	d := &txmgr.Draft{Purpose: txmgr.PurposeTransact, Format: format, Creates: s.Call.NewAccounts(), Build: func(payer solana.PublicKey, compute shieldpool.Compute, hash solana.Hash) (*solana.Transaction, error) {
 		return h.Pool.Transaction(payer, s.Call, compute, hash, h.Table)

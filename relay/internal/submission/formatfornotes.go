@@ -1,6 +1,9 @@
 package submission
 
 import (
+	"errors"
+
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -16,13 +19,13 @@ func (h *Handler) SendFormats() []shieldpool.Format {
 	return h.Formats()
 }
 
-// format returns the first format that has room for the call's notes; false when none has.
-func (h *Handler) format(c *shieldpool.Call) (shieldpool.Format, bool) {
+// format returns the first format that has room for the call's notes, or a deferral when none has.
+func (h *Handler) format(c *shieldpool.Call) (shieldpool.Format, error) {
 	size := shieldpool.NoteEnvelopeSize(c.Notes)
 	for _, f := range h.SendFormats() {
 		if size <= h.bounds[f][c.Kind()] {
-			return f, true
+			return f, nil
 		}
 	}
-	return "", false
+	return "", &txmgr.Deferral{Reason: HoldFormat, Fault: true, Cause: errors.New("its notes fit no transaction that this relay sends now: set the transaction format to auto again, or the lookup table; the submission ends when its root is too old")}
 }

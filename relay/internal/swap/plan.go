@@ -103,21 +103,15 @@ const (
 // unless the wallet is not known. Before the timeout the swap is executed, and it waits
 // while something prevents that.
 func plan(f *facts) (next step, reason string) {
-	switch {
+	switch wait := f.waitReason(); {
 	case f.state == stateMissing:
 		return planEnd(f)
 	case !f.walletKnown:
 		return stepWait, ReasonWalletUnknown
 	case f.slot >= f.timeout:
 		return stepRefund, ""
-	case f.state == stateWrong:
-		return stepWait, ReasonStateWrong
-	case f.timeoutNear():
-		return stepWait, ReasonTimeoutNear
-	case f.recipient == accountFrozen:
-		return stepWait, ReasonRecipientFrozen
-	case !usable(f.wsol) || !usable(f.output) || !usable(f.recipient):
-		return stepWait, ReasonAccountUnusable
+	case wait != "":
+		return stepWait, wait
 	case f.quote == quoteUnread:
 		return stepQuote, ""
 	case f.quote == quoteShort:
@@ -141,5 +135,3 @@ func planEnd(f *facts) (next step, reason string) {
 		return stepWait, txmgr.HoldHistory
 	}
 }
-
-func usable(a accountFact) bool { return a == accountReady || a == accountMissing }

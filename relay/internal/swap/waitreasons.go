@@ -53,6 +53,25 @@ func Reasons() []string {
 	}
 }
 
+// waitReason returns what prevents an execution before the timeout, or "" if nothing does as far as
+// the chain shows. It reads neither the wallet nor the quote: see plan.
+func (f *facts) waitReason() string {
+	switch {
+	case f.state == stateWrong:
+		return ReasonStateWrong
+	case f.timeoutNear():
+		return ReasonTimeoutNear
+	case f.recipient == accountFrozen:
+		return ReasonRecipientFrozen
+	case !usable(f.wsol) || !usable(f.output) || !usable(f.recipient):
+		return ReasonAccountUnusable
+	default:
+		return ""
+	}
+}
+
+func usable(a accountFact) bool { return a == accountReady || a == accountMissing }
+
 // causeOf explains a reason, for a deferral that was not caused by a failed call.
 func causeOf(reason string) error {
 	text, ok := map[string]string{
