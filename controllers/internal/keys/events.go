@@ -96,3 +96,9 @@ func (d *decision) onlyPayer(secret string) bool {
 func (d *decision) event(kind, reason, action, secret, note string) {
 	d.plan.Events = append(d.plan.Events, Event{Type: kind, Reason: reason, Action: action, Secret: secret, Note: shorten(note, maxNote)})
 }
+
+// addAdoptedEvent adds the event of a payer whose key is adopted.
+func (d *decision) addAdoptedEvent(p v1alpha1.FeePayerStatus) {
+	d.event(corev1.EventTypeNormal, v1alpha1.EventKeyAdopted, "Adopt", p.SecretName,
+		fmt.Sprintf("The fee payer %s is used again: an earlier RelayPool of this name left its key in Secret %s", p.Address, p.SecretName))
+}
