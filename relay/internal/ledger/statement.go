@@ -106,10 +106,7 @@ func (l *Snapshot) Statement(chain map[solana.PublicKey]uint64) Statement {
 		s.Days[i].SpentSOL = sol(s.Days[i].Spent)
 	}
 	for i := range s.Payers {
-		if balance, ok := chain[s.Payers[i].Payer]; ok {
-			difference := int64(balance) - int64(s.Payers[i].Closing) //nolint:gosec // any sum of lamports fits 63 bits
-			s.Payers[i].Chain, s.Payers[i].Difference = &balance, &difference
-		}
+		s.Payers[i].compareWithChain(chain)
 	}
 	return s
 }
