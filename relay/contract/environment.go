@@ -10,9 +10,13 @@ const (
 	EnvListen                  = "RELAYPOOL_LISTEN"
 	EnvOperationsListen        = "RELAYPOOL_OPERATIONS_LISTEN"
 	EnvDatabaseURLFile         = "RELAYPOOL_DATABASE_URL_FILE"
+	EnvDatabaseCAFile          = "RELAYPOOL_DATABASE_CA_FILE"
+	EnvDatabaseClientCertFile  = "RELAYPOOL_DATABASE_CLIENT_CERT_FILE"
+	EnvDatabaseClientKeyFile   = "RELAYPOOL_DATABASE_CLIENT_KEY_FILE"
 	EnvDatabaseMaxConns        = "RELAYPOOL_DATABASE_MAX_CONNECTIONS"
 	EnvRPCURL                  = "RELAYPOOL_RPC_URL"
 	EnvRPCURLFile              = "RELAYPOOL_RPC_URL_FILE"
+	EnvRPCCAFile               = "RELAYPOOL_RPC_CA_FILE"
 	EnvRPCEndpointsFile        = "RELAYPOOL_RPC_ENDPOINTS_FILE"
 	EnvGenesisHash             = "RELAYPOOL_GENESIS_HASH"
 	EnvProfile                 = "RELAYPOOL_PROFILE"
@@ -24,6 +28,7 @@ const (
 	EnvProofA                  = "RELAYPOOL_PROOF_A"
 	EnvOffCurveRecipient       = "RELAYPOOL_ALLOW_OFF_CURVE_RECIPIENT"
 	EnvFeePayerKeyFile         = "RELAYPOOL_FEE_PAYER_KEY_FILE"
+	EnvFeePayerSignersFile     = "RELAYPOOL_FEE_PAYER_SIGNERS_FILE"
 	EnvFeePayerMinBalance      = "RELAYPOOL_FEE_PAYER_MIN_BALANCE"
 	EnvSpendCapHour            = "RELAYPOOL_SPEND_CAP_HOUR"
 	EnvSpendCapDay             = "RELAYPOOL_SPEND_CAP_DAY"
@@ -37,6 +42,7 @@ const (
 	EnvRouterURL               = "RELAYPOOL_ROUTER_URL"
 	EnvRouterURLFile           = "RELAYPOOL_ROUTER_URL_FILE"
 	EnvRouterAPIKeyFile        = "RELAYPOOL_ROUTER_API_KEY_FILE"
+	EnvRouterCAFile            = "RELAYPOOL_ROUTER_CA_FILE"
 	EnvRouterFallbacksFile     = "RELAYPOOL_ROUTER_FALLBACKS_FILE"
 	EnvRouterProgram           = "RELAYPOOL_ROUTER_PROGRAM"
 	EnvRouterTimeout           = "RELAYPOOL_ROUTER_TIMEOUT"
@@ -65,9 +71,13 @@ func EnvironmentVariables() []string {
 		EnvListen,
 		EnvOperationsListen,
 		EnvDatabaseURLFile,
+		EnvDatabaseCAFile,
+		EnvDatabaseClientCertFile,
+		EnvDatabaseClientKeyFile,
 		EnvDatabaseMaxConns,
 		EnvRPCURL,
 		EnvRPCURLFile,
+		EnvRPCCAFile,
 		EnvRPCEndpointsFile,
 		EnvGenesisHash,
 		EnvProfile,
@@ -79,6 +89,7 @@ func EnvironmentVariables() []string {
 		EnvProofA,
 		EnvOffCurveRecipient,
 		EnvFeePayerKeyFile,
+		EnvFeePayerSignersFile,
 		EnvFeePayerMinBalance,
 		EnvSpendCapHour,
 		EnvSpendCapDay,
@@ -92,6 +103,7 @@ func EnvironmentVariables() []string {
 		EnvRouterURL,
 		EnvRouterURLFile,
 		EnvRouterAPIKeyFile,
+		EnvRouterCAFile,
 		EnvRouterFallbacksFile,
 		EnvRouterProgram,
 		EnvRouterTimeout,

@@ -61,7 +61,9 @@ var (
 	MetricPayerInFlight    = Metric{"relaypool_fee_payer_in_flight", "Attempts of this process that the payer signed and that may still land.", []string{"payer"}}
 	MetricPayerReserved    = Metric{"relaypool_fee_payer_reserved_lamports", "The cost of those attempts if they land, which is not spent twice.", []string{"payer"}}
 	MetricPayerMinimum     = Metric{"relaypool_fee_payer_minimum_lamports", "The configured balance below which a payer is not used.", nil}
-	MetricPayerUsable      = Metric{"relaypool_fee_payer_usable", "1 while the payer is used; 0 while it is below its minimum, refused by the chain, or unknown.", []string{"payer"}}
+	MetricPayerUsable      = Metric{"relaypool_fee_payer_usable", "1 while the payer is used; 0 while it is below its minimum, refused by the chain, unknown, or its signer is not available.", []string{"payer"}}
+	MetricSignerAvailable  = Metric{"relaypool_signer_available", "1 while the key service of a fee payer signs; 0 while it is only probed.", []string{"signer"}}
+	MetricSignerDuration   = Metric{"relaypool_signer_call_duration_seconds", "Time of calls for a signature, by signer and outcome: signed, failed, wrong (not the fee payer's signature; never used).", []string{"signer", "outcome"}}
 
 	MetricSpent            = Metric{"relaypool_spent_lamports_total", "Lamports that the fleet's payers have spent according to the finalized chain, by kind of transaction and cost: fee, priority_fee, tip, rent, other. Rent counts when it is paid.", []string{"kind", "cost"}}
 	MetricSpentToday       = Metric{"relaypool_spent_today_lamports", "The same since midnight UTC.", []string{"kind", "cost"}}
@@ -105,7 +107,7 @@ func Metrics() []Metric {
 		MetricSubmissions, MetricSubmissionsFinalized, MetricStages, MetricAttempts, MetricLandingSlots, MetricLandingLamports, MetricLaneExpired, MetricLeases, MetricLeaseLapses, MetricPolls, MetricPollSize, MetricInFlight, MetricTracked, MetricQueuePaused,
 		MetricBacklog, MetricBacklogAge, MetricHeld, MetricOpen,
 		MetricRPCCalls, MetricRPCDuration, MetricRPCUp, MetricRPCLag, MetricRPCLatency, MetricRPCBreaker, MetricRPCSkipped, MetricRPCContradictions, MetricRPCSocket, MetricRPCNotifications,
-		MetricFinalityAdvanced, MetricConsensus, MetricSlotDuration, MetricRent, MetricPayerBalance, MetricPayerBalanceTime, MetricPayerInFlight, MetricPayerReserved, MetricPayerMinimum, MetricPayerUsable,
+		MetricFinalityAdvanced, MetricConsensus, MetricSlotDuration, MetricRent, MetricPayerBalance, MetricPayerBalanceTime, MetricPayerInFlight, MetricPayerReserved, MetricPayerMinimum, MetricPayerUsable, MetricSignerAvailable, MetricSignerDuration,
 		MetricSpent, MetricSpentToday, MetricReturned, MetricReceived, MetricCap, MetricCapLeft,
 		MetricLedgerEntries, MetricLedgerUnknown, MetricLedgerGaps, MetricLedgerReconciled, MetricLedgerDifference,
 		MetricSwaps, MetricSwapOldestFunded, MetricSwapsOverdue, MetricSwapsEnded, MetricSwapWaits,

@@ -43,6 +43,45 @@ func FallbackRouterAPIKeyFile(router string) string {
 	return path.Join(Root, "fallback-routers", router, "api-key")
 }
 
+// SignersFile lists the fee payers whose keys are in key services.
+const SignersFile = Root + "/config/signers.yaml"
+
+// SignerTokenFile is the file with the token of the signer with that name.
+func SignerTokenFile(signer string) string { return path.Join(Root, "signers", signer, "token") }
+
+// SignerJWTFile is the file with the token of the pod's service account for the signer's service.
+func SignerJWTFile(signer string) string { return path.Join(Root, "signers", signer, "jwt") }
+
+// SignerCAFile is the file with the authorities of the certificate of the signer's service.
+func SignerCAFile(signer string) string { return path.Join(Root, "signers", signer, "ca.crt") }
+
+// SignerCredentialsFile is the file with the credentials for the signer's service.
+func SignerCredentialsFile(signer string) string {
+	return path.Join(Root, "signers", signer, "credentials")
+}
+
 // PayerFile is the file with a fee payer's key. secret is the name of the Secret, and key is the
 // name of the value in the Secret.
 func PayerFile(secret, key string) string { return path.Join(Root, "payers", secret, key) }
+
+// Files of private certificate authorities. Each may come from another Secret than the URL that
+// it belongs to, so none is in the folder of a URL.
+const (
+	// DatabaseCAFile has the authorities of the database's certificate.
+	DatabaseCAFile = Root + "/database-tls/ca.crt"
+	// DatabaseClientCertFile and DatabaseClientKeyFile identify the relay to the database.
+	DatabaseClientCertFile = Root + "/database-tls/tls.crt"
+	DatabaseClientKeyFile  = Root + "/database-tls/tls.key"
+	// RouterCAFile has the authorities of the preferred swap router's certificate.
+	RouterCAFile = Root + "/router-ca/ca.crt"
+)
+
+// EndpointCAFile is the file with the authorities of the certificate of the RPC endpoint with that
+// name.
+func EndpointCAFile(endpoint string) string { return path.Join(Root, "rpc-ca", endpoint, "ca.crt") }
+
+// FallbackRouterCAFile is the file with the authorities of the certificate of the fallback router
+// with that name.
+func FallbackRouterCAFile(router string) string {
+	return path.Join(Root, "fallback-router-ca", router, "ca.crt")
+}

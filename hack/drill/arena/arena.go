@@ -128,6 +128,7 @@ type arena struct {
 	chainReader *gather.Chain
 	load        *load.Load
 	director    *director
+	keyService  keyService
 
 	connectionsCut atomic.Int64
 	mu             sync.Mutex
@@ -190,7 +191,7 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	events := schedule.Make(schedule.Options{
 		Seed: a.o.Seed, Duration: a.o.Duration, Relays: a.o.Relays, Endpoints: a.o.Endpoints,
-		Faults: faultNames(), Hard: hardFaults(), Kinds: schedule.AllKinds(), RouterFaults: routerFaultNames(), Strangers: strangerNames(), Lies: a.o.Lies, Lasting: lastingLies(a.o.Lies, a.o.Endpoints), Attacks: a.o.Attacks, MaxForked: int(min(maxForkedBlocks, a.o.FinalizeAfter-2)),
+		Faults: faultNames(), Hard: hardFaults(), Kinds: schedule.AllKinds(), RouterFaults: routerFaultNames(), SignerFaults: signerFaults, Strangers: strangerNames(), Lies: a.o.Lies, Lasting: lastingLies(a.o.Lies, a.o.Endpoints), Attacks: a.o.Attacks, MaxForked: int(min(maxForkedBlocks, a.o.FinalizeAfter-2)),
 	})
 	a.began = time.Now()
 	a.director = &director{arena: a, active: make(map[int]string)}
@@ -216,6 +217,9 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	directorErr = errors.Join(directorErr, a.director.endLastingLies())
 	stopWatching()
 	watchers.Wait()
+	if len(a.box.Payers) > 1 && a.keyService.signed.Load() == 0 {
+		err = errors.Join(err, errors.New("the relays had the key service sign nothing"))
+	}
 	if err := errors.Join(directorErr, clearErr, err, ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -243,7 +247,7 @@ func (a *arena) lanes() (lanes []string) {
 	for i := range a.network.endpoints {
 		lanes = append(lanes, fmt.Sprintf("endpoint %d", i+1))
 	}
-	lanes = append(lanes, "payers", "chain", "market", "router", "strangers")
+	lanes = append(lanes, "payers", "key service", "chain", "market", "router", "strangers")
 	if len(a.o.Attacks) > 0 {
 		lanes = append(lanes, "hostile clients")
 	}

@@ -103,7 +103,7 @@ var laneLabels = map[schedule.Kind][2]string{
 	schedule.Fault: {"endpoint {n}", "{fault}"}, schedule.Lie: {"endpoint {n}", liePrefix + "{fault}"},
 	schedule.Fork: {"chain", "fork −{amount}, {fault}"}, schedule.SkipSlots: {"chain", "skip {amount}"},
 	schedule.Fund: {"payers", "funded"}, schedule.Burst: {"load", "×{amount}"},
-	schedule.MovePrice: {"market", "{amount} %"}, schedule.RouterFault: {"router", "{fault}"},
+	schedule.MovePrice: {"market", "{amount} %"}, schedule.RouterFault: {"router", "{fault}"}, schedule.SignerFault: {"key service", "{fault}"},
 	schedule.Meddle: {"strangers", "{fault}"}, schedule.Attack: {"hostile clients", "{fault}"},
 	schedule.ChangeRent: {"chain", "rent {amount}"}, schedule.ChangeSlotTime: {"chain", "slots {amount} %"}, schedule.Migrate: {"chain", "migration"},
 }
@@ -150,6 +150,10 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		on := a.network.setRouter(e.Fault, true)
 		load.Sleep(ctx, e.For)
 		return errors.Join(on, a.network.setRouter(e.Fault, false))
+	case schedule.SignerFault:
+		a.keyService.fault.Store(e.Fault)
+		load.Sleep(ctx, e.For)
+		a.keyService.fault.Store("")
 	case schedule.Meddle:
 		ctx, cancel := context.WithTimeout(ctx, e.For)
 		defer cancel()

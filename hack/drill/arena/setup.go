@@ -103,13 +103,17 @@ func (a *arena) firstFunds(i int) uint64 {
 // defineRelays gives each relay its ports and its arguments, among them the faulty
 // endpoints, which have every role.
 func (a *arena) defineRelays(ctx context.Context) error {
+	signers, err := a.startKeyService(ctx)
+	if err != nil {
+		return err
+	}
 	for i := range a.o.Relays {
 		r, err := a.box.NewRelay(ctx, sandbox.RelayOptions{
-			Name: fmt.Sprintf("relay %d", i+1), Endpoints: a.network.endpoints, Router: a.box.Router + []string{"", "/v2"}[i%2], Flags: []string{
+			Name: fmt.Sprintf("relay %d", i+1), Endpoints: a.network.endpoints, Router: a.box.Router + []string{"", "/v2"}[i%2], Flags: append([]string{
 				fmt.Sprintf("--database-max-connections=%d", databaseConnections), "--rate-limit=0", "--spend-cap-transfers-day=0",
 				// Debug logs contain the most, so they would show a leak of request content.
 				"--log-format=json", "--log-level=debug",
-			},
+			}, signers...),
 		})
 		if err != nil {
 			return err

@@ -50,6 +50,8 @@ const (
 	ChangeRent Kind = "rent"
 	// ChangeSlotTime changes the time of a slot, and changes it back after the event's time.
 	ChangeSlotTime Kind = "slot time"
+	// SignerFault makes a payer's key service fail or sign wrongly for the event's time.
+	SignerFault Kind = "signer"
 	// Migrate moves the chain to Alpenglow's consensus, with a pause of the event's time in
 	// which nothing lands. It happens once in every drill.
 	Migrate Kind = "migrate consensus"
@@ -89,7 +91,7 @@ func (e Event) String() string {
 		text += fmt.Sprintf(" to %d %%", e.Amount)
 	case Lie:
 		text += fmt.Sprintf(" of endpoint %d: %s", e.Target+1, e.Fault)
-	case RouterFault, Meddle, Attack:
+	case RouterFault, SignerFault, Meddle, Attack:
 		text += " " + e.Fault
 	case Burst:
 		text += fmt.Sprintf(", %d times the load", e.Amount)
@@ -125,6 +127,8 @@ type Options struct {
 	// RouterFaults are the names of the router's faults. Without any, the market and
 	// the router have no events.
 	RouterFaults []string
+	// SignerFaults are the names of the key service's faults; without any, it has none.
+	SignerFaults []string
 	// Strangers are the names of the actions of strangers on swaps.
 	Strangers []string
 	// Lies are the names of a hostile endpoint's lies; without any, no endpoint is hostile.
@@ -156,6 +160,8 @@ const (
 	// meanGap is the mean time between two events. marketGap is that between two events
 	// of market and router, which are drawn separately.
 	meanGap, marketGap = 2 * time.Second, 3 * time.Second
+	// signerGap is the mean time between two events of the key service.
+	signerGap = 8 * time.Second
 	// priceMoves is the number of price moves in a deck, which has each router fault once.
 	priceMoves = 8
 	// meddlings is the number of times that a deck has each action of strangers.
@@ -186,6 +192,10 @@ func Make(o Options) []Event {
 	}
 	events = append(events, m.hostility()...)
 	events = m.chainChanges(events)
+	if len(o.SignerFaults) > 0 { // drawn separately, as above
+		m.rand, m.deck = rand.New(rand.NewPCG(o.Seed, 0x7369676e6572)), nil //nolint:gosec // as above
+		events = append(events, m.events(func() []Event { return deckOf(SignerFault, o.SignerFaults) }, signerGap)...)
+	}
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
 	return events
 }
@@ -263,7 +273,7 @@ func deckOf(kind Kind, names []string) (deck []Event) {
 var lengths = map[Kind][2]float64{
 	KillRelay: {1, 8}, StopRelay: {1, 8}, StopPostgres: {1, 6}, CrashPostgres: {1, 6}, Fault: {4, 16}, Burst: {4, 10},
 	MovePrice: {2, 12}, RouterFault: {3, 8}, Meddle: {4, 8}, Attack: {4, 8}, Lie: {5, 20},
-	ChangeRent: {8, 25}, ChangeSlotTime: {8, 25}, Migrate: {10, 20},
+	SignerFault: {4, 10}, ChangeRent: {8, 25}, ChangeSlotTime: {8, 25}, Migrate: {10, 20},
 }
 
 func (m *maker) length(kind Kind) time.Duration {
@@ -309,7 +319,7 @@ func (m *maker) assignTarget(e *Event) bool {
 		return m.target(e, e.Fault, 1)
 	case Lie:
 		return m.reserve(e, "lie", m.liar)
-	case ChangeRent, ChangeSlotTime:
+	case SignerFault, ChangeRent, ChangeSlotTime:
 		return m.target(e, string(e.Kind), 1)
 	case Burst:
 		e.Amount = 2 + m.rand.IntN(4)

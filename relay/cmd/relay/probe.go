@@ -9,6 +9,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/relay/cafile"
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
@@ -38,8 +39,13 @@ func (c *probeCmd) Run(env *environment) error {
 	if err := p.open(); err != nil {
 		return err
 	}
-	defer p.transport.CloseIdleConnections()
+	defer p.closeIdle()
+	for _, s := range request.Signers {
+		payers = append(payers, s.Address)
+	}
 	report := p.run(env, payers)
+	p.checkSigners(env, report)
+	report.conclude()
 	write := report.writeTable
 	if c.Output == "json" {
 		write = report.writeJSON
@@ -87,16 +93,22 @@ func (noReader) Accounts(context.Context, []solana.PublicKey) (uint64, []*onchai
 type probe struct {
 	*config.ProbeRequest
 	flags     *config.Probe
-	transport closer
 	clients   []*rpc.Client
+	closeIdle func() // closes the connections of all clients
 }
 
-type closer interface{ CloseIdleConnections() }
-
+// open makes a client for each endpoint, each with its own connections, because each may trust
+// other authorities.
 func (p *probe) open() error {
-	http := rpc.NewHTTPClient()
-	p.transport = http
+	p.closeIdle = func() {}
 	for _, e := range p.Endpoints {
+		http, others := rpc.NewHTTPClient(), p.closeIdle
+		p.closeIdle = func() { http.CloseIdleConnections(); others() }
+		if e.CAFile != "" {
+			if err := cafile.Trust(http, cafile.Options{Path: e.CAFile, Now: time.Now}); err != nil {
+				return fmt.Errorf("endpoint %s: %w", e.Name, err)
+			}
+		}
 		c, err := rpc.New(rpc.Options{URL: e.URL.Reveal(), HTTP: http, Now: time.Now, Timeout: p.flags.Timeout})
 		if err != nil {
 			return fmt.Errorf("endpoint %s: %w", e.Name, err)
@@ -131,7 +143,6 @@ func (p *probe) run(ctx context.Context, payers []solana.PublicKey) *probeReport
 		lamports, known := report.Balances[payer]
 		r.Payers = append(r.Payers, p.payer(ctx, client, report.Slot, payer, lamports, known))
 	}
-	r.conclude()
 	return r
 }
 

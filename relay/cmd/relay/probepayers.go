@@ -3,10 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/relay/internal/app"
+	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/rpc"
@@ -50,4 +54,23 @@ func (p *probe) payer(ctx context.Context, client *rpc.Client, slot uint64, addr
 		out.Runway = &hours
 	}
 	return out
+}
+
+// checkSigners asks each key service for its key. A fault replaces what the report says of the
+// payer's balance, because funds without a signer are of no use.
+func (p *probe) checkSigners(ctx context.Context, r *probeReport) {
+	signers, err := app.Signers(ctx, p.Signers, slog.New(slog.DiscardHandler), nil)
+	for i := range r.Payers {
+		of := slices.IndexFunc(p.Signers, func(s config.Signer) bool { return s.Address.String() == r.Payers[i].Address })
+		if of < 0 {
+			continue
+		}
+		fault := err
+		if fault == nil {
+			fault = signers[of].Check(ctx)
+		}
+		if fault != nil {
+			r.Payers[i].State, r.Payers[i].Remedy = poolcheck.Failed, fault.Error()
+		}
+	}
 }

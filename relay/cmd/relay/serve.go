@@ -42,8 +42,8 @@ func (c *serveCmd) Run(env *environment) error {
 }
 
 // withDatabase opens a connection pool for f, and closes it afterwards.
-func withDatabase(env *environment, url config.Secret, maxConnections int32, f func(*pgxpool.Pool) error) error {
-	pool, err := store.Open(env, url.Reveal(), maxConnections)
+func withDatabase(env *environment, url config.DatabaseURL, maxConnections int32, f func(*pgxpool.Pool) error) error {
+	pool, err := store.OpenTLS(env, url.Reveal(), app.DatabaseFiles(url), maxConnections)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func withDatabase(env *environment, url config.Secret, maxConnections int32, f f
 }
 
 // withStore is withDatabase with a store. It says what to do about a schema of another release.
-func withStore(env *environment, url config.Secret, maxConnections int32, f func(*store.Store) error) error {
+func withStore(env *environment, url config.DatabaseURL, maxConnections int32, f func(*store.Store) error) error {
 	return withDatabase(env, url, maxConnections, func(pool *pgxpool.Pool) error {
 		s, err := store.New(pool)
 		if err != nil {

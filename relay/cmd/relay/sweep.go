@@ -34,7 +34,8 @@ type sweepCmd struct {
 
 type sweepFundCmd struct {
 	config.Sweep
-	From   []string `required:"" placeholder:"FILE" help:"Required. Key file of an old fee payer, or a directory of such. May be repeated, or name several with commas between them."`
+	config.SignersFile
+	From   []string `required:"" placeholder:"FILE|SIGNER" help:"Required. Key file of an old fee payer, a directory of such, or the name of a signer in --fee-payer-signers-file. May be repeated, or name several with commas between them."`
 	To     []string `required:"" placeholder:"FILE|ADDRESS" help:"Required. Address of a new fee payer, its key file, or a directory of such. May be repeated, or name several with commas between them."`
 	Target uint64   `required:"" placeholder:"LAMPORTS" help:"Required. Lamports that each new fee payer is to hold."`
 	Keep   uint64   `default:"50000000" env:"RELAYPOOL_FEE_PAYER_MIN_BALANCE" placeholder:"LAMPORTS" group:"Fees" help:"Lamports that each old fee payer keeps at least: below the relay's minimum it would not be used. Nothing is sent when the new ones would hold less than that each."`
@@ -42,7 +43,7 @@ type sweepFundCmd struct {
 
 // Run funds the new payers.
 func (c *sweepFundCmd) Run(env *environment) error {
-	from, fromErr := keysOf("from", c.From)
+	from, fromErr := payersOf(env, &c.Sweep, c.SignersFile, c.From)
 	to, toErr := addressesOf("to", c.To)
 	problems := []error{fromErr, toErr, config.CheckBalance("target", c.Target), checkDisjoint(from, to)}
 	return runSweep(env, &c.Sweep, "fund", problems, func(ctx context.Context, s *sweep.Sweeper) (sweep.Result, error) {
@@ -65,13 +66,14 @@ func (c *sweepDrainCmd) Run(env *environment) error {
 
 type sweepAllCmd struct {
 	config.Sweep
-	From []string `required:"" placeholder:"FILE" help:"Required. Key file of an old fee payer, or a directory of such. May be repeated, or name several with commas between them."`
+	config.SignersFile
+	From []string `required:"" placeholder:"FILE|SIGNER" help:"Required. Key file of an old fee payer, a directory of such, or the name of a signer in --fee-payer-signers-file. May be repeated, or name several with commas between them."`
 	To   string   `required:"" placeholder:"FILE|ADDRESS" help:"Required. Where the lamports go: an address, or a key file."`
 }
 
 // Run moves all lamports off the old payers.
 func (c *sweepAllCmd) Run(env *environment) error {
-	from, fromErr := keysOf("from", c.From)
+	from, fromErr := payersOf(env, &c.Sweep, c.SignersFile, c.From)
 	to, toErr := addressesOf("to", []string{c.To})
 	if toErr == nil && len(to) != 1 {
 		toErr = fmt.Errorf("--to: expected one address or key file, received a directory of %d", len(to))

@@ -1,20 +1,64 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/relay/internal/app"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
+	"github.com/relaypool/relaypool/relay/internal/telemetry"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // maxSweepKeys is the most keys in one sweep: one status request has room for their
 // transactions.
 const maxSweepKeys = 100
+
+// payersOf returns the payers that --from names: signers of the list, by their names, and keys in
+// files and directories.
+func payersOf(env *environment, c *config.Sweep, list config.SignersFile, from []string) ([]txmgr.Payer, error) {
+	listed, problems := list.LoadSigners()
+	if len(problems) > 0 {
+		return nil, errors.Join(problems...)
+	}
+	var files []string
+	chosen := listed[:0:0]
+	for _, value := range from {
+		if i := slices.IndexFunc(listed, func(s config.Signer) bool { return s.Name == value }); i >= 0 {
+			chosen = append(chosen, listed[i])
+		} else {
+			files = append(files, value)
+		}
+	}
+	var payers []txmgr.Payer
+	if len(files) > 0 {
+		keys, err := keysOf("from", files)
+		if err != nil {
+			return nil, err
+		}
+		payers = keys
+	}
+	log, err := telemetry.NewLog(env.err, c.Level, c.Format)
+	if err != nil {
+		return nil, nil //nolint:nilerr // the check of the flags reports it
+	}
+	signers, err := app.Signers(env, chosen, log, nil)
+	if err == nil {
+		err = app.CheckSigners(env, signers, log)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--from: %w", err)
+	}
+	for _, s := range signers {
+		payers = append(payers, s)
+	}
+	return payers, nil
+}
 
 // keysOf reads the keys in a flag's files and directories.
 func keysOf(flag string, paths []string) ([]txmgr.Payer, error) {

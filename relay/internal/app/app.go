@@ -20,6 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/router"
+	"github.com/relaypool/relaypool/relay/internal/signer"
 	"github.com/relaypool/relaypool/relay/internal/spendcap"
 	"github.com/relaypool/relaypool/relay/internal/store"
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -70,6 +71,7 @@ type App struct {
 	swaps           *swap.Planner
 	poolReader      *chain.PoolReader
 	payers          *feepayer.Payers
+	signers         []*signer.Signer
 	caps            *spendcap.Caps
 	ledger          *ledger.Reconciler
 	accounting      *accountingCache

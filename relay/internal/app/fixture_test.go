@@ -360,7 +360,7 @@ func (s *fixture) sendWithoutRelay(wallet *feepayer.Key, c *shieldpool.Call) {
 	must(s.t, err)
 	message, err := tx.Message.MarshalBinary()
 	must(s.t, err)
-	sig, err := wallet.Sign(message)
+	sig, err := wallet.Sign(context.Background(), message)
 	must(s.t, err)
 	tx.Signatures = []solana.Signature{sig}
 	raw, err := tx.MarshalBinary()

@@ -126,6 +126,11 @@ func (a *App) registerPayerGauges() {
 	a.metrics.RegisterVecFunc(contract.MetricPayerReserved, each(func(b feepayer.Balance) (float64, bool) { return float64(b.Reserved), true }))
 	a.metrics.RegisterGaugeFunc(contract.MetricPayerMinimum, func() (float64, bool) { return float64(a.options.Config.FeePayerMinBalance), true })
 	a.metrics.RegisterVecFunc(contract.MetricPayerUsable, each(func(b feepayer.Balance) (float64, bool) { return boolGauge(b.State == feepayer.StateReady), true }))
+	a.metrics.RegisterVecFunc(contract.MetricSignerAvailable, func(sample telemetry.Sample) {
+		for _, s := range a.signers {
+			sample(boolGauge(s.Available()), s.Name())
+		}
+	})
 }
 
 func (a *App) registerSpendingGauges() {

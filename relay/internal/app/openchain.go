@@ -23,7 +23,7 @@ func Endpoints(configured []config.Endpoint, o chain.EndpointsOptions) (*chain.E
 			roles, socket = []chain.Role{chain.RoleLane}, chain.NoWebSocket
 		}
 		o.Endpoints = append(o.Endpoints, chain.Endpoint{
-			Name: e.Name, URL: e.URL.Reveal(), WebSocketURL: socket, Roles: roles, RequestsPerSecond: e.RequestsPerSecond,
+			Name: e.Name, URL: e.URL.Reveal(), WebSocketURL: socket, CAFile: e.CAFile, Roles: roles, RequestsPerSecond: e.RequestsPerSecond,
 		})
 	}
 	o.Now, o.Rand = time.Now, rand.Float64

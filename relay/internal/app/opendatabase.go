@@ -4,21 +4,27 @@ import (
 	"context"
 	"time"
 
+	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/store"
 )
 
 // databaseRetry is the pause between tries to reach the database at start.
 const databaseRetry = time.Second
 
+// DatabaseFiles returns the files that secure the connections to the database.
+func DatabaseFiles(url config.DatabaseURL) store.TLSFiles {
+	return store.TLSFiles{CA: url.CAFile, ClientCert: url.ClientCertFile, ClientKey: url.ClientKeyFile}
+}
+
 // openDatabase connects to the database and migrates it. It waits for an unreachable
 // database, because a process that exited instead would be restarted with growing delays.
 func (a *App) openDatabase(ctx context.Context) error {
 	var err error
-	url := a.options.Config.DatabaseURL.Reveal()
-	if a.db, err = store.Open(ctx, url, a.options.Config.Database.MaxConnections); err != nil {
+	url, files := a.options.Config.DatabaseURL.Reveal(), DatabaseFiles(a.options.Config.DatabaseURL)
+	if a.db, err = store.OpenTLS(ctx, url, files, a.options.Config.Database.MaxConnections); err != nil {
 		return err
 	}
-	if a.heartbeats, err = store.Open(ctx, url, 1); err != nil {
+	if a.heartbeats, err = store.OpenTLS(ctx, url, files, 1); err != nil {
 		return err
 	}
 	for logged := false; ; logged = true {

@@ -9,13 +9,14 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/internal/spendcap"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-func (a *App) openSpending(context.Context) error {
+func (a *App) openSpending(ctx context.Context) error {
 	c := a.options.Config
-	keys, err := feepayer.ReadKeys(c.FeePayerKeyFile)
+	keys, err := a.payerKeys(ctx)
 	if err != nil {
-		return fmt.Errorf("--fee-payer-key-file: %w", err)
+		return err
 	}
 	a.payers, err = feepayer.New(feepayer.Options{
 		Keys: keys, Balances: a.endpoints, Log: a.log, Now: time.Now, MinBalance: c.FeePayerMinBalance,
@@ -46,4 +47,28 @@ func (a *App) openSpending(context.Context) error {
 		Rent: a.rent.Rate,
 	})
 	return err
+}
+
+// payerKeys reads the keys in files, and checks the signers.
+func (a *App) payerKeys(ctx context.Context) (keys []txmgr.Payer, err error) {
+	c := a.options.Config
+	if len(c.FeePayerKeyFile) > 0 {
+		read, err := feepayer.ReadKeys(c.FeePayerKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--fee-payer-key-file: %w", err)
+		}
+		for _, key := range read {
+			keys = append(keys, key)
+		}
+	}
+	if a.signers, err = Signers(ctx, c.Signers, a.log, a.metrics.SignerCalled); err == nil {
+		err = CheckSigners(ctx, a.signers, a.log)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--fee-payer-signers-file: %w", err)
+	}
+	for _, s := range a.signers {
+		keys = append(keys, s)
+	}
+	return keys, nil
 }

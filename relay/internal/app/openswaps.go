@@ -2,11 +2,13 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/relay/cafile"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/router"
 	"github.com/relaypool/relaypool/relay/internal/swap"
@@ -39,8 +41,14 @@ func (a *App) openRouters() (*router.Routers, error) {
 	c := a.options.Config
 	var clients []*router.Client
 	for _, r := range c.Swaps.Routers {
+		calls := router.NewHTTPClient()
+		if r.CAFile != "" {
+			if err := cafile.Trust(calls, cafile.Options{Path: r.CAFile, Now: time.Now, Changed: a.routerCAFileChanged(r.Name)}); err != nil {
+				return nil, fmt.Errorf("swap router %s: %w", r.Name, err)
+			}
+		}
 		client, err := router.New(router.Options{
-			Name: r.Name, BaseURL: r.URL.Reveal(), APIKey: r.APIKey.Reveal(), HTTP: router.NewHTTPClient(), Now: time.Now, Rand: rand.Float64,
+			Name: r.Name, BaseURL: r.URL.Reveal(), APIKey: r.APIKey.Reveal(), HTTP: calls, Now: time.Now, Rand: rand.Float64,
 			Log: a.log, Observer: a.metrics, Timeout: c.Router.Timeout, Take: a.routerBudget(r.Name, r.RequestsPerSecond),
 		})
 		if err != nil {
@@ -49,6 +57,17 @@ func (a *App) openRouters() (*router.Routers, error) {
 		clients = append(clients, client)
 	}
 	return router.NewRouters(clients...)
+}
+
+// routerCAFileChanged returns the function that logs how the CA file of a router is read again.
+func (a *App) routerCAFileChanged(name string) func(error) {
+	return func(err error) {
+		if err != nil {
+			a.log.Warn("swap router ca file not readable; its last authorities stay trusted", "router", name, "error", err)
+			return
+		}
+		a.log.Info("swap router ca file read again", "router", name)
+	}
 }
 
 // routerBudget returns the function that takes one call from the router's budget, which all

@@ -26,6 +26,8 @@ func payersProblem(all []feepayer.Balance, minimum uint64) error {
 			problems = append(problems, fmt.Sprintf("fee payer %s holds %d lamports, expected at least %d: send it funds", b.Payer, b.Lamports, minimum))
 		case b.State == feepayer.StateRefused:
 			problems = append(problems, fmt.Sprintf("the chain refuses fee payer %s, which held %d lamports when it was last read: check the account", b.Payer, b.Lamports))
+		case b.State == feepayer.StateSignerUnavailable:
+			problems = append(problems, fmt.Sprintf("the key service of fee payer %s does not sign: the log line that begins with signer says why", b.Payer))
 		case b.Age > balanceMaxAge:
 			problems = append(problems, fmt.Sprintf("the balance of fee payer %s was last read %s ago", b.Payer, b.Age.Round(time.Second)))
 		}

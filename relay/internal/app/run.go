@@ -35,6 +35,9 @@ func (a *App) Run(ctx context.Context) error {
 	p.services.Go(func() { a.finality.Run(background) })
 	p.services.Go(func() { a.formats.run(background) })
 	p.services.Go(func() { a.payers.Run(background) })
+	for _, s := range a.signers {
+		p.services.Go(func() { s.Run(background) })
+	}
 	p.services.Go(func() { a.reader.Run(background, a.store, a.submissions.Manager.ClaimSoon) })
 	gateOpened := make(chan error, 1)
 	p.services.Go(func() { gateOpened <- a.openGate(ctx) })

@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
@@ -588,7 +589,7 @@ func (s *swapFixture) sendAndWait(payer *feepayer.Key, instructions ...solana.In
 	must(s.t, err)
 	message, err := tx.Message.MarshalBinary()
 	must(s.t, err)
-	sig, err := payer.Sign(message)
+	sig, err := payer.Sign(context.Background(), message)
 	must(s.t, err)
 	tx.Signatures = []solana.Signature{sig}
 	raw, err := tx.MarshalBinary()

@@ -20,6 +20,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/relaypool/relaypool/relay/cafile"
 	"github.com/relaypool/relaypool/relay/internal/outbound"
 	"github.com/relaypool/relaypool/relay/rpc"
 )
@@ -50,6 +51,9 @@ type Endpoint struct {
 	// URL. NoWebSocket turns the WebSocket off.
 	URL          string `json:"-"`
 	WebSocketURL string `json:"-"`
+	// CAFile is a PEM file of the only authorities that the certificates of both URLs may come
+	// from. It is read again when it changes. Empty for the system's authorities.
+	CAFile string
 	// Roles are the endpoint's uses; none means read and submit. RoleLane stands alone.
 	Roles []Role
 	// RequestsPerSecond bounds the requests to the endpoint; 0 is no bound.
@@ -280,6 +284,11 @@ func (e *Endpoints) newEndpoint(i int, c Endpoint, httpClient *http.Client) (*en
 			return nil, fmt.Errorf("role of %d characters is not known: expected %s, %s or %s", len(role), RoleRead, RoleSubmit, RoleArchive)
 		}
 	}
+	if c.CAFile != "" {
+		if err := cafile.Trust(httpClient, cafile.Options{Path: c.CAFile, Now: e.now, Changed: e.caFileChanged(c.Name)}); err != nil {
+			return nil, err
+		}
+	}
 	client, err := rpc.New(rpc.Options{URL: c.URL, HTTP: httpClient, Now: e.now, Timeout: e.timeout, Observe: func(method, class string, took time.Duration) {
 		e.observer.RPCCalled(c.Name, method, class, took)
 	}})
@@ -301,6 +310,17 @@ func (e *Endpoints) newEndpoint(i int, c Endpoint, httpClient *http.Client) (*en
 		ep.clients[u] = client.Gated(func(ctx context.Context) error { return ep.budget.Wait(ctx, u, maxWait) })
 	}
 	return ep, nil
+}
+
+// caFileChanged returns the function that logs how the CA file of an endpoint is read again.
+func (e *Endpoints) caFileChanged(endpoint string) func(error) {
+	return func(err error) {
+		if err != nil {
+			e.log.Warn("rpc endpoint ca file not readable; its last authorities stay trusted", "endpoint", endpoint, "error", err)
+			return
+		}
+		e.log.Info("rpc endpoint ca file read again", "endpoint", endpoint)
+	}
 }
 
 // Corroborated reports whether two endpoints, or the only one configured, confirm that the

@@ -25,13 +25,11 @@ type AttemptList struct {
 // Load checks the flags, and reads the database's URL and the endpoints from their files. It
 // returns no endpoints if no flag names one; the command then does not read the chain. Its
 // error is commandline.Problems.
-func (a AttemptList) Load() (database Secret, endpoints []Endpoint, err error) {
+func (a AttemptList) Load() (database DatabaseURL, endpoints []Endpoint, err error) {
 	problems := append(commandline.Problems{}, a.EarlierProblems...)
-	if database, err = a.Database.Load(); err != nil {
-		problems = append(problems, err)
-	}
+	database, found := a.Database.Load()
+	problems = append(problems, found...)
 	if a.URL.Reveal() != "" || a.RPC.URLFile != "" || a.EndpointsFile != "" {
-		found := []error(nil)
 		endpoints, found = a.RPC.Load()
 		problems = append(problems, found...)
 	} else if a.End {
@@ -48,7 +46,7 @@ func (a AttemptList) Load() (database Secret, endpoints []Endpoint, err error) {
 	}
 	problems = append(problems, a.Logging.check()...)
 	if len(problems) > 0 {
-		return Secret{}, nil, problems
+		return DatabaseURL{}, nil, problems
 	}
 	return database, endpoints, nil
 }

@@ -18,6 +18,9 @@ import (
 // Database is the location of the relays' Postgres.
 type Database struct {
 	URLFile        string `env:"RELAYPOOL_DATABASE_URL_FILE" placeholder:"FILE" group:"Database" help:"Required. File of the Postgres URL, postgres://user:password@host:port/name."`
+	CAFile         string `env:"RELAYPOOL_DATABASE_CA_FILE" placeholder:"FILE" group:"Database" help:"PEM file of the only certificate authorities that the database's certificate may come from. Every connection then uses TLS, and the certificate has to name the host in the URL, whatever the URL's sslmode is. Read for each new connection. Empty leaves TLS to the URL."`
+	ClientCertFile string `env:"RELAYPOOL_DATABASE_CLIENT_CERT_FILE" placeholder:"FILE" group:"Database" help:"PEM file of the certificate with which the relay identifies itself to the database. Every connection then uses TLS, as with a CA file; without one the system's authorities are trusted. Read for each new connection. Empty for none."`
+	ClientKeyFile  string `env:"RELAYPOOL_DATABASE_CLIENT_KEY_FILE" placeholder:"FILE" group:"Database" help:"PEM file of that certificate's private key, without a password. Required with the certificate."`
 	MaxConnections int32  `default:"40" env:"RELAYPOOL_DATABASE_MAX_CONNECTIONS" placeholder:"NUMBER" group:"Database" help:"Most connections to the database, at least 4."`
 }
 
@@ -27,8 +30,9 @@ type RPC struct {
 	// URL is a Secret, because the path of an endpoint often contains a key.
 	URL     Secret `env:"RELAYPOOL_RPC_URL" placeholder:"URL" group:"Chain" help:"Solana JSON-RPC endpoint, http or https, when its URL holds no credentials. It has every role. Required, here or in a file."`
 	URLFile string `env:"RELAYPOOL_RPC_URL_FILE" placeholder:"FILE" group:"Chain" help:"File of the endpoint's URL, when that holds credentials."`
+	CAFile  string `env:"RELAYPOOL_RPC_CA_FILE" placeholder:"FILE" group:"Chain" help:"PEM file of the only certificate authorities that the endpoint's certificate may come from, for calls and subscriptions. Read again when it changes. Empty for the system's."`
 	// loadList reads EndpointsFile.
-	EndpointsFile string `env:"RELAYPOOL_RPC_ENDPOINTS_FILE" placeholder:"FILE" group:"Chain" help:"YAML or JSON file of several endpoints, instead of one URL: a list, each with name, url or urlFile, and optionally websocketURL (none for no subscriptions), roles (any of read, submit, archive; all when left out), requestsPerSecond (0 for no limit) and tip (accounts, minLamports, maxLamports, use: urgent or always), which makes it a lane."`
+	EndpointsFile string `env:"RELAYPOOL_RPC_ENDPOINTS_FILE" placeholder:"FILE" group:"Chain" help:"YAML or JSON file of several endpoints, instead of one URL: a list, each with name, url or urlFile, and optionally websocketURL (none for no subscriptions), caFile (PEM file of the only certificate authorities to trust), roles (any of read, submit, archive; all when left out), requestsPerSecond (0 for no limit) and tip (accounts, minLamports, maxLamports, use: urgent or always), which makes it a lane."`
 }
 
 // Logging configures the log.
@@ -41,7 +45,7 @@ type Logging struct {
 type Config struct {
 	Serve
 
-	DatabaseURL Secret
+	DatabaseURL DatabaseURL
 	// Endpoints have different names. At least one has RoleRead, and at least one has
 	// RoleSubmit.
 	Endpoints []Endpoint
@@ -49,6 +53,8 @@ type Config struct {
 	// Genesis is the zero hash when any chain is accepted.
 	Genesis solana.Hash
 	Key     *groth16.Key
+	// Signers are the fee payers whose keys are in key services.
+	Signers []Signer
 	// Swaps is nil when swaps are off.
 	Swaps *Swaps
 	// LookupTable is zero for none.
@@ -69,15 +75,13 @@ type Admin struct {
 
 // Load checks the flags and reads the database's URL from its file. Its error
 // is commandline.Problems.
-func (a Admin) Load() (Secret, error) {
+func (a Admin) Load() (DatabaseURL, error) {
 	problems := append(commandline.Problems{}, a.EarlierProblems...)
-	url, err := a.Database.Load()
-	if err != nil {
-		problems = append(problems, err)
-	}
+	database, found := a.Database.Load()
+	problems = append(problems, found...)
 	problems = append(problems, a.Logging.check()...)
 	if len(problems) > 0 {
-		return Secret{}, problems
+		return DatabaseURL{}, problems
 	}
-	return url, nil
+	return database, nil
 }

@@ -43,6 +43,9 @@ type Endpoint struct {
 	// WebSocketURL is the URL for subscriptions. If it is empty, the relay derives it from
 	// URL. With NoWebSocket the relay makes no subscriptions at this endpoint.
 	WebSocketURL Secret
+	// CAFile is the file of the authorities of the endpoint's certificate, for calls and
+	// subscriptions; empty for the system's.
+	CAFile string
 	// Roles are one or more of RoleRead, RoleSubmit and RoleArchive.
 	Roles []string
 	// RequestsPerSecond is the endpoint's budget for this process; 0 for no limit.
@@ -69,6 +72,8 @@ func (r RPC) Load() ([]Endpoint, []error) {
 		return nil, []error{commandline.Problem("rpc-url", "is missing: give the Solana RPC endpoint, or %s when its URL holds credentials, or %s for several", commandline.Setting("rpc-url-file"), commandline.Setting("rpc-endpoints-file"))}
 	case sources > 1:
 		return nil, []error{commandline.Problem("rpc-url", "%d of this setting, %s and %s are set: give one", sources, commandline.Setting("rpc-url-file"), commandline.Setting("rpc-endpoints-file"))}
+	case r.EndpointsFile != "" && r.CAFile != "":
+		return nil, []error{commandline.Problem("rpc-ca-file", "is for a single endpoint: set caFile of each endpoint in the list that needs one")}
 	case r.EndpointsFile != "":
 		return r.loadList()
 	}
@@ -76,7 +81,10 @@ func (r RPC) Load() ([]Endpoint, []error) {
 	if err != nil {
 		return nil, []error{err}
 	}
-	return []Endpoint{{Name: onlyEndpoint, URL: u, Roles: allRoles()}}, nil
+	if err := checkCAFile("rpc-ca-file", r.CAFile, u); err != nil {
+		return nil, []error{err}
+	}
+	return []Endpoint{{Name: onlyEndpoint, URL: u, CAFile: r.CAFile, Roles: allRoles()}}, nil
 }
 
 func allRoles() []string { return []string{RoleRead, RoleSubmit, RoleArchive} }
@@ -154,8 +162,10 @@ func (p *endpointParser) parse(item *yaml.Node) {
 	p.what = "endpoint"
 	p.itemParser.parse(item, field{"websocketURL", p.webSocketURL}, field{"roles", p.roles}, field{"requestsPerSecond", func(n *yaml.Node) {
 		p.endpoint.RequestsPerSecond = p.requestsPerSecond(n)
-	}}, field{"tip", p.tip})
-	p.endpoint.Name, p.endpoint.URL = p.itemName, p.itemURL
+	}}, field{"tip", p.tip}, field{"caFile", p.caFile})
+	p.endpoint.Name, p.endpoint.URL, p.endpoint.CAFile = p.itemName, p.itemURL, p.itemCAFile
+	p.checkScheme("url", p.itemURL)
+	p.checkScheme("websocketURL", p.endpoint.WebSocketURL)
 	if !p.hasRoles {
 		p.endpoint.Roles = allRoles()
 	}

@@ -23,6 +23,8 @@ type SwapRouter struct {
 	// URL begins with http:// or https:// and has a host. APIKey is empty if the router needs
 	// no key.
 	URL, APIKey Secret
+	// CAFile is the file of the authorities of the router's certificate; empty for the system's.
+	CAFile string
 	// RequestsPerSecond is the router's budget, which all processes on the database share; 0
 	// for no limit.
 	RequestsPerSecond int
@@ -46,8 +48,9 @@ func (r Router) loadFallbacks() (routers []SwapRouter, problems []error) {
 	seen := map[string]bool{PreferredRouter: true}
 	for i, item := range items {
 		p := routerParser{itemParser: itemParser{folder: filepath.Dir(r.FallbacksFile), what: "router"}}
-		p.parse(item, field{"apiKeyFile", p.apiKeyFile}, field{"requestsPerSecond", p.wholeRequestsPerSecond})
-		p.router.Name, p.router.URL = p.itemName, p.itemURL
+		p.parse(item, field{"apiKeyFile", p.apiKeyFile}, field{"requestsPerSecond", p.wholeRequestsPerSecond}, field{"caFile", p.caFile})
+		p.router.Name, p.router.URL, p.router.CAFile = p.itemName, p.itemURL, p.itemCAFile
+		p.checkScheme("url", p.itemURL)
 		if seen[p.router.Name] {
 			p.fault("name is that of another router, or %s, which is the router of %s: expected names that are all different", PreferredRouter, commandline.Setting("router-url"))
 		}

@@ -17,6 +17,9 @@ func (s Serve) checkKeyFiles() (problems []error) {
 		advice = "make a key with relay keygen, fund its address, and name its file"
 	)
 	if len(s.FeePayerKeyFile) == 0 {
+		if s.FeePayerSignersFile != "" {
+			return nil
+		}
 		return []error{commandline.Problem(flag, "is missing: %s", advice)}
 	}
 	if strings.HasPrefix(s.FeePayerKeyFile[0], "[") { // the content of a key file, which was split at its commas

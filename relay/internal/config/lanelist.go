@@ -18,16 +18,15 @@ type LaneList struct {
 }
 
 // Load checks the flags and reads the database's URL. Its error is commandline.Problems.
-func (l LaneList) Load() (database Secret, err error) {
+func (l LaneList) Load() (database DatabaseURL, err error) {
 	problems := append(commandline.Problems{}, l.EarlierProblems...)
-	if database, err = l.Database.Load(); err != nil {
-		problems = append(problems, err)
-	}
+	database, found := l.Database.Load()
+	problems = append(problems, found...)
 	if l.Since <= 0 {
 		problems = append(problems, flagProblem("since", "expected a duration above zero, received %s", l.Since))
 	}
 	if len(problems) > 0 {
-		return Secret{}, problems
+		return DatabaseURL{}, problems
 	}
 	return database, nil
 }

@@ -22,7 +22,7 @@ type Ledger struct {
 
 // LedgerRequest is the input of `relay ledger`.
 type LedgerRequest struct {
-	DatabaseURL Secret
+	DatabaseURL DatabaseURL
 	// Endpoints are the endpoints to read balances from. Without any, the command does not
 	// read the chain.
 	Endpoints []Endpoint
@@ -34,10 +34,9 @@ type LedgerRequest struct {
 // Load checks the flags and reads the files. Its error is commandline.Problems.
 func (l Ledger) Load() (*LedgerRequest, error) {
 	problems := append(commandline.Problems{}, l.EarlierProblems...)
-	p, err := new(LedgerRequest), error(nil)
-	if p.DatabaseURL, err = l.Database.Load(); err != nil {
-		problems = append(problems, err)
-	}
+	database, found := l.Database.Load()
+	problems = append(problems, found...)
+	p := &LedgerRequest{DatabaseURL: database}
 	if l.URL.Reveal() != "" || l.RPC.URLFile != "" || l.EndpointsFile != "" {
 		endpoints, found := l.RPC.Load()
 		p.Endpoints = endpoints

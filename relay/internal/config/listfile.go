@@ -32,7 +32,7 @@ func parseList(content []byte, what string, most int) ([]*yaml.Node, error) {
 		return nil, fmt.Errorf("it holds more than one document: expected one list of %s", what)
 	}
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.SequenceNode {
-		return nil, fmt.Errorf("it holds no list: expected a list of %s, each with a name and a url or urlFile", what)
+		return nil, fmt.Errorf("it holds no list: expected a list of %s, each with a name", what)
 	}
 	items := doc.Content[0].Content
 	if len(items) == 0 || len(items) > most {
@@ -68,6 +68,8 @@ type itemParser struct {
 	itemName string
 	itemURL  Secret
 	hasURL   bool
+	// itemCAFile is the value that endpoints and routers may have.
+	itemCAFile string
 }
 
 // field is a key of an item, with the function that reads the key's value.
@@ -88,28 +90,49 @@ func (p *itemParser) parse(item *yaml.Node, ownFields ...field) {
 		p.fault("expected keys and values: name, url or urlFile, %s", keysOf(ownFields))
 		return
 	}
-	read := map[string]func(*yaml.Node){}
-	for _, f := range fields {
-		read[f.key] = f.read
-	}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(item.Content); i += 2 {
-		key := item.Content[i].Value
-		switch {
-		case read[key] == nil:
-			p.fault("a key of %d characters is not known: expected %s", len(key), keysOf(fields))
-		case seen[key]:
-			p.fault("%s is there twice", key)
-		default:
-			read[key](item.Content[i+1])
-		}
-		seen[key] = true
-	}
+	seen := p.readFields("", item, fields)
 	if !seen["name"] {
 		p.fault("name is missing: it stands for the %s in logs and metrics", p.what)
 	}
 	if !seen["url"] && !seen["urlFile"] {
 		p.fault("url is missing: give it, or urlFile to name a file that holds it")
+	}
+}
+
+// readFields reads the keys and values of a mapping, and returns which keys it has. prefix begins
+// the faults.
+func (p *itemParser) readFields(prefix string, item *yaml.Node, fields []field) (seen map[string]bool) {
+	read := map[string]func(*yaml.Node){}
+	for _, f := range fields {
+		read[f.key] = f.read
+	}
+	seen = map[string]bool{}
+	for i := 0; i+1 < len(item.Content); i += 2 {
+		key := item.Content[i].Value
+		switch {
+		case read[key] == nil:
+			p.fault("%sa key of %d characters is not known: expected %s", prefix, len(key), keysOf(fields))
+		case seen[key]:
+			p.fault("%s%s is there twice", prefix, key)
+		default:
+			read[key](item.Content[i+1])
+		}
+		seen[key] = true
+	}
+	return seen
+}
+
+// requireFields is readFields for a node that must be a mapping with the required keys.
+func (p *itemParser) requireFields(prefix string, item *yaml.Node, required []string, fields ...field) {
+	if item.Kind != yaml.MappingNode {
+		p.fault("%sexpected keys and values: %s", prefix, keysOf(fields))
+		return
+	}
+	seen := p.readFields(prefix, item, fields)
+	for _, key := range required {
+		if !seen[key] {
+			p.fault("%s%s is missing", prefix, key)
+		}
 	}
 }
 

@@ -28,7 +28,8 @@ type Probe struct {
 	RootHistorySize    int      `env:"RELAYPOOL_ROOT_HISTORY_SIZE" placeholder:"ROOTS" group:"Pool" default:"0" help:"How many roots the pool program keeps; 0 uses the profile's."`
 	VerifyingKey       string   `env:"RELAYPOOL_VERIFYING_KEY" placeholder:"FILE" group:"Pool" help:"File of snarkjs' verification_key.json. Empty leaves the key unchecked."`
 	FeePayerKeyFile    []string `env:"RELAYPOOL_FEE_PAYER_KEY_FILE" placeholder:"FILE" group:"Fees" help:"File of a fee payer's secret key, or a directory of such files. May be repeated. Empty leaves the payers unchecked."`
-	FeePayerMinBalance uint64   `default:"50000000" env:"RELAYPOOL_FEE_PAYER_MIN_BALANCE" placeholder:"LAMPORTS" group:"Fees" help:"Lamports below which a fee payer counts as empty."`
+	SignersFile        `embed:""`
+	FeePayerMinBalance uint64 `default:"50000000" env:"RELAYPOOL_FEE_PAYER_MIN_BALANCE" placeholder:"LAMPORTS" group:"Fees" help:"Lamports below which a fee payer counts as empty."`
 
 	Timeout time.Duration `default:"10s" placeholder:"DURATION" help:"Time limit of one endpoint for all requests of one kind."`
 	History int           `default:"25" placeholder:"NUMBER" help:"How many of the tree's newest transactions to search for a Transact and a TransactSwap, which are compared with the profile; 0 for no comparison."`
@@ -46,6 +47,8 @@ type ProbeRequest struct {
 	Genesis solana.Hash
 	// Key is nil if no verifying key is to be checked.
 	Key *groth16.Key
+	// Signers are the fee payers whose keys are in key services.
+	Signers []Signer
 }
 
 // Load checks the flags and reads the files, except the fee payers' keys. Its error is
@@ -74,6 +77,8 @@ func (p Probe) Load() (*ProbeRequest, error) {
 	if len(p.FeePayerKeyFile) > 0 {
 		problems = append(problems, serve.checkKeyFiles()...)
 	}
+	out.Signers, found = p.SignersFile.LoadSigners()
+	problems = append(problems, found...)
 	if p.Timeout <= 0 || p.Timeout > maxProbe {
 		problems = append(problems, flagProblem("timeout", "expected more than 0s and up to %s, received %s", maxProbe, p.Timeout))
 	}

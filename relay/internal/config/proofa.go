@@ -13,13 +13,12 @@ type ProofA struct {
 }
 
 // Load checks the flags and reads the database's URL. Its error is commandline.Problems.
-func (p ProofA) Load() (database Secret, err error) {
+func (p ProofA) Load() (database DatabaseURL, err error) {
 	problems := append(commandline.Problems{}, p.EarlierProblems...)
-	if database, err = p.Database.Load(); err != nil {
-		problems = append(problems, err)
-	}
+	database, found := p.Database.Load()
+	problems = append(problems, found...)
 	if len(problems) > 0 {
-		return Secret{}, problems
+		return DatabaseURL{}, problems
 	}
 	return database, nil
 }

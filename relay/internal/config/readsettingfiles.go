@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/gagliardetto/solana-go"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/groth16"
@@ -44,20 +43,6 @@ func readContent(path string) (string, error) {
 		return "", errors.New("cannot be read; it takes a path, not the content")
 	}
 	return strings.TrimSpace(string(content)), nil
-}
-
-// Load reads the database's URL from its file. No error contains any part of the URL.
-func (d Database) Load() (Secret, error) {
-	const flag = "database-url-file"
-	content, err := readFile(flag, d.URLFile, "write the database's URL to a file of mode 0600 and name it")
-	if err != nil {
-		return Secret{}, err
-	}
-	url := strings.TrimSpace(string(content))
-	if _, err := pgconn.ParseConfig(url); err != nil { // the parser's error can hold the password
-		return Secret{}, commandline.Problem(flag, "its content of %d bytes is not a Postgres URL: expected postgres://user:password@host:port/name", len(url))
-	}
-	return NewSecret(url), nil
 }
 
 func (s Serve) genesis() (solana.Hash, error) {

@@ -37,14 +37,14 @@ func TestPrintingNeverShowsSecrets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []config.Secret{routerFile.Swaps.Routers[0].URL, routerFile.Swaps.Routers[0].APIKey, routerInPath.Swaps.Routers[0].URL, routerInPath.Router.URL, c.DatabaseURL, c.Endpoints[0].URL, keyInURL.Endpoints[0].URL, endpointList.Endpoints[0].URL, endpointList.Endpoints[0].WebSocketURL} {
+	for _, s := range []config.Secret{routerFile.Swaps.Routers[0].URL, routerFile.Swaps.Routers[0].APIKey, routerInPath.Swaps.Routers[0].URL, routerInPath.Router.URL, c.DatabaseURL.Secret, c.Endpoints[0].URL, keyInURL.Endpoints[0].URL, endpointList.Endpoints[0].URL, endpointList.Endpoints[0].WebSocketURL} {
 		if !strings.Contains(s.Reveal(), canary) {
 			t.Fatal("the secret does not contain the canary")
 		}
 	}
 	var out bytes.Buffer
 	for _, c := range []*config.Config{c, keyInURL, endpointList, routerFile, routerInPath} {
-		values := []any{c, *c, c.Serve, c.DatabaseURL, &c.DatabaseURL, c.Endpoints, c.Endpoints[0], &c.Endpoints[0], holder{*c}, &holder{*c}, c.Swaps, c.Router, map[string]any{"c": *c}, []config.Secret{c.DatabaseURL}}
+		values := []any{c, *c, c.Serve, c.DatabaseURL, &c.DatabaseURL, c.Endpoints, c.Endpoints[0], &c.Endpoints[0], holder{*c}, &holder{*c}, c.Swaps, c.Router, map[string]any{"c": *c}, []config.Secret{c.DatabaseURL.Secret}}
 		for _, v := range values {
 			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%t", "%p"} {
 				fmt.Fprintf(&out, verb+"\n", v)

@@ -25,15 +25,16 @@ type Serve struct {
 	ProofA                 string   `default:"auto" env:"RELAYPOOL_PROOF_A" placeholder:"ENCODING" group:"Pool" help:"Encoding in which clients send point A of a proof: plain, negated, or auto, which accepts both until a finalized transaction has shown which encoding the program accepts."`
 	AllowOffCurveRecipient bool     `env:"RELAYPOOL_ALLOW_OFF_CURVE_RECIPIENT" group:"Pool" help:"Also pay recipients without a private key, such as multisig vaults."`
 
-	FeePayerKeyFile       []string `env:"RELAYPOOL_FEE_PAYER_KEY_FILE" placeholder:"FILE" group:"Fees" help:"Required. File of a fee payer's secret key, as relay keygen writes it: a JSON array of 64 numbers, or base58. A directory means every file in it whose name does not begin with a dot. May be repeated or separated by commas: submissions are spread over all payers that have funds."`
-	FeePayerMinBalance    uint64   `default:"50000000" env:"RELAYPOOL_FEE_PAYER_MIN_BALANCE" placeholder:"LAMPORTS" group:"Fees" help:"Lamports below which a fee payer counts as empty and is not used; new work is refused while all payers are empty. A transaction costs about 1800000, nearly all of it rent."`
-	SpendCapHour          uint64   `default:"0" env:"RELAYPOOL_SPEND_CAP_HOUR" placeholder:"LAMPORTS" group:"Fees" help:"Most lamports that the whole fleet spends in any 60 minutes; 0 for no cap. Above it new work is refused with spend_cap_reached and accepted work waits. A Transact costs 1300480 of rent, 5000 for the signature, and the priority fee: 1000000000 pays for about 760."`
-	SpendCapDay           uint64   `default:"0" env:"RELAYPOOL_SPEND_CAP_DAY" placeholder:"LAMPORTS" group:"Fees" help:"Most lamports that the whole fleet spends in any 24 hours; 0 for no cap. A Transact costs about 1800000."`
-	SpendCapTransfersDay  uint64   `default:"1000000000" env:"RELAYPOOL_SPEND_CAP_TRANSFERS_DAY" placeholder:"LAMPORTS" group:"Fees" help:"Most lamports that the whole fleet spends on transfers in any 24 hours; 0 for no cap. A transfer pays the pool no fee and costs the relay about 1800000 lamports like any Transact, so it is what somebody would send to empty the payers: the default pays for about 760."`
-	PriorityFeeFloor      uint64   `default:"0" env:"RELAYPOOL_PRIORITY_FEE_FLOOR" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Least priority fee, in micro-lamports a compute unit."`
-	PriorityFeeCap        uint64   `default:"1000000" env:"RELAYPOOL_PRIORITY_FEE_CAP" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Most priority fee, in micro-lamports a compute unit."`
-	MaxEarlyFees          uint64   `default:"50000" env:"RELAYPOOL_MAX_EARLY_FEES" placeholder:"LAMPORTS" group:"Fees" help:"Most lamports that a submission's transactions may cost in vain because it was signed again, at a higher fee, before the earlier one was dead: the nullifier lets one of them succeed, and another that lands costs its fee. 0 waits until the earlier one is dead, about 30 seconds."`
-	PriorityFeePercentile int      `default:"50" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
+	FeePayerKeyFile       []string `env:"RELAYPOOL_FEE_PAYER_KEY_FILE" placeholder:"FILE" group:"Fees" help:"File of a fee payer's secret key, as relay keygen writes it: a JSON array of 64 numbers, or base58. A directory means every file in it whose name does not begin with a dot. May be repeated or separated by commas: submissions are spread over all payers that have funds. Required, unless signers are listed."`
+	SignersFile           `embed:""`
+	FeePayerMinBalance    uint64 `default:"50000000" env:"RELAYPOOL_FEE_PAYER_MIN_BALANCE" placeholder:"LAMPORTS" group:"Fees" help:"Lamports below which a fee payer counts as empty and is not used; new work is refused while all payers are empty. A transaction costs about 1800000, nearly all of it rent."`
+	SpendCapHour          uint64 `default:"0" env:"RELAYPOOL_SPEND_CAP_HOUR" placeholder:"LAMPORTS" group:"Fees" help:"Most lamports that the whole fleet spends in any 60 minutes; 0 for no cap. Above it new work is refused with spend_cap_reached and accepted work waits. A Transact costs 1300480 of rent, 5000 for the signature, and the priority fee: 1000000000 pays for about 760."`
+	SpendCapDay           uint64 `default:"0" env:"RELAYPOOL_SPEND_CAP_DAY" placeholder:"LAMPORTS" group:"Fees" help:"Most lamports that the whole fleet spends in any 24 hours; 0 for no cap. A Transact costs about 1800000."`
+	SpendCapTransfersDay  uint64 `default:"1000000000" env:"RELAYPOOL_SPEND_CAP_TRANSFERS_DAY" placeholder:"LAMPORTS" group:"Fees" help:"Most lamports that the whole fleet spends on transfers in any 24 hours; 0 for no cap. A transfer pays the pool no fee and costs the relay about 1800000 lamports like any Transact, so it is what somebody would send to empty the payers: the default pays for about 760."`
+	PriorityFeeFloor      uint64 `default:"0" env:"RELAYPOOL_PRIORITY_FEE_FLOOR" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Least priority fee, in micro-lamports a compute unit."`
+	PriorityFeeCap        uint64 `default:"1000000" env:"RELAYPOOL_PRIORITY_FEE_CAP" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Most priority fee, in micro-lamports a compute unit."`
+	MaxEarlyFees          uint64 `default:"50000" env:"RELAYPOOL_MAX_EARLY_FEES" placeholder:"LAMPORTS" group:"Fees" help:"Most lamports that a submission's transactions may cost in vain because it was signed again, at a higher fee, before the earlier one was dead: the nullifier lets one of them succeed, and another that lands costs its fee. 0 waits until the earlier one is dead, about 30 seconds."`
+	PriorityFeePercentile int    `default:"50" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
 
 	Router          `embed:"" prefix:"router-"`
 	SwapSlippageBps int `default:"50" env:"RELAYPOOL_SWAP_SLIPPAGE_BPS" placeholder:"BPS" group:"Swaps" help:"By how many hundredths of a percent, 1 to 10000, the price may get worse between a quote and its execution. The user's minimum holds in any case: with too small a value, executions fail that would have met it."`
@@ -75,9 +76,9 @@ func (s Serve) Load() (*Config, error) {
 		}
 	}
 	var err error
-	c.DatabaseURL, err = s.Database.Load()
-	addProblem(err)
 	var found []error
+	c.DatabaseURL, found = s.Database.Load()
+	problems = append(problems, found...)
 	c.Endpoints, found = s.RPC.Load()
 	problems = append(problems, found...)
 	c.Genesis, err = s.genesis()
@@ -96,6 +97,8 @@ func (s Serve) Load() (*Config, error) {
 	addProblem(err)
 	problems = append(problems, s.checkTransactionFormat(c.Profile)...)
 	problems = append(problems, s.checkKeyFiles()...)
+	c.Signers, found = s.SignersFile.LoadSigners()
+	problems = append(problems, found...)
 	problems = append(problems, s.checkNumbers()...)
 	problems = append(problems, s.checkClients()...)
 	problems = append(problems, s.Logging.check()...)

@@ -25,13 +25,11 @@ type SwapList struct {
 // Load checks the flags, and reads the database's URL and the endpoints from their files. It
 // returns no endpoints if no flag names one; the command then does not read the chain. Its
 // error is commandline.Problems.
-func (s SwapList) Load() (database Secret, endpoints []Endpoint, err error) {
+func (s SwapList) Load() (database DatabaseURL, endpoints []Endpoint, err error) {
 	problems := append(commandline.Problems{}, s.EarlierProblems...)
-	if database, err = s.Database.Load(); err != nil {
-		problems = append(problems, err)
-	}
+	database, found := s.Database.Load()
+	problems = append(problems, found...)
 	if s.URL.Reveal() != "" || s.RPC.URLFile != "" || s.EndpointsFile != "" {
-		found := []error(nil)
 		endpoints, found = s.RPC.Load()
 		problems = append(problems, found...)
 	}
@@ -43,7 +41,7 @@ func (s SwapList) Load() (database Secret, endpoints []Endpoint, err error) {
 	}
 	problems = append(problems, s.Logging.check()...)
 	if len(problems) > 0 {
-		return Secret{}, nil, problems
+		return DatabaseURL{}, nil, problems
 	}
 	return database, endpoints, nil
 }

@@ -28,7 +28,8 @@ type Router struct {
 	URL               Secret        `env:"RELAYPOOL_ROUTER_URL" placeholder:"URL" group:"Swaps" help:"Swap router, Jupiter's swap API, when its URL holds no credentials: such as https://api.jup.ag/swap/v2. A path that ends with /v2 means v2 of the API (one call for a swap), any other v1 (two). No proxy is used. Empty, here and in a file, disables swaps: POST /transact_swap then answers 501, and open swaps are refunded after their timeout."`
 	URLFile           string        `env:"RELAYPOOL_ROUTER_URL_FILE" placeholder:"FILE" group:"Swaps" help:"File of the router's URL, when that holds credentials."`
 	APIKeyFile        string        `env:"RELAYPOOL_ROUTER_API_KEY_FILE" placeholder:"FILE" group:"Swaps" help:"File of the router's API key, sent as the header x-api-key. Empty for none."`
-	FallbacksFile     string        `env:"RELAYPOOL_ROUTER_FALLBACKS_FILE" placeholder:"FILE" group:"Swaps" help:"YAML or JSON file of up to 4 fallback routers, of the same API and program, in the order in which they are asked when those before give no route that can be executed: a list, each with name, url or urlFile, and optionally apiKeyFile and requestsPerSecond (0 for no limit). Empty for none."`
+	CAFile            string        `env:"RELAYPOOL_ROUTER_CA_FILE" placeholder:"FILE" group:"Swaps" help:"PEM file of the only certificate authorities that the router's certificate may come from. Read again when it changes. Empty for the system's."`
+	FallbacksFile     string        `env:"RELAYPOOL_ROUTER_FALLBACKS_FILE" placeholder:"FILE" group:"Swaps" help:"YAML or JSON file of up to 4 fallback routers, of the same API and program, in the order in which they are asked when those before give no route that can be executed: a list, each with name, url or urlFile, and optionally apiKeyFile, caFile and requestsPerSecond (0 for no limit). Empty for none."`
 	Program           string        `default:"JUP6LkbZbjS1jKKwapdHNy74zcZ3tLUZoi5QNyVTaV4" env:"RELAYPOOL_ROUTER_PROGRAM" placeholder:"BASE58" group:"Swaps" help:"Address of the router's program, the only one whose instructions are executed."`
 	Timeout           time.Duration `default:"3s" env:"RELAYPOOL_ROUTER_TIMEOUT" placeholder:"DURATION" group:"Swaps" help:"Longest time for one answer of a router, 100ms to 30s. Several routers share 12s for a quote."`
 	RequestsPerSecond int           `default:"0" env:"RELAYPOOL_ROUTER_REQUESTS_PER_SECOND" placeholder:"NUMBER" group:"Swaps" help:"Most requests a second to the router, of all processes on the database together; 0 for no limit. Set it to the limit of the API key's plan: a swap needs one request (with v1 two), and one more for each new quote."`
@@ -58,6 +59,9 @@ func (s Serve) swaps() (*Swaps, []error) {
 		if r.APIKeyFile != "" {
 			addProblem("router-api-key-file", needsRouter, commandline.Setting("router-url"), commandline.Setting("router-url-file"))
 		}
+		if r.CAFile != "" {
+			addProblem("router-ca-file", needsRouter, commandline.Setting("router-url"), commandline.Setting("router-url-file"))
+		}
 		if r.FallbacksFile != "" {
 			addProblem("router-fallbacks-file", needsRouter, commandline.Setting("router-url"), commandline.Setting("router-url-file"))
 		}
@@ -67,8 +71,11 @@ func (s Serve) swaps() (*Swaps, []error) {
 		return nil, problems
 	}
 	swaps, err := new(Swaps), error(nil)
-	preferred := SwapRouter{Name: PreferredRouter, RequestsPerSecond: r.RequestsPerSecond}
+	preferred := SwapRouter{Name: PreferredRouter, CAFile: r.CAFile, RequestsPerSecond: r.RequestsPerSecond}
 	if preferred.URL, err = r.loadURL(); err != nil {
+		problems = append(problems, err)
+	}
+	if err := checkCAFile("router-ca-file", r.CAFile, preferred.URL); err != nil {
 		problems = append(problems, err)
 	}
 	if preferred.APIKey, err = r.loadKey(); err != nil {

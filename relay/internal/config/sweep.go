@@ -29,7 +29,7 @@ type Sweep struct {
 
 // SweepRequest is the input of a step of `relay sweep`.
 type SweepRequest struct {
-	DatabaseURL Secret
+	DatabaseURL DatabaseURL
 	Endpoints   []Endpoint
 	Genesis     solana.Hash
 }
@@ -39,9 +39,8 @@ type SweepRequest struct {
 func (s Sweep) Load(stepProblems ...error) (*SweepRequest, error) {
 	problems := append(commandline.Problems{}, s.EarlierProblems...)
 	request, err := new(SweepRequest), error(nil)
-	if request.DatabaseURL, err = s.Database.Load(); err != nil {
-		problems = append(problems, err)
-	}
+	database, found := s.Database.Load()
+	request.DatabaseURL, problems = database, append(problems, found...)
 	endpoints, found := s.RPC.Load()
 	request.Endpoints, problems = endpoints, append(problems, found...)
 	if s.GenesisHash == "" {

@@ -1,6 +1,7 @@
 package feepayer
 
 import (
+	"context"
 	"crypto/ed25519"
 	"log/slog"
 
@@ -29,7 +30,7 @@ func newKey(private ed25519.PrivateKey) *Key {
 func (k *Key) PublicKey() solana.PublicKey { return k.public }
 
 // Sign signs a serialised transaction message with ed25519. It never fails.
-func (k *Key) Sign(message []byte) (solana.Signature, error) {
+func (k *Key) Sign(_ context.Context, message []byte) (solana.Signature, error) {
 	return solana.SignatureFromBytes(ed25519.Sign(k.private(), message)), nil
 }
 

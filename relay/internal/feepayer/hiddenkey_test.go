@@ -70,7 +70,7 @@ func TestKeySignsAsWeb3JS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	signature, err := key.Sign(message)
+	signature, err := key.Sign(t.Context(), message)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		message := []byte("message")
-		signature, err := key.Sign(message)
+		signature, err := key.Sign(t.Context(), message)
 		if err != nil || !key.PublicKey().Verify(message, signature) {
 			t.Errorf("a parsed key made no valid signature: %v", err)
 		}

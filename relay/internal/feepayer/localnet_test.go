@@ -95,7 +95,7 @@ func checkPayersWithALiar(t *testing.T, lie func(*lyingEndpoint, *localnet.Chain
 	verifyingKey := must[[]byte](t)(trapdoor.New("payers", shieldpool.SignalCount).VerifyingKey())
 	c := must[*localnet.Chain](t)(localnet.New(localnet.Options{VerifyingKey: verifyingKey}))
 	liar := &lyingEndpoint{Handler: c.Endpoint("liar")}
-	keys := []*feepayer.Key{must[*feepayer.Key](t)(feepayer.Generate(rand.Reader)), must[*feepayer.Key](t)(feepayer.Generate(rand.Reader))}
+	keys := []txmgr.Payer{must[*feepayer.Key](t)(feepayer.Generate(rand.Reader)), must[*feepayer.Key](t)(feepayer.Generate(rand.Reader))}
 	now := time.Now()
 	advance := func() { now = now.Add(time.Minute); c.Advance(5) }
 	fund := func(key solana.PublicKey, lamports uint64) {
@@ -165,7 +165,7 @@ func drain(t *testing.T, c *localnet.Chain, payer txmgr.Payer, lamports uint64) 
 	hash := must[*rpc.GetLatestBlockhashResult](t)(client.GetLatestBlockhash(t.Context(), rpc.CommitmentConfirmed)).Value.Blockhash
 	all := system.NewTransferInstruction(lamports-5000, payer.PublicKey(), solana.PublicKey{7}).Build()
 	tx := must[*solana.Transaction](t)(solana.NewTransaction([]solana.Instruction{all}, hash, solana.TransactionPayer(payer.PublicKey())))
-	tx.Signatures = []solana.Signature{must[solana.Signature](t)(payer.Sign(must[[]byte](t)(tx.Message.MarshalBinary())))}
+	tx.Signatures = []solana.Signature{must[solana.Signature](t)(payer.Sign(t.Context(), must[[]byte](t)(tx.Message.MarshalBinary())))}
 	must[solana.Signature](t)(client.SendTransactionWithOpts(t.Context(), tx, rpc.TransactionOpts{SkipPreflight: true}))
 }
 

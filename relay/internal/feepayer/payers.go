@@ -14,6 +14,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // MaxKeys is the greatest number of payers: one call of getMultipleAccounts reads all their
@@ -31,8 +33,9 @@ type BalanceReader interface {
 
 // Options configure Payers.
 type Options struct {
-	// Keys are the payers' keys, at least one and at most MaxKeys.
-	Keys     []*Key
+	// Keys are the payers' keys, at least one and at most MaxKeys. A key with the method Available
+	// is in a key service, which may be away.
+	Keys     []txmgr.Payer
 	Balances BalanceReader
 	Log      *slog.Logger
 	Now      func() time.Time
@@ -120,6 +123,8 @@ const (
 	StateDry State = "dry"
 	// StateRefused: the chain refused it as a payer.
 	StateRefused State = "refused"
+	// StateSignerUnavailable: its key is in a key service that does not sign now.
+	StateSignerUnavailable State = "signer_unavailable"
 	// StateUnknown: its balance has never been read.
 	StateUnknown State = "unknown"
 )

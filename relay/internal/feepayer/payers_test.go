@@ -13,6 +13,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -511,7 +512,7 @@ func TestHangingReadEndsAfterTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var reader hangingReader
-		p, err := New(Options{Keys: []*Key{keyFromSeed(t, 1)}, Balances: &reader, Log: slog.New(slog.DiscardHandler), Now: time.Now})
+		p, err := New(Options{Keys: []txmgr.Payer{keyFromSeed(t, 1)}, Balances: &reader, Log: slog.New(slog.DiscardHandler), Now: time.Now})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -569,13 +570,13 @@ func TestRunKeepsTheLastGoodBalanceWithItsAge(t *testing.T) {
 func TestNewRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	full := func() Options {
-		return Options{Keys: []*Key{keyFromSeed(t, 1), keyFromSeed(t, 2)}, Balances: new(wallets), Log: slog.New(slog.DiscardHandler), Now: time.Now}
+		return Options{Keys: []txmgr.Payer{keyFromSeed(t, 1), keyFromSeed(t, 2)}, Balances: new(wallets), Log: slog.New(slog.DiscardHandler), Now: time.Now}
 	}
 	tests := map[string]struct{ change func(*Options) }{
 		"no key":              {func(o *Options) { o.Keys = nil }},
 		"a nil key":           {func(o *Options) { o.Keys = append(o.Keys, nil) }},
 		"the same key twice":  {func(o *Options) { o.Keys = append(o.Keys, keyFromSeed(t, 1)) }},
-		"too many keys":       {func(o *Options) { o.Keys = make([]*Key, MaxKeys+1) }},
+		"too many keys":       {func(o *Options) { o.Keys = make([]txmgr.Payer, MaxKeys+1) }},
 		"no reader":           {func(o *Options) { o.Balances = nil }},
 		"no logger":           {func(o *Options) { o.Log = nil }},
 		"no clock":            {func(o *Options) { o.Now = nil }},

@@ -2,6 +2,7 @@ package feepayer
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,6 +15,10 @@ import (
 // minimum. Among these payers Pick prefers those with the fewest attempts in flight, because
 // transactions that write the same account do not run in parallel on the chain. Among equals
 // Pick takes the payer that has the most free lamports.
+//
+// Payers whose signers are not available are passed over. When only such payers could pay, the
+// error is a txmgr.ErrSignerUnavailable; Ready does not ask for signers, because accepted work can
+// wait for them.
 //
 // Before refusing, Pick reads the balances again, at most once a second. Refusals:
 // fee_payer_empty when none can pay, chain_unavailable when no balance has ever been read.
@@ -28,6 +33,9 @@ func (p *Payers) Pick(ctx context.Context, lamports uint64, endsWork bool) (txmg
 	err := p.refreshOnDemand(ctx)
 	if a := p.reserve(lamports, minimum); a != nil {
 		return a.key, nil
+	}
+	if p.canSpend(lamports) {
+		return nil, fmt.Errorf("%w: no fee payer that could pay can sign", txmgr.ErrSignerUnavailable)
 	}
 	return nil, p.refuse(lamports, err)
 }
@@ -52,7 +60,7 @@ func (p *Payers) reserve(lamports, minimum uint64) *account {
 	var best *account
 	now := p.now()
 	for _, a := range p.accounts {
-		if a.canPay(now, lamports, minimum) && (best == nil || a.preferredTo(best)) {
+		if a.canPay(now, lamports, minimum) && a.signs() && (best == nil || a.preferredTo(best)) {
 			best = a
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"time"
 
 	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // account is one payer. Its methods are called under the lock of Payers.
 type account struct {
-	key *Key
+	key txmgr.Payer
 
 	// The last good reading, if known is set.
 	known          bool
@@ -45,6 +47,8 @@ func (a *account) state(minimum uint64) State {
 		return StateDry
 	case a.breaker.open:
 		return StateRefused
+	case !a.signs():
+		return StateSignerUnavailable
 	default:
 		return StateReady
 	}
@@ -54,8 +58,18 @@ func (a *account) state(minimum uint64) State {
 // flight, and the reservations that ended since the reading.
 func (a *account) outstanding() uint64 { return a.reserved + a.releasedSum }
 
-// usable reports whether the payer is ready, regardless of what it already has to pay.
-func (a *account) usable(minimum uint64) bool { return a.state(minimum) == StateReady }
+// usable reports whether the payer has funds to work with, regardless of what it already has to
+// pay, and of its signer.
+func (a *account) usable(minimum uint64) bool {
+	state := a.state(minimum)
+	return state == StateReady || state == StateSignerUnavailable
+}
+
+// signs reports whether the payer's key can sign now. A key in a file always can.
+func (a *account) signs() bool {
+	remote, ok := a.key.(interface{ Available() bool })
+	return !ok || remote.Available()
+}
 
 // free returns the lamports that remain when the payer has paid all that is outstanding.
 func (a *account) free() uint64 { return minus(a.lamports, a.outstanding()) }

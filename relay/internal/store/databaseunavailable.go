@@ -68,6 +68,7 @@ func transientState(code string) bool {
 
 func connectionError(err error) bool {
 	var connect *pgconn.ConnectError
-	return errors.As(err, &connect) || pgconn.Timeout(err) || pgconn.SafeToRetry(err) ||
+	var file *fileError
+	return errors.As(err, &connect) || errors.As(err, &file) || pgconn.Timeout(err) || pgconn.SafeToRetry(err) ||
 		errors.Is(err, context.DeadlineExceeded) || isNetworkError(err)
 }

@@ -39,6 +39,10 @@ func New(pool *pgxpool.Pool) (*Store, error) {
 // Open connects to url with at most maxConns connections. The URL has a
 // password, so no error repeats it.
 func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error) {
+	return OpenTLS(ctx, url, TLSFiles{}, maxConns)
+}
+
+func poolConfig(url string, maxConns int32) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("the database URL is not valid: expected postgres://user:password@host:port/name or a libpq key=value string")
@@ -47,6 +51,10 @@ func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error
 		cfg.MaxConns = maxConns
 	}
 	cfg.ConnConfig.RuntimeParams["application_name"] = "relaypool"
+	return cfg, nil
+}
+
+func open(ctx context.Context, cfg *pgxpool.Config) (*pgxpool.Pool, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)

@@ -76,7 +76,7 @@ type onePayer struct {
 }
 
 func (p onePayer) PublicKey() solana.PublicKey                   { return p.key.PublicKey() }
-func (p onePayer) Sign(message []byte) (solana.Signature, error) { return p.key.Sign(message) }
+func (p onePayer) Sign(_ context.Context, message []byte) (solana.Signature, error) { return p.key.Sign(message) }
 func (p onePayer) Keys() []solana.PublicKey                      { return []solana.PublicKey{p.PublicKey()} }
 func (onePayer) Cancel(solana.PublicKey, uint64)                 {}
 func (onePayer) MarkRefused(solana.PublicKey, error)             {}

@@ -240,9 +240,12 @@ func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c onchain.C
 	return out, nil
 }
 
-// pauseIfUnavailable waits if err only means that the chain did not answer, and returns nil, so
-// that the caller tries again. It returns any other error.
+// pauseIfUnavailable waits if err only means that the chain or a signer did not answer, and returns
+// nil, so that the caller tries again. It returns any other error.
 func (r *run) pauseIfUnavailable(ctx context.Context, what string, err error) error {
+	if errors.Is(err, txmgr.ErrSignerUnavailable) {
+		return r.pause(ctx, fmt.Sprintf("a signer, to %s (%v)", what, err))
+	}
 	if !errors.Is(err, onchain.ErrUnavailable) {
 		return fmt.Errorf("%s: %w", what, err)
 	}

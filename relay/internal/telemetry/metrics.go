@@ -48,6 +48,7 @@ type Metrics struct {
 	swapDeferrals  *prometheus.CounterVec
 	routerRequests *prometheus.CounterVec
 	routerDuration *prometheus.HistogramVec
+	signerDuration *prometheus.HistogramVec
 	routesRejected *prometheus.CounterVec
 
 	maintenanceRuns     *prometheus.CounterVec
@@ -102,6 +103,7 @@ func NewMetrics(b Build) *Metrics {
 		swapDeferrals:  counter(r, contract.MetricSwapWaits),
 		routerRequests: counter(r, contract.MetricRouterRequests),
 		routerDuration: histogram(r, contract.MetricRouterDuration, durations),
+		signerDuration: histogram(r, contract.MetricSignerDuration, durations),
 		routesRejected: counter(r, contract.MetricRouterRejected),
 
 		maintenanceRuns:     counter(r, contract.MetricMaintenanceRuns),
@@ -357,4 +359,9 @@ func (m *Metrics) TreeObserved(leaves uint64, selfCheck error) {
 	}
 	m.treeLeaves.WithLabelValues().Set(float64(leaves))
 	m.treeCheck.WithLabelValues().Set(check)
+}
+
+// SignerCalled records a call for a signature.
+func (m *Metrics) SignerCalled(signer, outcome string, took time.Duration) {
+	m.signerDuration.WithLabelValues(signer, outcome).Observe(took.Seconds())
 }

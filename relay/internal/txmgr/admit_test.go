@@ -6,8 +6,8 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
-	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -17,9 +17,9 @@ import (
 func TestFeePayerIsRefusedAsRecipient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	others := []*feepayer.Key{w.newKey(), w.newKey()}
+	others := []txmgr.Payer{w.newKey(), w.newKey()}
 	r := w.assemble(parts{payers: others})
-	for _, payer := range append(others, w.payer) {
+	for _, payer := range append(others, txmgr.Payer(w.payer)) {
 		in := w.inputs(-sol, payer.PublicKey())
 		_, err := r.Submit(t.Context(), submission.Request{Proof: w.prove(in), PublicInputs: in.Bytes(), Recipient: payer.PublicKey().String(), Notes: [][]byte{{1}}})
 		_ = wantCode(t, err, refusal.InvalidRecipient)

@@ -18,9 +18,14 @@ const (
 	// HoldExpiry: an attempt that was signed long ago is not on the chain, and the endpoints have
 	// not agreed that it has expired.
 	HoldExpiry = "chain_expiry"
+	// HoldSigner: the keys of all payers that could pay are in key services that do not sign now.
+	HoldSigner = "signer_unavailable"
 	// HoldChain: the chain does not answer.
 	HoldChain = string(refusal.ChainUnavailable)
 )
+
+// ErrSignerUnavailable is the error of a payer whose key is in a service that does not sign now.
+var ErrSignerUnavailable = errors.New("the fee payer's signer is not available")
 
 // Deferral is the error of a job that is tried again later.
 type Deferral struct {
@@ -47,19 +52,22 @@ func (d *Deferral) Unwrap() error { return d.Cause }
 const triesBeforeHold = 3
 
 // Refused returns a deferral if err is the refusal of a pool, chain, cap or payer that is not
-// ready. It returns other errors as they are. It also returns chain_unavailable as it is, until the
-// job has had triesBeforeHold failed tries. An empty payer or an uninitialised pool pauses the
-// queue. A spend cap does not pause the queue, because the cap may apply to transfers alone. A
+// ready, or if no payer's signer is available. It returns other errors as they are. It also returns chain_unavailable as it is, until the
+// job has had triesBeforeHold failed tries. An empty payer, an uninitialised pool or
+// the lack of a signer pauses the queue. A spend cap does not pause the queue, because the cap may apply to transfers alone. A
 // failed call does not pause it either, because the next call may succeed.
 func Refused(j *Job, err error) error {
 	r, ok := refusal.As(err)
+	pausable := j.queue == nil || j.queue.pausable()
 	switch {
+	case errors.Is(err, ErrSignerUnavailable):
+		return &Deferral{Reason: HoldSigner, Cause: err, Fault: true, pausesQueue: pausable}
 	case !ok || r.Code == refusal.DatabaseUnavailable:
 		return err
 	case r.Code == refusal.ChainUnavailable && j.Tries < triesBeforeHold:
 		return err
 	default:
-		pausesQueue := (j.queue == nil || j.queue.pausable()) && (r.Code == refusal.FeePayerEmpty || r.Code == refusal.PoolNotInitialised)
+		pausesQueue := pausable && (r.Code == refusal.FeePayerEmpty || r.Code == refusal.PoolNotInitialised)
 		return &Deferral{Reason: string(r.Code), Cause: err, Fault: true, pausesQueue: pausesQueue}
 	}
 }

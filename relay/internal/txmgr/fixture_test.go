@@ -175,7 +175,7 @@ func (w *world) land(wallet *feepayer.Key, c *shieldpool.Call) {
 	must(w.t, err)
 	message, err := tx.Message.MarshalBinary()
 	must(w.t, err)
-	sig, err := wallet.Sign(message)
+	sig, err := wallet.Sign(context.Background(), message)
 	must(w.t, err)
 	tx.Signatures = []solana.Signature{sig}
 	raw, err := tx.MarshalBinary()
@@ -270,7 +270,8 @@ type parts struct {
 	store       func(submission.Store) submission.Store
 	state       submission.PoolState
 	spending    txmgr.Spending
-	payers      []*feepayer.Key // in addition to the world's own
+	payer       txmgr.Payer   // in place of the world's own
+	payers      []txmgr.Payer // in addition to that
 	timing      txmgr.Timing
 	concurrency int
 	formats     shieldpool.Formats
@@ -292,7 +293,10 @@ func (w *world) assemble(p parts) *relay {
 	if _, measures := w.t.(*testing.B); measures {
 		log = slog.New(slog.DiscardHandler)
 	}
-	payers, err := feepayer.New(feepayer.Options{Keys: append([]*feepayer.Key{w.payer}, p.payers...), Balances: w.rpc, Log: log, Now: time.Now, MinBalance: sol / 100})
+	if p.payer == nil {
+		p.payer = w.payer
+	}
+	payers, err := feepayer.New(feepayer.Options{Keys: append([]txmgr.Payer{p.payer}, p.payers...), Balances: w.rpc, Log: log, Now: time.Now, MinBalance: sol / 100})
 	must(w.t, err)
 	if p.chain == nil {
 		p.chain = func(c txmgr.Chain) txmgr.Chain { return c }

@@ -263,12 +263,20 @@ func (p *modelProcess) Pick(_ context.Context, lamports uint64, _ bool) (txmgr.P
 	if err := p.affords(lamports); err != nil {
 		return nil, err
 	}
+	if f, _ := p.fault("pick", fmt.Sprint(lamports)); f != faultNone {
+		return nil, txmgr.ErrSignerUnavailable
+	}
 	p.reserved[p.key.PublicKey()] += int64(lamports)
 	return p, nil
 }
 
-// Sign implements txmgr.Payer.
-func (p *modelProcess) Sign(message []byte) (solana.Signature, error) { return p.key.Sign(message) }
+// Sign implements txmgr.Payer. Its faults are those of a key service.
+func (p *modelProcess) Sign(_ context.Context, message []byte) (solana.Signature, error) {
+	if f, _ := p.fault("sign", string(message)); f != faultNone {
+		return solana.Signature{}, txmgr.ErrSignerUnavailable
+	}
+	return p.key.Sign(message)
+}
 
 // Cancel implements txmgr.FeePayers.
 func (p *modelProcess) Cancel(key solana.PublicKey, lamports uint64) { p.Release(key, lamports) }

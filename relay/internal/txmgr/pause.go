@@ -2,6 +2,7 @@ package txmgr
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -119,6 +120,8 @@ func (m *Manager) tryResume(ctx context.Context) {
 		call, cancel := context.WithTimeout(ctx, m.Timing.Lease)
 		defer cancel()
 		err = m.Payers.Ready(call, 2*shieldpool.RentExempt+shieldpool.SignatureFee)
+	case HoldSigner:
+		err = m.signerError(ctx)
 	case refusal.PoolNotInitialised, refusal.ChainUnavailable:
 		err = m.readError(ctx)
 	default:
@@ -131,6 +134,19 @@ func (m *Manager) tryResume(ctx context.Context) {
 	default:
 		m.resumeQueue(ctx)
 	}
+}
+
+// signerError returns an error while no payer's signer is available.
+func (m *Manager) signerError(ctx context.Context) error {
+	const least = 2*shieldpool.RentExempt + shieldpool.SignatureFee
+	payer, err := m.Payers.Pick(ctx, least, false)
+	if err != nil && errors.Is(err, ErrSignerUnavailable) {
+		return err
+	}
+	if err == nil {
+		m.Payers.Cancel(payer.PublicKey(), least)
+	}
+	return nil // another reason, if any, pauses the queue again
 }
 
 // resumeQueue ends the pause and logs it.

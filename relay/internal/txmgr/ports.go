@@ -109,8 +109,9 @@ type FeePayers interface {
 // Payer is one fee payer's key.
 type Payer interface {
 	PublicKey() solana.PublicKey
-	// Sign signs a serialised message.
-	Sign(message []byte) (solana.Signature, error)
+	// Sign signs a serialised message. Its error is an ErrSignerUnavailable when the key is in a
+	// service that does not sign now; nothing is signed then, and the service may be asked again.
+	Sign(ctx context.Context, message []byte) (solana.Signature, error)
 }
 
 // Spending caps what the relay pays. Its refusal is spend_cap_reached.

@@ -34,12 +34,14 @@ type fakePayer struct {
 	working  []solana.PublicKey
 }
 
-func (p *fakePayer) PublicKey() solana.PublicKey                   { return p.key.PublicKey() }
-func (p *fakePayer) Sign(message []byte) (solana.Signature, error) { return p.key.Sign(message) }
-func (p *fakePayer) Release(_ solana.PublicKey, lamports uint64)   { p.reserved -= int64(lamports) }
-func (p *fakePayer) Cancel(key solana.PublicKey, lamports uint64)  { p.Release(key, lamports) }
-func (p *fakePayer) MarkRefused(solana.PublicKey, error)           {}
-func (p *fakePayer) MarkWorking(key solana.PublicKey)              { p.working = append(p.working, key) }
+func (p *fakePayer) PublicKey() solana.PublicKey { return p.key.PublicKey() }
+func (p *fakePayer) Sign(_ context.Context, message []byte) (solana.Signature, error) {
+	return p.key.Sign(message)
+}
+func (p *fakePayer) Release(_ solana.PublicKey, lamports uint64)  { p.reserved -= int64(lamports) }
+func (p *fakePayer) Cancel(key solana.PublicKey, lamports uint64) { p.Release(key, lamports) }
+func (p *fakePayer) MarkRefused(solana.PublicKey, error)          {}
+func (p *fakePayer) MarkWorking(key solana.PublicKey)             { p.working = append(p.working, key) }
 func (p *fakePayer) Pick(_ context.Context, lamports uint64, _ bool) (Payer, error) {
 	p.reserved += int64(lamports)
 	return p, nil

@@ -26,7 +26,7 @@ func Sign(ctx context.Context, chain interface {
 	if err != nil {
 		return nil, fmt.Errorf("encode message: %w", err)
 	}
-	signature, err := payer.Sign(message)
+	signature, err := payer.Sign(ctx, message)
 	if err != nil {
 		return nil, fmt.Errorf("sign transaction: %w", err)
 	}

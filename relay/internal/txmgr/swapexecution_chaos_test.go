@@ -322,7 +322,7 @@ func (c *chaos) act() {
 		must(c.t, err)
 		message, err := tx.Message.MarshalBinary()
 		must(c.t, err)
-		sig, err := c.stranger.Sign(message)
+		sig, err := c.stranger.Sign(context.Background(), message)
 		must(c.t, err)
 		tx.Signatures = []solana.Signature{sig}
 		raw, err := tx.MarshalBinary()

@@ -389,7 +389,7 @@ func (r *swapRun) wire(w wiring) (*process, error) {
 		w.spending = unlimited{}
 	}
 	log := slog.New(slog.NewTextHandler(r.t.Output(), &slog.HandlerOptions{Level: slog.LevelInfo}))
-	payers, err := feepayer.New(feepayer.Options{Keys: []*feepayer.Key{r.payer}, Balances: r.rpc, Log: log, Now: r.clock.now, MinBalance: max(w.least, sol/100)})
+	payers, err := feepayer.New(feepayer.Options{Keys: []txmgr.Payer{r.payer}, Balances: r.rpc, Log: log, Now: r.clock.now, MinBalance: max(w.least, sol/100)})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,186 @@
+package signer
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/openbao/openbao/api/v2"
+)
+
+// maxVaultAnswer is the most that is read of an answer. A key with a thousand versions has some 150 kB.
+const maxVaultAnswer = 1 << 20
+
+// vaultClient makes single calls to Vault. It trusts the authorities that are in the CA file at the
+// time of the call.
+type vaultClient struct {
+	url, namespace, caFile string
+
+	mu     sync.Mutex
+	client *api.Client
+	// http is the client's, and ca what was in the CA file when it was made.
+	http *http.Client
+	ca   []byte
+}
+
+// call makes one request, without repeating it, and decodes the answer. Its error is an
+// *api.ResponseError if Vault answered with a failure; nobody should see that one's text, which may
+// repeat what the request contained.
+func (c *vaultClient) call(ctx context.Context, token, method, path string, body, answer any) error {
+	client, err := c.current()
+	if err != nil {
+		return err
+	}
+	request := client.NewRequest(method, "/v1/"+path)
+	request.ClientToken = token
+	if err := request.SetJSONBody(body); err != nil {
+		return fmt.Errorf("encode the call of vault: %w", err)
+	}
+	response, err := client.RawRequestWithContext(ctx, request)
+	if response != nil {
+		defer func() { _ = response.Body.Close() }()
+	}
+	if err != nil {
+		return withVaultHost(err, request.Host)
+	}
+	err = response.DecodeJSON(answer)
+	if ctx.Err() != nil {
+		return withVaultHost(ctx.Err(), request.Host)
+	}
+	if err != nil {
+		return fmt.Errorf("decode what %s answered to %s: %w: expected the JSON of vault: correct the url", request.Host, path, err)
+	}
+	return nil
+}
+
+// current returns a client that trusts what the CA file contains now.
+func (c *vaultClient) current() (*api.Client, error) {
+	var ca []byte
+	if c.caFile != "" {
+		var err error
+		if ca, err = os.ReadFile(c.caFile); err != nil {
+			return nil, fmt.Errorf("read vault's ca file: %w", err)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.client != nil && bytes.Equal(ca, c.ca) {
+		return c.client, nil
+	}
+	var roots *x509.CertPool
+	if c.caFile != "" {
+		roots = x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(ca) {
+			return nil, fmt.Errorf("read vault's ca file: %s has %d bytes without a certificate: expected PEM", c.caFile, len(ca))
+		}
+	}
+	config := api.NewConfig() // unlike DefaultConfig it ignores the environment
+	config.Address = c.url
+	config.MaxRetries = 0 // the caller repeats calls
+	config.Timeout = 0    // the caller's context has one
+	config.HttpClient.Transport = newVaultTransport(roots)
+	client, err := api.NewClient(config)
+	if err != nil {
+		return nil, fmt.Errorf("make vault's client: %w", err)
+	}
+	if c.namespace != "" {
+		client.SetNamespace(c.namespace)
+	}
+	if c.http != nil {
+		c.http.CloseIdleConnections()
+	}
+	c.client, c.http, c.ca = client, config.HttpClient, ca
+	return client, nil
+}
+
+// vaultTransport cuts answers off that are too long; the client reads them to their end.
+type vaultTransport struct{ *http.Transport }
+
+// newVaultTransport makes a transport that trusts roots, or the system's if that is nil. It ignores
+// proxies from the environment, as that of the routers does.
+func newVaultTransport(roots *x509.CertPool) vaultTransport {
+	return vaultTransport{&http.Transport{
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+		ForceAttemptHTTP2:      true,
+		MaxIdleConnsPerHost:    16,
+		IdleConnTimeout:        90 * time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+	}}
+}
+
+func (t vaultTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.Transport.RoundTrip(r)
+	if err == nil {
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(response.Body, maxVaultAnswer), response.Body}
+	}
+	return response, err
+}
+
+// withVaultHost says who did not answer. It leaves an *api.ResponseError as it is.
+func withVaultHost(err error, host string) error {
+	var refusal *api.ResponseError
+	if errors.As(err, &refusal) {
+		return err
+	}
+	var call *url.Error
+	if errors.As(err, &call) {
+		err = call.Err
+	}
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		return fmt.Errorf("call vault at %s: %w: put the authority of vault's certificate into the ca file", host, err)
+	}
+	return fmt.Errorf("call vault at %s: %w", host, err)
+}
+
+func hasStatus(err error, status int) bool {
+	var refusal *api.ResponseError
+	return errors.As(err, &refusal) && refusal.StatusCode == status
+}
+
+// vaultReasons returns what Vault said, on one line and without the secrets.
+func vaultReasons(refusal *api.ResponseError, secrets ...string) string {
+	const maxReasons = 300
+	if refusal.RawError { // it can be anything, such as the page of a proxy with all headers
+		return "an answer that is not vault's JSON"
+	}
+	text := strings.Join(refusal.Errors, "; ")
+	for _, secret := range secrets {
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "[redacted]")
+		}
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > maxReasons {
+		text = text[:maxReasons] + "…"
+	}
+	if text == "" {
+		return "no reason given"
+	}
+	return text
+}
+
+// vaultStatusError is the error of a failure that says nothing about the key or the login.
+func vaultStatusError(status int, reasons string) error {
+	switch status {
+	case http.StatusServiceUnavailable:
+		return fmt.Errorf("vault does not serve (%d: %s): unseal it, or wait until it is active", status, reasons)
+	case http.StatusTooManyRequests:
+		return fmt.Errorf("vault refuses so many calls (%d: %s): raise its quota", status, reasons)
+	}
+	return fmt.Errorf("vault answered with a failure (%d: %s): its log says more", status, reasons)
+}

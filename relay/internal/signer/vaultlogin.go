@@ -1,0 +1,110 @@
+package signer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/openbao/openbao/api/v2"
+)
+
+// vaultLogin has the token of a login by Kubernetes, and logs in again before that ends.
+type vaultLogin struct {
+	client           *vaultClient
+	mount, role, jwt string
+	now              func() time.Time
+
+	// turn is full while somebody has the fields below: one login serves all who wait for it.
+	turn  chan struct{}
+	token string
+	began time.Time
+	// lease is how long the token is valid; 0 for ever.
+	lease time.Duration
+}
+
+func newVaultLogin(client *vaultClient, o VaultTransitOptions) *vaultLogin {
+	return &vaultLogin{client: client, mount: o.KubernetesMount, role: o.KubernetesRole, jwt: o.JWTFile, now: time.Now, turn: make(chan struct{}, 1)}
+}
+
+// current returns a token that is not the refused one. It logs in when it has none, or when less than
+// a fifth of the lease is left; if that fails, the old token serves until its lease ends.
+func (l *vaultLogin) current(ctx context.Context, refused string) (string, error) {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return "", fmt.Errorf("wait for the login to vault: %w", ctx.Err())
+	}
+	if l.token == refused {
+		l.token = ""
+	}
+	if l.token != "" && (l.lease == 0 || l.now().Sub(l.began) < l.lease*4/5) {
+		return l.token, nil
+	}
+	err := l.login(ctx)
+	if err != nil && (l.token == "" || l.now().Sub(l.began) >= l.lease) {
+		return "", err
+	}
+	return l.token, nil
+}
+
+// login replaces the token.
+func (l *vaultLogin) login(ctx context.Context) error {
+	jwt, err := readTokenFile(l.jwt) // Kubernetes replaces it some time before it expires
+	if err != nil {
+		return err
+	}
+	began := l.now()
+	var answer struct {
+		Auth struct {
+			ClientToken   string `json:"client_token"`
+			LeaseDuration int    `json:"lease_duration"`
+		} `json:"auth"`
+	}
+	path := "auth/" + l.mount + "/login"
+	err = l.client.call(ctx, "", http.MethodPost, path, map[string]string{"role": l.role, "jwt": jwt}, &answer)
+	var refusal *api.ResponseError
+	if errors.As(err, &refusal) {
+		return l.explain(refusal.StatusCode, vaultReasons(refusal, jwt))
+	}
+	if err != nil {
+		return err
+	}
+	if !fitsVaultHeader(answer.Auth.ClientToken) {
+		return fmt.Errorf("vault's login at %q gave no token: expected one without further steps for the role %q", path, l.role)
+	}
+	l.token, l.began, l.lease = answer.Auth.ClientToken, began, time.Duration(answer.Auth.LeaseDuration)*time.Second
+	return nil
+}
+
+func (l *vaultLogin) explain(status int, reasons string) error {
+	switch status {
+	case http.StatusBadRequest, http.StatusForbidden:
+		return fmt.Errorf("vault refused the login with the role %q at %q (%d: %s): expected the auth method kubernetes there, with a role that is bound to the pod's service account, its namespace and the audience of its token", l.role, "auth/"+l.mount, status, reasons)
+	case http.StatusNotFound:
+		return fmt.Errorf("vault has no auth method at %q (%d: %s): enable kubernetes there, or correct the mount or the namespace", "auth/"+l.mount, status, reasons)
+	}
+	return fmt.Errorf("log in to vault: %w", vaultStatusError(status, reasons))
+}
+
+// readTokenFile reads a token, which is one line.
+func readTokenFile(path string) (string, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("read the token: %w", err)
+	}
+	token := strings.TrimSpace(string(content))
+	if !fitsVaultHeader(token) {
+		return "", fmt.Errorf("read the token: %s has %d bytes that are not one: expected one line of printable characters", path, len(content))
+	}
+	return token, nil
+}
+
+// fitsVaultHeader reports whether a token can be sent in a header.
+func fitsVaultHeader(token string) bool {
+	return token != "" && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
+}
