@@ -15,9 +15,10 @@ type Metric struct {
 var (
 	MetricBuildInfo = Metric{"relaypool_build_info", "Always 1; the labels identify the build.", []string{"version", "revision"}}
 
-	MetricHTTPRequests = Metric{"relaypool_http_requests_total", "Requests answered, by route and status.", []string{"route", "method", "status"}}
-	MetricHTTPDuration = Metric{"relaypool_http_request_duration_seconds", "Time to answer, waits for outcomes included.", []string{"route", "method"}}
-	MetricWaiting      = Metric{"relaypool_waiting_clients", "Requests of this process that wait for an outcome, or for the chain to be available before they are accepted.", nil}
+	MetricHTTPRequests   = Metric{"relaypool_http_requests_total", "Requests answered, by route and status.", []string{"route", "method", "status"}}
+	MetricHTTPDuration   = Metric{"relaypool_http_request_duration_seconds", "Time to answer, waits for outcomes included.", []string{"route", "method"}}
+	MetricClientRequests = Metric{"relaypool_client_requests_total", "Requests with a named API key, by the key's name and the status.", []string{"api_key", "status"}}
+	MetricWaiting        = Metric{"relaypool_waiting_clients", "Requests of this process that wait for an outcome, or for the chain to be available before they are accepted.", nil}
 
 	MetricSubmissions          = Metric{"relaypool_submissions_total", "Submissions that ended, by kind and outcome: completed (the transaction landed), or the code of the failure.", []string{"kind", "outcome"}}
 	MetricSubmissionsFinalized = Metric{"relaypool_submissions_finalized_total", "Completed submissions whose transaction became final, by kind.", []string{"kind"}}
@@ -103,7 +104,7 @@ var (
 // Metrics lists all metrics, in the order of the documentation.
 func Metrics() []Metric {
 	return []Metric{
-		MetricBuildInfo, MetricHTTPRequests, MetricHTTPDuration, MetricWaiting,
+		MetricBuildInfo, MetricHTTPRequests, MetricHTTPDuration, MetricClientRequests, MetricWaiting,
 		MetricSubmissions, MetricSubmissionsFinalized, MetricStages, MetricAttempts, MetricLandingSlots, MetricLandingLamports, MetricLaneExpired, MetricLeases, MetricLeaseLapses, MetricPolls, MetricPollSize, MetricInFlight, MetricTracked, MetricQueuePaused,
 		MetricBacklog, MetricBacklogAge, MetricHeld, MetricOpen,
 		MetricRPCCalls, MetricRPCDuration, MetricRPCUp, MetricRPCLag, MetricRPCLatency, MetricRPCBreaker, MetricRPCSkipped, MetricRPCContradictions, MetricRPCSocket, MetricRPCNotifications,

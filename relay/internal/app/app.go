@@ -19,6 +19,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/ledger"
+	"github.com/relaypool/relaypool/relay/internal/ratelimit"
 	"github.com/relaypool/relaypool/relay/internal/router"
 	"github.com/relaypool/relaypool/relay/internal/signer"
 	"github.com/relaypool/relaypool/relay/internal/spendcap"
@@ -72,6 +73,8 @@ type App struct {
 	poolReader      *chain.PoolReader
 	payers          *feepayer.Payers
 	signers         []*signer.Signer
+	apiKeys         apiKeys
+	requests        *ratelimit.Counter
 	caps            *spendcap.Caps
 	ledger          *ledger.Reconciler
 	accounting      *accountingCache

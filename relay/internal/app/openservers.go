@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
+	"github.com/relaypool/relaypool/relay/internal/ratelimit"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
 )
 
@@ -49,6 +50,12 @@ func (a *App) openServers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.requests = ratelimit.New(a.store, time.Now, a.log)
+	var apiKeys func() []httpapi.APIKey
+	if len(c.APIKeys) > 0 {
+		a.apiKeys.set(c.APIKeys)
+		apiKeys = a.apiKeys.now
+	}
 	handler, err := httpapi.New(httpapi.Options{
 		Admission: a.admission, Submissions: a.reader, Commitments: a.store.Commitments(a.pool.Address), Tree: a.poolReader, ViewingKeys: keys, Health: a,
 		Info: httpapi.Info{
@@ -57,7 +64,7 @@ func (a *App) openServers(ctx context.Context) error {
 		},
 		Log: a.log, Observer: a.metrics, Now: time.Now, NewID: uuid.NewString, CallTimeout: callTimeout,
 		ListStall: listStall, ListTime: listTime,
-		WaitDefault: c.Wait, WaitMax: c.WaitMax, RatePerMinute: c.RateLimit, ClientIPHeader: c.ClientIPHeader, CORSOrigins: c.CORSOrigins, APIKeys: c.APIKeys,
+		WaitDefault: c.Wait, WaitMax: c.WaitMax, RatePerMinute: c.RateLimit, ClientIPHeader: c.ClientIPHeader, CORSOrigins: c.CORSOrigins, APIKeys: apiKeys, RequestCounter: a.requests,
 	})
 	if err != nil {
 		return err

@@ -35,6 +35,10 @@ func (a *App) Run(ctx context.Context) error {
 	p.services.Go(func() { a.finality.Run(background) })
 	p.services.Go(func() { a.formats.run(background) })
 	p.services.Go(func() { a.payers.Run(background) })
+	p.services.Go(func() { a.requests.Run(background) })
+	if len(a.options.Config.APIKeys) > 0 {
+		p.services.Go(func() { a.rereadAPIKeys(background) })
+	}
 	for _, s := range a.signers {
 		p.services.Go(func() { s.Run(background) })
 	}

@@ -2,6 +2,9 @@ package config
 
 import (
 	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/relaypool/relaypool/relay/commandline"
@@ -11,8 +14,21 @@ import (
 // could be guessed.
 const minAPIKey, maxAPIKey = 16, 256
 
-// apiKeys returns the hashes of the API keys in the file. Without a file there are none.
-func (s Serve) apiKeys() (keys [][sha256.Size]byte, err error) {
+// maxKeyLimit is more requests a minute than one relay answers.
+const maxKeyLimit = 1_000_000
+
+// APIKey is an API key of the file.
+type APIKey struct {
+	// Hash is the SHA-256 hash of the key.
+	Hash [sha256.Size]byte
+	// Name is empty for a key without a name. PerMinute is 0 for a key without a limit of its own.
+	Name      string
+	PerMinute int
+}
+
+// ReadAPIKeys reads the file of API keys. Without a file there are none. The relay reads the file
+// again while it runs.
+func (s Serve) ReadAPIKeys() (keys []APIKey, err error) {
 	const flag = "api-keys-file"
 	if s.APIKeysFile == "" {
 		return nil, nil
@@ -24,17 +40,47 @@ func (s Serve) apiKeys() (keys [][sha256.Size]byte, err error) {
 	number := 0
 	for line := range strings.Lines(string(content)) {
 		number++
-		key := strings.TrimSpace(line)
-		if key == "" || strings.HasPrefix(key, "#") {
+		words := strings.Fields(line)
+		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
 			continue
 		}
+		key := words[0]
 		if len(key) < minAPIKey || len(key) > maxAPIKey || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return nil, commandline.Problem(flag, "line %d: expected a key of %d to %d visible ASCII characters without spaces, received %d characters", number, minAPIKey, maxAPIKey, len(key))
 		}
-		keys = append(keys, sha256.Sum256([]byte(key)))
+		k := APIKey{Hash: sha256.Sum256([]byte(key))}
+		if err := k.readNameAndLimit(words[1:]); err != nil {
+			return nil, commandline.Problem(flag, "line %d: %w", number, err)
+		}
+		if slices.ContainsFunc(keys, func(other APIKey) bool {
+			return other.Name != "" && other.Name == k.Name && other.PerMinute != k.PerMinute
+		}) {
+			return nil, commandline.Problem(flag, "line %d: another key of the same name has another limit: expected one limit for each name", number)
+		}
+		keys = append(keys, k)
 	}
 	if len(keys) == 0 {
 		return nil, commandline.Problem(flag, "the file has no key: write a key on a line, or leave the setting out to serve everybody")
 	}
 	return keys, nil
+}
+
+// readNameAndLimit reads what follows the key on its line: nothing, a name, or a name and a limit.
+func (k *APIKey) readNameAndLimit(words []string) error {
+	if len(words) > 2 {
+		return fmt.Errorf("expected a key, perhaps its name, and perhaps a limit, received %d words", len(words)+1)
+	}
+	if len(words) > 0 {
+		if !namePattern.MatchString(words[0]) {
+			return fmt.Errorf("name of %d characters: expected 1 to 32 lower-case letters, digits and hyphens between them", len(words[0]))
+		}
+		k.Name = words[0]
+	}
+	if len(words) > 1 {
+		var err error
+		if k.PerMinute, err = strconv.Atoi(words[1]); err != nil || k.PerMinute < 1 || k.PerMinute > maxKeyLimit {
+			return fmt.Errorf("limit of %d characters: expected 1 to %d requests a minute", len(words[1]), maxKeyLimit)
+		}
+	}
+	return nil
 }

@@ -6,8 +6,6 @@
 package config
 
 import (
-	"crypto/sha256"
-
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/commandline"
@@ -60,8 +58,8 @@ type Config struct {
 	// LookupTable is zero for none.
 	LookupTable         solana.PublicKey
 	CompliancePublicKey [32]byte
-	// APIKeys are the hashes of the accepted API keys. If there are none, clients need no key.
-	APIKeys [][sha256.Size]byte
+	// APIKeys are the accepted API keys at the start. If there are none, clients need no key.
+	APIKeys []APIKey
 }
 
 // Admin has the flags of commands that need only the database.

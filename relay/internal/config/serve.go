@@ -52,10 +52,10 @@ type Serve struct {
 	Retention      time.Duration `default:"168h" env:"RELAYPOOL_RETENTION" placeholder:"DURATION" help:"How long GET /status returns a finished submission, at least 24h, which is how long an Idempotency-Key replays its outcome. Nullifiers of landed submissions stay reserved forever."`
 	Wait           time.Duration `default:"30s" env:"RELAYPOOL_WAIT" placeholder:"DURATION" group:"Clients" help:"How long a request waits for its outcome, unless its Prefer header asks for another time."`
 	WaitMax        time.Duration `default:"60s" env:"RELAYPOOL_WAIT_MAX" placeholder:"DURATION" group:"Clients" help:"Longest wait that a client may ask for."`
-	RateLimit      int           `default:"600" env:"RELAYPOOL_RATE_LIMIT" placeholder:"REQUESTS" group:"Clients" help:"Requests a minute from one client address; 0 for no limit. Behind a proxy, set the client IP header as well, or all clients share one limit."`
+	RateLimit      int           `default:"600" env:"RELAYPOOL_RATE_LIMIT" placeholder:"REQUESTS" group:"Clients" help:"Requests a minute from one client address, to all relays on the database together; 0 for no limit. Behind a proxy, set the client IP header as well, or all clients share one limit."`
 	ClientIPHeader string        `env:"RELAYPOOL_CLIENT_IP_HEADER" placeholder:"NAME" group:"Clients" help:"Header in which the proxy in front writes the client's address, such as X-Real-IP. Empty uses the connection's. Without such a proxy clients could write it themselves and evade the limit."`
 	CORSOrigins    []string      `env:"RELAYPOOL_CORS_ORIGINS" placeholder:"ORIGIN" group:"Clients" help:"Origins of web pages that may call the interface, such as https://app.example, or *. Separated by commas. Empty for none."`
-	APIKeysFile    string        `env:"RELAYPOOL_API_KEYS_FILE" placeholder:"FILE" group:"Clients" help:"File of API keys, one per line; empty lines and lines that begin with # are ignored. Every route except GET /health then requires a key as Authorization: Bearer KEY. Read at start. Empty serves everybody."`
+	APIKeysFile    string        `env:"RELAYPOOL_API_KEYS_FILE" placeholder:"FILE" group:"Clients" help:"File of API keys, one per line: the key, perhaps a name for logs and metrics, and perhaps how many requests a minute all its clients may make, in place of the limit by address. Several keys may have one name, so that a key can be replaced. Empty lines and lines that begin with # are ignored. Every route except GET /health then requires a key as Authorization: Bearer KEY. Read again when it changes. Empty serves everybody."`
 
 	Logging `embed:"" prefix:"log-"`
 
@@ -93,7 +93,7 @@ func (s Serve) Load() (*Config, error) {
 	problems = append(problems, found...)
 	c.LookupTable, err = s.lookupTable()
 	addProblem(err)
-	c.APIKeys, err = s.apiKeys()
+	c.APIKeys, err = s.ReadAPIKeys()
 	addProblem(err)
 	problems = append(problems, s.checkTransactionFormat(c.Profile)...)
 	problems = append(problems, s.checkKeyFiles()...)

@@ -10,13 +10,36 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
+// APIKey is a key that clients have to present.
+type APIKey struct {
+	// Hash is the SHA-256 hash of the key.
+	Hash [sha256.Size]byte
+	// Name is the name of the clients that have the key, for logs and metrics. Several keys may have
+	// one name, so that a key can be replaced; they share a limit. Empty for a key without a name.
+	Name string
+	// PerMinute is how many requests all clients of that name may make in a minute, in place of the
+	// limit by address; 0 for that limit.
+	PerMinute int
+}
+
+// client is the identity by which submissions of the key's clients are told from those of others.
+func (k APIKey) client() [sha256.Size]byte {
+	if k.Name == "" {
+		return k.Hash
+	}
+	return sha256.Sum256([]byte("API key named " + k.Name)) // remains the same when the key is replaced
+}
+
 // requireKey refuses requests without an API key. GET /health needs no key, because load
 // balancers have none.
 func (a *api) requireKey(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		keyHash, known := a.knownKey(r.Header.Get("Authorization"))
+		key, known := a.knownKey(r.Header.Get("Authorization"))
+		if known {
+			x := requestContextOf(r.Context())
+			x.client, x.keyName = key.client(), key.Name
+		}
 		if known || r.URL.Path == contract.HealthPath {
-			requestContextOf(r.Context()).client = keyHash
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -26,23 +49,24 @@ func (a *api) requireKey(next http.Handler) http.Handler {
 	})
 }
 
-// knownKey returns the hash of a valid key. It compares with every key, so that its
-// duration reveals nothing about the keys.
-func (a *api) knownKey(header string) (hash [sha256.Size]byte, known bool) {
+// knownKey returns the valid key in the header. It compares with every key, so that its duration
+// reveals nothing about the keys.
+func (a *api) knownKey(header string) (found APIKey, known bool) {
 	const longest = 1024
-	if len(header) > longest {
-		return hash, false
+	if a.APIKeys == nil || len(header) > longest {
+		return found, false
 	}
 	scheme, key, _ := strings.Cut(header, " ")
 	sum := sha256.Sum256([]byte(strings.TrimSpace(key)))
-	same := 0
-	for i := range a.APIKeys {
-		same |= subtle.ConstantTimeCompare(a.APIKeys[i][:], sum[:])
+	for _, k := range a.APIKeys() {
+		if subtle.ConstantTimeCompare(k.Hash[:], sum[:]) == 1 {
+			found, known = k, true
+		}
 	}
-	if same == 1 && strings.EqualFold(scheme, "Bearer") {
-		return sum, true
+	if known && strings.EqualFold(scheme, "Bearer") {
+		return found, true
 	}
-	return hash, false
+	return APIKey{}, false
 }
 
 // authorizationKind describes the Authorization header of a refused request, without

@@ -13,7 +13,9 @@ func TestAPIKeys(t *testing.T) {
 	t.Parallel()
 	const first, second, unknown = "first-key-0123456789", "second-key-0123456789", "canary-key-0123456789"
 	requireKeys := func(o *httpapi.Options) {
-		o.APIKeys = [][sha256.Size]byte{sha256.Sum256([]byte(first)), sha256.Sum256([]byte(second))}
+		o.APIKeys = func() []httpapi.APIKey {
+			return []httpapi.APIKey{{Hash: sha256.Sum256([]byte(first))}, {Hash: sha256.Sum256([]byte(second)), Name: "wallet"}}
+		}
 	}
 	tests := map[string]struct {
 		path, authorization string

@@ -84,7 +84,9 @@ func TestSubmissionHasHashOfClientsAPIKey(t *testing.T) {
 		got = r
 		return completed(), nil
 	}}
-	f := newFixture(t, d, func(o *httpapi.Options) { o.APIKeys = [][sha256.Size]byte{sha256.Sum256([]byte(key))} })
+	f := newFixture(t, d, func(o *httpapi.Options) {
+		o.APIKeys = func() []httpapi.APIKey { return []httpapi.APIKey{{Hash: sha256.Sum256([]byte(key))}} }
+	})
 	if resp, body := f.do(t, post("/transact", transactBody(), "Authorization", "Bearer "+key)); resp.StatusCode != http.StatusOK {
 		t.Fatalf("answered %d, want 200: %s", resp.StatusCode, body)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -76,6 +77,8 @@ func (d *domains) Check(context.Context) httpapi.HealthReport { return d.health(
 type observed struct {
 	mu        sync.Mutex
 	exchanges []exchange
+	// clients are the names of keys, each with the status of the answer.
+	clients []string
 }
 
 type exchange struct {
@@ -87,6 +90,12 @@ func (o *observed) Request(method, route string, status int, _ time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.exchanges = append(o.exchanges, exchange{method, route, status})
+}
+
+func (o *observed) ClientRequest(keyName string, status int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.clients = append(o.clients, fmt.Sprintf("%s %d", keyName, status))
 }
 
 // fixture is an API over fake domains, with its log and its observer.

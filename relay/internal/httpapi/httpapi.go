@@ -6,7 +6,6 @@ package httpapi
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
+	"github.com/go-chi/httprate"
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/contract"
@@ -87,6 +87,8 @@ type HealthReport struct {
 // of the OpenAPI document, such as /status/{id}, or "unmatched".
 type Observer interface {
 	Request(method, route string, status int, took time.Duration)
+	// ClientRequest counts the request of a client whose API key has that name.
+	ClientRequest(keyName string, status int)
 }
 
 // Info describes the relay to clients.
@@ -150,9 +152,10 @@ type Options struct {
 	// CORSOrigins are the browser origins that may call, such as https://app.example or *.
 	// Without origins, the answers have no CORS headers.
 	CORSOrigins []string
-	// APIKeys are the SHA-256 hashes of valid API keys; without any, a request
-	// needs no key.
-	APIKeys [][sha256.Size]byte
+	// RequestCounter counts requests for the limits; nil counts those of this process alone.
+	RequestCounter httprate.LimitCounter
+	// APIKeys returns the valid API keys, which may change; nil when a request needs no key.
+	APIKeys func() []APIKey
 }
 
 func (o *Options) validate() error {
@@ -237,7 +240,7 @@ func New(o Options) (*API, error) {
 	if len(o.CORSOrigins) > 0 {
 		r.Use(allowOrigins(o.CORSOrigins))
 	}
-	if o.RatePerMinute > 0 {
+	if o.RatePerMinute > 0 || o.APIKeys != nil {
 		r.Use(a.limitRate())
 	}
 	r.Use(middleware.GetHead, joinPrefer)
@@ -246,7 +249,7 @@ func New(o Options) (*API, error) {
 	operations.Get(contract.BacklogPath, a.GetBacklog)
 	operations.Get(contract.HealthPath, a.healthDetails)
 	serverOptions := openapi.ChiServerOptions{BaseRouter: r, ErrorHandlerFunc: a.badParameter}
-	if len(o.APIKeys) > 0 {
+	if o.APIKeys != nil {
 		serverOptions.Middlewares = []openapi.MiddlewareFunc{a.requireKey}
 	}
 	return &API{

@@ -9,16 +9,27 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// limitRate limits requests by client address. It keeps the counts only in memory.
+// limitRate limits requests by the name of the client's API key, if the key has a limit of its own,
+// or else by the client's address.
 func (a *api) limitRate() func(http.Handler) http.Handler {
 	const window = time.Minute
-	refuse := func(w http.ResponseWriter, r *http.Request) {
-		a.refuse(w, r, refusal.New(refusal.RateLimited,
-			"too many requests from your address: expected at most %d a minute; wait for Retry-After, and poll /status every 2 to 5 seconds", a.RatePerMinute).Retry(window))
+	options := []httprate.Option{httprate.WithResponseHeaders(httprate.ResponseHeaders{})}
+	if a.RequestCounter != nil {
+		options = append(options, httprate.WithLimitCounter(a.RequestCounter))
 	}
-	byAddress := func(r *http.Request) (string, error) {
-		return a.clientAddress(r), nil
+	limiter := httprate.NewRateLimiter(max(a.RatePerMinute, 1), window, options...)
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			client, from, limit := "address "+a.clientAddress(r), "from your address", a.RatePerMinute
+			if key, known := a.knownKey(r.Header.Get("Authorization")); known && key.PerMinute > 0 {
+				client, from, limit = "key "+key.Name, "with your API key", key.PerMinute
+			}
+			if limit > 0 && limiter.OnLimit(w, r.WithContext(httprate.WithRequestLimit(r.Context(), limit)), client) {
+				a.refuse(w, r, refusal.New(refusal.RateLimited,
+					"too many requests %s: expected at most %d a minute; wait for Retry-After, and poll /status every 2 to 5 seconds", from, limit).Retry(window))
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
 	}
-	return httprate.LimitBy(a.RatePerMinute, window, byAddress,
-		httprate.WithLimitHandler(refuse), httprate.WithResponseHeaders(httprate.ResponseHeaders{}))
 }

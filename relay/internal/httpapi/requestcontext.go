@@ -12,8 +12,10 @@ type requestContext struct {
 	id string
 	// code is the code of the refusal or error that was sent; empty when none was sent.
 	code refusal.Code
-	// client is the hash of the valid API key that the client sent; zero without one.
-	client [sha256.Size]byte
+	// client stands for the clients of the valid API key that was sent; zero without one. keyName is
+	// the key's name.
+	client  [sha256.Size]byte
+	keyName string
 }
 
 type requestContextKey struct{}

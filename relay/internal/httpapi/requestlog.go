@@ -40,6 +40,10 @@ func (a *api) observe(next http.Handler) http.Handler {
 			slog.String("request_id", x.id), slog.String("method", method), slog.String("route", route),
 			slog.Int("status", status), slog.Duration("duration", took),
 		}
+		if x.keyName != "" {
+			a.Observer.ClientRequest(x.keyName, status)
+			attrs = append(attrs, slog.String("api_key", x.keyName))
+		}
 		if x.code != "" {
 			attrs = append(attrs, slog.String("code", string(x.code)))
 		}

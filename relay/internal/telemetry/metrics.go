@@ -22,8 +22,9 @@ import (
 type Metrics struct {
 	Registry *prometheus.Registry
 
-	httpRequests *prometheus.CounterVec
-	httpDuration *prometheus.HistogramVec
+	httpRequests   *prometheus.CounterVec
+	httpDuration   *prometheus.HistogramVec
+	clientRequests *prometheus.CounterVec
 
 	submissions *prometheus.CounterVec
 	finalized   *prometheus.CounterVec
@@ -77,20 +78,21 @@ func NewMetrics(b Build) *Metrics {
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	durations := durationBuckets()
 	m := &Metrics{
-		Registry:     r,
-		httpRequests: counter(r, contract.MetricHTTPRequests),
-		httpDuration: histogram(r, contract.MetricHTTPDuration, durations),
-		submissions:  counter(r, contract.MetricSubmissions),
-		finalized:    counter(r, contract.MetricSubmissionsFinalized),
-		stages:       histogram(r, contract.MetricStages, durations),
-		attempts:     counter(r, contract.MetricAttempts),
-		landing:      histogram(r, contract.MetricLandingSlots, []float64{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 150}),
-		landingCost:  counter(r, contract.MetricLandingLamports),
-		laneExpired:  counter(r, contract.MetricLaneExpired),
-		leases:       counter(r, contract.MetricLeases),
-		leaseLapses:  counter(r, contract.MetricLeaseLapses),
-		polls:        counter(r, contract.MetricPolls),
-		pollSize:     histogram(r, contract.MetricPollSize, []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}),
+		Registry:       r,
+		httpRequests:   counter(r, contract.MetricHTTPRequests),
+		httpDuration:   histogram(r, contract.MetricHTTPDuration, durations),
+		clientRequests: counter(r, contract.MetricClientRequests),
+		submissions:    counter(r, contract.MetricSubmissions),
+		finalized:      counter(r, contract.MetricSubmissionsFinalized),
+		stages:         histogram(r, contract.MetricStages, durations),
+		attempts:       counter(r, contract.MetricAttempts),
+		landing:        histogram(r, contract.MetricLandingSlots, []float64{1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 150}),
+		landingCost:    counter(r, contract.MetricLandingLamports),
+		laneExpired:    counter(r, contract.MetricLaneExpired),
+		leases:         counter(r, contract.MetricLeases),
+		leaseLapses:    counter(r, contract.MetricLeaseLapses),
+		polls:          counter(r, contract.MetricPolls),
+		pollSize:       histogram(r, contract.MetricPollSize, []float64{1, 2, 4, 8, 16, 32, 64, 128, 256}),
 
 		rpcCalls:          counter(r, contract.MetricRPCCalls),
 		rpcDuration:       histogram(r, contract.MetricRPCDuration, durations),
@@ -213,6 +215,11 @@ func (f *funcCollector) Collect(ch chan<- prometheus.Metric) {
 func (m *Metrics) Request(method, route string, status int, took time.Duration) {
 	m.httpRequests.WithLabelValues(route, method, strconv.Itoa(status)).Inc()
 	m.httpDuration.WithLabelValues(route, method).Observe(took.Seconds())
+}
+
+// ClientRequest implements httpapi.Observer.
+func (m *Metrics) ClientRequest(keyName string, status int) {
+	m.clientRequests.WithLabelValues(keyName, strconv.Itoa(status)).Inc()
 }
 
 // Stage implements submission.Observer.

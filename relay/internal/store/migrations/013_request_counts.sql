@@ -1,0 +1,13 @@
+-- How many requests each client made in a minute, over all processes. client is a hash of its
+-- address and the minute. Counts are deleted after minutes, and may be lost in a crash.
+-- An addition: a relay of the release before counts in memory.
+CREATE UNLOGGED TABLE request_counts (
+    started timestamptz NOT NULL,
+    client bytea NOT NULL,
+    requests integer NOT NULL,
+    PRIMARY KEY (started, client)
+);
+
+---- create above / drop below ----
+
+DROP TABLE request_counts;
