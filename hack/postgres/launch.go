@@ -101,7 +101,7 @@ func (s *Server) arguments() []string {
 		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off")
 	}
 	args := []string{"-D", s.clusterDir()}
-	for _, setting := range settings {
+	for _, setting := range append(settings, s.settings...) {
 		args = append(args, "-c", setting)
 	}
 	return args

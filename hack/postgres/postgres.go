@@ -57,6 +57,7 @@ type Server struct {
 	account    *account
 	dir        string
 	fastUnsafe bool
+	settings   []string
 
 	lock *flock.Flock
 	proc *process.Process
@@ -187,6 +188,9 @@ func (s *Server) Restart(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Set adds settings such as ssl=on, which take effect with Restart.
+func (s *Server) Set(settings ...string) { s.settings = append(s.settings, settings...) }
 
 func (s *Server) clusterDir() string { return filepath.Join(s.dir, "data") }
 

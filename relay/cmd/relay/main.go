@@ -25,6 +25,8 @@ type cli struct {
 	Keygen     keygenCmd     `cmd:"" help:"Make a fee payer's key file and print its address."`
 	Compliance complianceCmd `cmd:"" help:"Commands for the compliance officer: make keys, export sealed viewing keys and open them."`
 	Version    versionCmd    `cmd:"" help:"Print version and build."`
+
+	commandline.Shell `embed:""`
 }
 
 // environment is what commands need from the process.

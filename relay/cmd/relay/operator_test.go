@@ -13,6 +13,7 @@ import (
 
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/config"
+	"github.com/relaypool/relaypool/relay/internal/testca"
 )
 
 // goldens are the objects that the operator makes.
@@ -105,7 +106,12 @@ func mount(t *testing.T, m *manifest, data map[string]string) (root string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	authority := testca.New(t)
+	certificate, clientKey := authority.Issue(t, "relaypool")
 	contents := map[string]string{
+		contract.DatabaseClientCertFile: string(certificate),
+		contract.DatabaseClientKeyFile:  string(clientKey),
+
 		contract.VerifyingKeyFile: string(key),
 		contract.DatabaseURLFile:  "postgres://user:password@db.example:5432/relay\n",
 		contract.RouterURLFile:    "https://router.example/swap/v1?key=secret\n",
@@ -113,7 +119,7 @@ func mount(t *testing.T, m *manifest, data map[string]string) (root string) {
 		contract.APIKeysFile:      "the-key-of-a-client\n",
 		contract.ProfileFile:      "base: shield-pool-v1\n",
 	}
-	for _, list := range []string{contract.EndpointsFile, contract.FallbackRoutersFile} {
+	for _, list := range []string{contract.EndpointsFile, contract.FallbackRoutersFile, contract.SignersFile} {
 		contents[list] = strings.ReplaceAll(data[filepath.Base(list)], contract.Root, root)
 	}
 	if m.Kind == "Job" { // its ConfigMap is in the golden file of the fleet
@@ -125,6 +131,9 @@ func mount(t *testing.T, m *manifest, data map[string]string) (root string) {
 		if from == nil {
 			from = s.ConfigMap
 		}
+		if from == nil {
+			continue // a token of the service account, which is read where it is used
+		}
 		for _, item := range from.Items {
 			path := filepath.Join(root, item.Path)
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -135,6 +144,10 @@ func mount(t *testing.T, m *manifest, data map[string]string) (root string) {
 			case strings.HasPrefix(item.Path, "payers/"):
 				succeed(t, "", "keygen", path)
 				continue
+			case strings.HasSuffix(item.Path, "/ca.crt"):
+				content = string(authority.PEM)
+			case strings.HasPrefix(item.Path, "signers/"): // read where it is used
+				content = "a token or credentials"
 			case strings.HasPrefix(item.Path, "rpc/"):
 				content = "https://rpc.example/?api-key=secret"
 			case strings.HasPrefix(item.Path, "fallback-routers/"):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -39,7 +40,7 @@ func (c *probeCmd) Run(env *environment) error {
 	if err := p.open(); err != nil {
 		return err
 	}
-	defer p.closeIdle()
+	defer p.close()
 	for _, s := range request.Signers {
 		payers = append(payers, s.Address)
 	}
@@ -92,30 +93,36 @@ func (noReader) Accounts(context.Context, []solana.PublicKey) (uint64, []*onchai
 // probe makes the checks.
 type probe struct {
 	*config.ProbeRequest
-	flags     *config.Probe
-	clients   []*rpc.Client
-	closeIdle func() // closes the connections of all clients
+	flags   *config.Probe
+	clients []*rpc.Client
+	// connections are those of the clients.
+	connections []*http.Client
 }
 
 // open makes a client for each endpoint, each with its own connections, because each may trust
 // other authorities.
 func (p *probe) open() error {
-	p.closeIdle = func() {}
 	for _, e := range p.Endpoints {
-		http, others := rpc.NewHTTPClient(), p.closeIdle
-		p.closeIdle = func() { http.CloseIdleConnections(); others() }
+		connections := rpc.NewHTTPClient()
+		p.connections = append(p.connections, connections)
 		if e.CAFile != "" {
-			if err := cafile.Trust(http, cafile.Options{Path: e.CAFile, Now: time.Now}); err != nil {
+			if err := cafile.Trust(connections, cafile.Options{Path: e.CAFile, Now: time.Now}); err != nil {
 				return fmt.Errorf("endpoint %s: %w", e.Name, err)
 			}
 		}
-		c, err := rpc.New(rpc.Options{URL: e.URL.Reveal(), HTTP: http, Now: time.Now, Timeout: p.flags.Timeout})
+		c, err := rpc.New(rpc.Options{URL: e.URL.Reveal(), HTTP: connections, Now: time.Now, Timeout: p.flags.Timeout})
 		if err != nil {
 			return fmt.Errorf("endpoint %s: %w", e.Name, err)
 		}
 		p.clients = append(p.clients, c)
 	}
 	return nil
+}
+
+func (p *probe) close() {
+	for _, c := range p.connections {
+		c.CloseIdleConnections()
+	}
 }
 
 func (p *probe) run(ctx context.Context, payers []solana.PublicKey) *probeReport {

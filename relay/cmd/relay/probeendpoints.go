@@ -81,7 +81,7 @@ func readEndpoint(ctx context.Context, e config.Endpoint, c *rpc.Client) probedE
 		out.State, out.Found = poolcheck.Unknown, "it refuses to report its chain, like endpoints that only accept transactions"
 		return out
 	case err != nil:
-		out.State, out.Found, out.Remedy = poolcheck.Failed, "it does not answer: "+err.Error(), "check its URL, credentials and plan"
+		out.State, out.Found, out.Remedy = poolcheck.Failed, "it does not answer: "+err.Error(), "check its URL, the authority of its certificate, credentials and plan"
 		return out
 	}
 	out.hash, out.Genesis = hash, hash.String()

@@ -54,7 +54,7 @@ func poolConfig(url string, maxConns int32) (*pgxpool.Config, error) {
 	return cfg, nil
 }
 
-func open(ctx context.Context, cfg *pgxpool.Config) (*pgxpool.Pool, error) {
+func newPool(ctx context.Context, cfg *pgxpool.Config) (*pgxpool.Pool, error) {
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
