@@ -1,4 +1,4 @@
-package check
+package e2e
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Call is a request of a client with its answer.
-type Call struct {
+// call is a request of a client with its answer.
+type call struct {
 	// Sent is the time of the request. At is the time of its answer or failure.
 	Sent, At time.Time
 	// Status is the HTTP status; 0 without an answer.
@@ -17,8 +17,8 @@ type Call struct {
 	Accepted bool
 }
 
-// Service is how a fleet served its clients for a while.
-type Service struct {
+// availability is how a fleet served its clients for a while.
+type availability struct {
 	// Calls are the requests sent; Accepted counts the accepted submissions.
 	Calls, Accepted int
 	// Refused counts the answers with 5xx or 429. Silent counts the calls without an answer.
@@ -27,18 +27,18 @@ type Service struct {
 	Longest time.Duration
 }
 
-// Served sums up the service between two times; the calls may be in any order. It counts
+// served sums up the service between two times; the calls may be in any order. It counts
 // the calls that were sent between them, and the acceptances that were received between
 // them.
-func Served(calls []Call, from, to time.Time) (s Service) {
+func served(calls []call, from, to time.Time) (s availability) {
 	accepted := []time.Time{from, to}
 	for i := range calls {
 		c := &calls[i]
-		if c.Accepted && within(c.At, from, to) {
+		if c.Accepted && isBetween(c.At, from, to) {
 			s.Accepted++
 			accepted = append(accepted, c.At)
 		}
-		if !within(c.Sent, from, to) {
+		if !isBetween(c.Sent, from, to) {
 			continue
 		}
 		s.Calls++
@@ -49,13 +49,13 @@ func Served(calls []Call, from, to time.Time) (s Service) {
 			s.Refused++
 		}
 	}
-	s.Longest = longest(accepted)
+	s.Longest = longestGap(accepted)
 	return s
 }
 
-func within(at, from, to time.Time) bool { return !at.Before(from) && !at.After(to) }
+func isBetween(at, from, to time.Time) bool { return !at.Before(from) && !at.After(to) }
 
-func longest(times []time.Time) (most time.Duration) {
+func longestGap(times []time.Time) (most time.Duration) {
 	slices.SortFunc(times, time.Time.Compare)
 	for i := 1; i < len(times); i++ {
 		most = max(most, times[i].Sub(times[i-1]))
@@ -64,13 +64,13 @@ func longest(times []time.Time) (most time.Duration) {
 }
 
 // String summarises the service.
-func (s Service) String() string {
+func (s availability) String() string {
 	return fmt.Sprintf("%d of %d calls refused for now, %d without an answer; %d submissions accepted, at most %.1f s apart",
 		s.Refused, s.Calls, s.Silent, s.Accepted, s.Longest.Seconds())
 }
 
-// Bounds are the limits of a service.
-type Bounds struct {
+// serviceBounds are the limits of a service.
+type serviceBounds struct {
 	// MaxSilence is the longest time without an accepted submission.
 	MaxSilence time.Duration
 	// MaxFailed is the greatest share of calls, from 0 to 1, that are refused or stay
@@ -78,8 +78,8 @@ type Bounds struct {
 	MaxFailed float64
 }
 
-// Within returns an error that says which limit was exceeded.
-func (s Service) Within(b Bounds) error {
+// within returns an error that says which limit was exceeded.
+func (s availability) within(b serviceBounds) error {
 	switch {
 	case s.Calls == 0:
 		return errors.New("clients sent no request: the service was not tested")

@@ -1,6 +1,4 @@
-// Package check decides whether the observations of the end-to-end suite are as they
-// should be. It is pure, so that each decision is tested without a cluster.
-package check
+package e2e
 
 import (
 	"errors"
@@ -13,8 +11,8 @@ import (
 
 const killedCode = 137
 
-// End is the end of a container, as its node reported it.
-type End struct {
+// containerEnd is the end of a container, as its node reported it.
+type containerEnd struct {
 	// Pod and Container are names. ID is the container's ID.
 	Pod, Container, ID string
 	// Code is the exit code. Reason is the kubelet's reason, such as OOMKilled.
@@ -31,16 +29,16 @@ type End struct {
 	LostLease bool
 }
 
-// EndsOf lists the ends that a pod's status reports: the current and the previous
+// endsOf lists the ends that a pod's status reports: the current and the previous
 // container of each name.
-func EndsOf(pod *corev1.Pod) (ends []End) {
+func endsOf(pod *corev1.Pod) (ends []containerEnd) {
 	for _, status := range pod.Status.ContainerStatuses {
 		for _, ended := range []*corev1.ContainerStateTerminated{status.State.Terminated, status.LastTerminationState.Terminated} {
 			if ended == nil || ended.ContainerID == "" {
 				continue
 			}
 			_, id, _ := strings.Cut(ended.ContainerID, "://")
-			end := End{
+			end := containerEnd{
 				Pod: pod.Name, Container: status.Name, ID: id, At: ended.FinishedAt.Time, Code: ended.ExitCode, Reason: ended.Reason,
 				Finite: pod.Spec.RestartPolicy != corev1.RestartPolicyAlways,
 			}
@@ -56,19 +54,19 @@ func EndsOf(pod *corev1.Pod) (ends []End) {
 	return ends
 }
 
-// Tally counts the ends that are explained.
-type Tally struct {
+// endTally counts the ends that are explained.
+type endTally struct {
 	// Stopped counts ends after a stop signal, and Slowest is the longest time that one took.
 	// Killed counts kills by the suite. Finished counts the expected ends of finite pods.
 	Stopped, Killed, Finished, LostLease int
 	Slowest                              time.Duration
 }
 
-// Ends explains each end, and returns an error that names those without an explanation.
+// explainEnds explains each end, and returns an error that names those without an explanation.
 // victims are the IDs of containers that the suite itself killed: the ends have to include
 // each of them.
-func Ends(ends []End, victims map[string]bool) (Tally, error) {
-	var t Tally
+func explainEnds(ends []containerEnd, victims map[string]bool) (endTally, error) {
+	var t endTally
 	var errs []error
 	seen := make(map[string]bool)
 	for i := range ends {
@@ -88,7 +86,7 @@ func Ends(ends []End, victims map[string]bool) (Tally, error) {
 }
 
 // explain counts an explained end. For an unexplained end it returns what was expected.
-func (t *Tally) explain(e *End, victim bool) error {
+func (t *endTally) explain(e *containerEnd, victim bool) error {
 	switch {
 	case victim && e.Code == killedCode:
 		t.Killed++

@@ -1,4 +1,4 @@
-package check
+package e2e
 
 import (
 	"strings"
@@ -12,47 +12,39 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// wantError checks that an error contains a text. An empty text means no error.
-func wantError(t *testing.T, err error, want string) {
-	t.Helper()
-	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-		t.Errorf("error %v, want one with %q", err, want)
-	}
-}
-
-// after returns the time some seconds after noon.
-func after(seconds float64) time.Time {
+// afterNoon returns the time some seconds after noon.
+func afterNoon(seconds float64) time.Time {
 	return noon.Add(time.Duration(seconds * float64(time.Second)))
 }
 
 func TestEveryEndHasToBeExplained(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		end    End
+		end    containerEnd
 		victim bool
-		want   Tally
+		want   endTally
 		// wantErr is a part of the error; empty for no error.
 		wantErr string
 	}{
-		"got a stop signal, and ended in time":                     {end: End{StopRequested: noon, At: after(7)}, want: Tally{Stopped: 1, Slowest: 7 * time.Second}},
-		"got a stop signal, and was killed later":                  {end: End{StopRequested: noon, At: after(60), Code: 137}, wantErr: "got a stop signal: expected 0"},
-		"got a stop signal, and took longer than its grace period": {end: End{StopRequested: noon, At: after(61)}, wantErr: "took 1m1s"},
-		"got a stop signal, and panicked":                          {end: End{StopRequested: noon, At: after(1), Code: 2}, wantErr: "got a stop signal: expected 0"},
-		"killed by the suite":                                      {end: End{At: noon, Code: 137}, victim: true, want: Tally{Killed: 1}},
-		"killed by the suite, but it ended itself":                 {end: End{At: noon, Code: 1}, victim: true, wantErr: "the suite killed it"},
+		"got a stop signal, and ended in time":                     {end: containerEnd{StopRequested: noon, At: afterNoon(7)}, want: endTally{Stopped: 1, Slowest: 7 * time.Second}},
+		"got a stop signal, and was killed later":                  {end: containerEnd{StopRequested: noon, At: afterNoon(60), Code: 137}, wantErr: "got a stop signal: expected 0"},
+		"got a stop signal, and took longer than its grace period": {end: containerEnd{StopRequested: noon, At: afterNoon(61)}, wantErr: "took 1m1s"},
+		"got a stop signal, and panicked":                          {end: containerEnd{StopRequested: noon, At: afterNoon(1), Code: 2}, wantErr: "got a stop signal: expected 0"},
+		"killed by the suite":                                      {end: containerEnd{At: noon, Code: 137}, victim: true, want: endTally{Killed: 1}},
+		"killed by the suite, but it ended itself":                 {end: containerEnd{At: noon, Code: 1}, victim: true, wantErr: "the suite killed it"},
 		"killed by the kernel, which was out of memory": {
-			end: End{At: noon, Code: 137, Reason: "OOMKilled"}, wantErr: "ended with 137 (OOMKilled) at 12:00:00: it got no stop signal",
+			end: containerEnd{At: noon, Code: 137, Reason: "OOMKilled"}, wantErr: "ended with 137 (OOMKilled) at 12:00:00: it got no stop signal",
 		},
-		"restarted by its liveness probe, and ended with 0": {end: End{At: noon}, wantErr: "got no stop signal"},
-		"panicked":                        {end: End{At: noon, Code: 2}, wantErr: "got no stop signal"},
-		"a Job's end":                     {end: End{At: noon, Finite: true}, want: Tally{Finished: 1}},
-		"a Job that failed":               {end: End{At: noon, Finite: true, Code: 1}, wantErr: "its pod is meant to end by itself"},
-		"an operator that lost the Lease": {end: End{At: noon, Code: 1, LostLease: true}, want: Tally{LostLease: 1}},
+		"restarted by its liveness probe, and ended with 0": {end: containerEnd{At: noon}, wantErr: "got no stop signal"},
+		"panicked":                        {end: containerEnd{At: noon, Code: 2}, wantErr: "got no stop signal"},
+		"a Job's end":                     {end: containerEnd{At: noon, Finite: true}, want: endTally{Finished: 1}},
+		"a Job that failed":               {end: containerEnd{At: noon, Finite: true, Code: 1}, wantErr: "its pod is meant to end by itself"},
+		"an operator that lost the Lease": {end: containerEnd{At: noon, Code: 1, LostLease: true}, want: endTally{LostLease: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tc.end.Pod, tc.end.Container, tc.end.ID, tc.end.Grace = "demo-1", "relay", "a", time.Minute
-			got, err := Ends([]End{tc.end}, map[string]bool{"a": tc.victim})
+			got, err := explainEnds([]containerEnd{tc.end}, map[string]bool{"a": tc.victim})
 			wantError(t, err, tc.wantErr)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("tally (-want +got):\n%s", diff)
@@ -63,7 +55,7 @@ func TestEveryEndHasToBeExplained(t *testing.T) {
 
 func TestKilledContainerWithoutObservedEndIsReported(t *testing.T) {
 	t.Parallel()
-	if _, err := Ends([]End{{ID: "a", StopRequested: noon, At: noon}}, map[string]bool{"b": true}); err == nil || !strings.Contains(err.Error(), "container b was killed by the suite") {
+	if _, err := explainEnds([]containerEnd{{ID: "a", StopRequested: noon, At: noon}}, map[string]bool{"b": true}); err == nil || !strings.Contains(err.Error(), "container b was killed by the suite") {
 		t.Errorf("error %v, want one that names b", err)
 	}
 }
@@ -77,10 +69,10 @@ func terminated(id string, code int32) corev1.ContainerState {
 
 func TestEndsOfReportsStopRequests(t *testing.T) {
 	t.Parallel()
-	grace, deleted := int64(60), metav1.NewTime(after(50)) // the end of the grace period, which began 10 s before noon
+	grace, deleted := int64(60), metav1.NewTime(afterNoon(50)) // the end of the grace period, which began 10 s before noon
 	for name, tc := range map[string]struct {
 		pod  corev1.Pod
-		want []End
+		want []containerEnd
 	}{
 		"deleted, after a restart": {
 			pod: corev1.Pod{
@@ -88,21 +80,21 @@ func TestEndsOfReportsStopRequests(t *testing.T) {
 				Spec:       corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways},
 				Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: terminated("1", 0), LastTerminationState: terminated("0", 137)}}},
 			},
-			want: []End{{ID: "1", StopRequested: after(-10), Grace: time.Minute}, {ID: "0", Code: 137}},
+			want: []containerEnd{{ID: "1", StopRequested: afterNoon(-10), Grace: time.Minute}, {ID: "0", Code: 137}},
 		},
 		"killed, and started again": {
 			pod: corev1.Pod{
 				Spec:   corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways},
 				Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{LastTerminationState: terminated("2", 137)}}},
 			},
-			want: []End{{ID: "2", Code: 137}},
+			want: []containerEnd{{ID: "2", Code: 137}},
 		},
 		"a Job's pod": {
 			pod: corev1.Pod{
 				Spec:   corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever},
 				Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: terminated("3", 0)}}},
 			},
-			want: []End{{ID: "3", Finite: true}},
+			want: []containerEnd{{ID: "3", Finite: true}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +102,7 @@ func TestEndsOfReportsStopRequests(t *testing.T) {
 			for i := range tc.want {
 				tc.want[i].At, tc.want[i].Reason = noon, "Error"
 			}
-			if diff := cmp.Diff(tc.want, EndsOf(&tc.pod)); diff != "" {
+			if diff := cmp.Diff(tc.want, endsOf(&tc.pod)); diff != "" {
 				t.Errorf("ends (-want +got):\n%s", diff)
 			}
 		})

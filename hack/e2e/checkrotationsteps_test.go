@@ -1,4 +1,4 @@
-package check
+package e2e
 
 import (
 	"errors"
@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Steps checks observed steps: they have to be in the order of the known steps, without
+// checkSteps checks observed steps: they have to be in the order of the known steps, without
 // other steps, and include the required steps, which take too long to be missed.
-func Steps(observed, known, required []string) error {
+func checkSteps(observed, known, required []string) error {
 	var errs []error
 	last := -1
 	for _, step := range observed {

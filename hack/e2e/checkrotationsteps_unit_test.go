@@ -1,4 +1,4 @@
-package check
+package e2e
 
 import (
 	"testing"
@@ -22,7 +22,7 @@ func TestStepsAreInOrderAndNoLongStepIsSkipped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := Steps(tc.observed, known, required)
+			err := checkSteps(tc.observed, known, required)
 			wantError(t, err, tc.want)
 		})
 	}

@@ -1,4 +1,4 @@
-package check
+package e2e
 
 import (
 	"errors"
@@ -8,17 +8,17 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// Size is the desired number of pods of a fleet from a time on.
-type Size struct {
+// fleetSize is the desired number of pods of a fleet from a time on.
+type fleetSize struct {
 	At   time.Time
 	Pods int32
 }
 
-// AppendSize adds a Deployment's size when it differs from the last one. Its time is
+// appendSize adds a Deployment's size when it differs from the last one. Its time is
 // that of the last write of the scale subresource, by the API server's clock; now is
 // used when something other than an autoscaler changed it.
-func AppendSize(sizes []Size, d *appsv1.Deployment, now time.Time) []Size {
-	last := Size{Pods: -1}
+func appendSize(sizes []fleetSize, d *appsv1.Deployment, now time.Time) []fleetSize {
+	last := fleetSize{Pods: -1}
 	if len(sizes) > 0 {
 		last = sizes[len(sizes)-1]
 	}
@@ -34,11 +34,11 @@ func AppendSize(sizes []Size, d *appsv1.Deployment, now time.Time) []Size {
 	if !at.After(last.At) {
 		at = now
 	}
-	return append(sizes, Size{At: at, Pods: *d.Spec.Replicas})
+	return append(sizes, fleetSize{At: at, Pods: *d.Spec.Replicas})
 }
 
-// Pace limits how fast a fleet may shrink.
-type Pace struct {
+// shrinkPace limits how fast a fleet may shrink.
+type shrinkPace struct {
 	// Stable is the shortest time from the last growth to the first step. Interval is
 	// the shortest time between two steps.
 	Stable, Interval time.Duration
@@ -46,10 +46,10 @@ type Pace struct {
 	Slack time.Duration
 }
 
-// CheckShrinking checks that each step down removed one pod, came long enough after the fleet
+// checkShrinking checks that each step down removed one pod, came long enough after the fleet
 // last grew, and long enough after the previous step. It returns the steps down. Growing
 // is never a fault here: a fleet that grows shrinks by the same rules.
-func CheckShrinking(sizes []Size, pace Pace) (steps []Size, err error) {
+func checkShrinking(sizes []fleetSize, pace shrinkPace) (steps []fleetSize, err error) {
 	var errs []error
 	var grew, shrank time.Time
 	for i := 1; i < len(sizes); i++ {

@@ -1,4 +1,4 @@
-package check
+package e2e
 
 import (
 	"errors"
@@ -8,25 +8,25 @@ import (
 	"github.com/google/uuid"
 )
 
-// Held maps the submissions that a process holds to their epochs. An epoch counts how often the
-// submission was leased and released.
-type Held map[uuid.UUID]int64
+// heldSubmissions maps the submissions that a process holds to their epochs. An epoch counts how
+// often the submission was leased and released.
+type heldSubmissions map[uuid.UUID]int64
 
-// Snapshot maps the ID of every living process to the submissions that it held at one moment. A
-// process has a new ID after each start.
-type Snapshot map[uuid.UUID]Held
+// leaseSnapshot maps the ID of every living process to the submissions that it held at one
+// moment. A process has a new ID after each start.
+type leaseSnapshot map[uuid.UUID]heldSubmissions
 
-// Row is the state of a submission later on. Owner is zero while no process holds it.
-type Row struct {
+// submissionRow is the state of a submission later on. Owner is zero while no process holds it.
+type submissionRow struct {
 	Owner uuid.UUID
 	Epoch int64
 	// Finished says that the submission is complete.
 	Finished bool
 }
 
-// FindDeadProcess finds the one process of the first snapshot that is not in the last one. held
+// findDeadProcess finds the one process of the first snapshot that is not in the last one. held
 // are its submissions in the last snapshot that has the process.
-func FindDeadProcess(snapshots []Snapshot) (process uuid.UUID, held Held, err error) {
+func findDeadProcess(snapshots []leaseSnapshot) (process uuid.UUID, held heldSubmissions, err error) {
 	if len(snapshots) == 0 {
 		return process, nil, errors.New("no snapshot was taken yet")
 	}
@@ -48,10 +48,10 @@ func FindDeadProcess(snapshots []Snapshot) (process uuid.UUID, held Held, err er
 	return dead[0], held, nil
 }
 
-// TakenOver returns an error until other processes have claimed all submissions of a dead
+// takenOver returns an error until other processes have claimed all submissions of a dead
 // process. Releasing a dead process' lease raises the epoch by one, and claiming the
 // submission raises it by one more.
-func TakenOver(dead uuid.UUID, held Held, rows map[uuid.UUID]Row) error {
+func takenOver(dead uuid.UUID, held heldSubmissions, rows map[uuid.UUID]submissionRow) error {
 	waiting := 0
 	for id, epoch := range held {
 		row, known := rows[id] // no row is deleted so soon

@@ -1,4 +1,4 @@
-package check
+package e2e
 
 import (
 	"testing"
@@ -7,40 +7,40 @@ import (
 	"github.com/google/uuid"
 )
 
-// id makes ids that differ by their number.
-func id(n byte) uuid.UUID { return uuid.UUID{15: n} }
+// numberedID makes ids that differ by their number.
+func numberedID(n byte) uuid.UUID { return uuid.UUID{15: n} }
 
 var (
-	victim, other, third, newcomer = id(1), id(2), id(3), id(4)
-	held                           = Held{id(11): 1, id(12): 5}
+	victimProcess, otherProcess, thirdProcess, newProcess = numberedID(1), numberedID(2), numberedID(3), numberedID(4)
+	heldByVictim                                          = heldSubmissions{numberedID(11): 1, numberedID(12): 5}
 )
 
 func TestFindDeadProcessAndItsLastLeases(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		snapshots []Snapshot
-		want      Held
+		snapshots []leaseSnapshot
+		want      heldSubmissions
 		// wantErr is a part of the error; empty for no error.
 		wantErr string
 	}{
 		"killed": {
-			snapshots: []Snapshot{{victim: {id(10): 1}, other: {}}, {victim: held, other: {}}, {other: {}, newcomer: {}}},
-			want:      held,
+			snapshots: []leaseSnapshot{{victimProcess: {numberedID(10): 1}, otherProcess: {}}, {victimProcess: heldByVictim, otherProcess: {}}, {otherProcess: {}, newProcess: {}}},
+			want:      heldByVictim,
 		},
-		"killed while it held nothing":     {snapshots: []Snapshot{{victim: {id(10): 1}, other: {}}, {victim: {}, other: {}}, {other: {}}}, want: Held{}},
-		"still in the last snapshot":       {snapshots: []Snapshot{{victim: held, other: {}}, {victim: held, other: {}}}, wantErr: "0 of 2"},
-		"two are gone, as after an outage": {snapshots: []Snapshot{{victim: held, other: {}}, {}}, wantErr: "2 of 2"},
+		"killed while it held nothing":     {snapshots: []leaseSnapshot{{victimProcess: {numberedID(10): 1}, otherProcess: {}}, {victimProcess: {}, otherProcess: {}}, {otherProcess: {}}}, want: heldSubmissions{}},
+		"still in the last snapshot":       {snapshots: []leaseSnapshot{{victimProcess: heldByVictim, otherProcess: {}}, {victimProcess: heldByVictim, otherProcess: {}}}, wantErr: "0 of 2"},
+		"two are gone, as after an outage": {snapshots: []leaseSnapshot{{victimProcess: heldByVictim, otherProcess: {}}, {}}, wantErr: "2 of 2"},
 		"no snapshot":                      {wantErr: "no snapshot was taken yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			process, got, err := FindDeadProcess(tc.snapshots)
+			process, got, err := findDeadProcess(tc.snapshots)
 			wantError(t, err, tc.wantErr)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("held (-want +got):\n%s", diff)
 			}
-			if err == nil && process != victim {
-				t.Errorf("got process %s, want %s", process, victim)
+			if err == nil && process != victimProcess {
+				t.Errorf("got process %s, want %s", process, victimProcess)
 			}
 		})
 	}
@@ -49,27 +49,27 @@ func TestFindDeadProcessAndItsLastLeases(t *testing.T) {
 func TestTakenOverRequiresClaimsByOthers(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		row  Row
+		row  submissionRow
 		want bool
 	}{
-		"released, and claimed by another process":              {Row{Owner: other, Epoch: 7}, true},
-		"claimed by another process and deferred":               {Row{Epoch: 7}, true},
-		"finished by its new owner":                             {Row{Epoch: 7, Finished: true}, true},
-		"finished before the death":                             {Row{Epoch: 5, Finished: true}, true},
-		"deferred before the death, claimed by another process": {Row{Owner: other, Epoch: 6}, true},
-		"still leased by the dead process":                      {Row{Owner: victim, Epoch: 5}, false},
-		"released, not claimed":                                 {Row{Epoch: 6}, false},
-		"deferred before the death, not claimed":                {Row{Epoch: 5}, false},
+		"released, and claimed by another process":              {submissionRow{Owner: otherProcess, Epoch: 7}, true},
+		"claimed by another process and deferred":               {submissionRow{Epoch: 7}, true},
+		"finished by its new owner":                             {submissionRow{Epoch: 7, Finished: true}, true},
+		"finished before the death":                             {submissionRow{Epoch: 5, Finished: true}, true},
+		"deferred before the death, claimed by another process": {submissionRow{Owner: otherProcess, Epoch: 6}, true},
+		"still leased by the dead process":                      {submissionRow{Owner: victimProcess, Epoch: 5}, false},
+		"released, not claimed":                                 {submissionRow{Epoch: 6}, false},
+		"deferred before the death, not claimed":                {submissionRow{Epoch: 5}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rows := map[uuid.UUID]Row{id(11): {Owner: third, Epoch: 3}, id(12): tc.row}
-			if err := TakenOver(victim, held, rows); (err == nil) != tc.want {
+			rows := map[uuid.UUID]submissionRow{numberedID(11): {Owner: thirdProcess, Epoch: 3}, numberedID(12): tc.row}
+			if err := takenOver(victimProcess, heldByVictim, rows); (err == nil) != tc.want {
 				t.Errorf("got error %v; an error is expected: %t", err, !tc.want)
 			}
 		})
 	}
-	if TakenOver(victim, held, nil) == nil {
+	if takenOver(victimProcess, heldByVictim, nil) == nil {
 		t.Error("got no error for missing rows, want one")
 	}
 }

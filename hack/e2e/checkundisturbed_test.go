@@ -1,24 +1,24 @@
-package check
+package e2e
 
 import (
 	"fmt"
 	"slices"
 )
 
-// Pod has the fields that distinguish a pod of a fleet from its replacement.
-type Pod struct {
+// fleetPod has the fields that distinguish a pod of a fleet from its replacement.
+type fleetPod struct {
 	Name, UID string
 	// Restarts counts the restarts of its relay.
 	Restarts int32
 }
 
-// Undisturbed checks that the same pods serve as before and that none was restarted.
+// undisturbed checks that the same pods serve as before and that none was restarted.
 // shrunk is the number of pods that the autoscaler removed meanwhile: at most that many
 // may be missing.
-func Undisturbed(before, after []Pod, shrunk int) error {
+func undisturbed(before, after []fleetPod, shrunk int) error {
 	var gone []string
 	for _, was := range before {
-		i := slices.IndexFunc(after, func(is Pod) bool { return is.UID == was.UID })
+		i := slices.IndexFunc(after, func(is fleetPod) bool { return is.UID == was.UID })
 		switch {
 		case i < 0:
 			gone = append(gone, was.Name)

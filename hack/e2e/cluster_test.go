@@ -81,8 +81,8 @@ type podProxy struct {
 }
 
 // gate dials from inside a pod that serves package gate.
-func (p podProxy) gate(pod string) *gate.Dialer {
-	return &gate.Dialer{
+func (p podProxy) gate(pod string) *gateDialer {
+	return &gateDialer{
 		Base:      fmt.Sprintf("%s/api/v1/namespaces/%s/pods/%s:%d/proxy", p.host, namespace, pod, gate.Port),
 		Transport: p.transport,
 	}

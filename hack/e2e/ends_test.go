@@ -12,8 +12,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/relaypool/relaypool/hack/e2e/check"
 )
 
 // leaseLost is the last message of an operator that could not renew its Lease. The operator
@@ -52,7 +50,7 @@ func (s *suite) ends(t *testing.T) {
 				ok(t, err)
 			}
 		}
-		tally, err := check.Ends(ends, victims)
+		tally, err := explainEnds(ends, victims)
 		if err != nil {
 			t.Error(err)
 		}

@@ -1,4 +1,4 @@
-package gate
+package e2e
 
 import (
 	"bytes"
@@ -10,14 +10,16 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/relaypool/relaypool/hack/e2e/gate"
 )
 
-// ErrUnreachable says that the gate could not connect to the address: the address refused,
+// errUnreachable says that the gate could not connect to the address: the address refused,
 // or did not answer for ten seconds. If the gate cannot be reached, the error is a different one.
-var ErrUnreachable = errors.New("the address cannot be reached from the gate")
+var errUnreachable = errors.New("the address cannot be reached from the gate")
 
-// Dialer connects through a gate.
-type Dialer struct {
+// gateDialer connects through a gate.
+type gateDialer struct {
 	// Base is the gate's URL without a slash at the end, such as that of the API
 	// server's proxy for its pod.
 	Base string
@@ -26,13 +28,13 @@ type Dialer struct {
 }
 
 // DialContext connects to host:port from the gate's pod. The network is tcp.
-func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.Base+DialPath+url.PathEscape(address), http.NoBody)
+func (d *gateDialer) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.Base+gate.DialPath+url.PathEscape(address), http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s through the gate: %w", address, err)
 	}
 	request.Header.Set("Connection", "Upgrade")
-	request.Header.Set("Upgrade", Protocol)
+	request.Header.Set("Upgrade", gate.Protocol)
 	answer, err := d.Transport.RoundTrip(request)
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("reach the gate for %s: %w", address, err)}
@@ -41,8 +43,8 @@ func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, 
 	if answer.StatusCode != http.StatusSwitchingProtocols || !ok {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 512)) // only for the message
 		err := fmt.Errorf("the gate answered %s for %s: %s", answer.Status, address, text)
-		if answer.StatusCode == http.StatusBadGateway && bytes.HasPrefix(text, []byte(unreachable)) {
-			err = fmt.Errorf("%w: %s: %s", ErrUnreachable, address, bytes.TrimSpace(text[len(unreachable):]))
+		if answer.StatusCode == http.StatusBadGateway && bytes.HasPrefix(text, []byte(gate.Unreachable)) {
+			err = fmt.Errorf("%w: %s: %s", errUnreachable, address, bytes.TrimSpace(text[len(gate.Unreachable):]))
 		}
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.Join(err, answer.Body.Close())}
 	}
@@ -52,13 +54,13 @@ func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, 
 // attach turns a stream without deadlines into a connection with deadlines.
 func attach(stream io.ReadWriteCloser) net.Conn {
 	outer, inner := net.Pipe()
-	go join(inner, inner, stream)
+	go gate.Join(inner, inner, stream)
 	return outer
 }
 
 // HTTP returns a client with connections through the gate. The context of each call has to
 // bound the call.
-func (d *Dialer) HTTP(perHost int) *http.Client {
+func (d *gateDialer) HTTP(perHost int) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DialContext: d.DialContext, MaxIdleConnsPerHost: perHost, IdleConnTimeout: time.Minute,
 	}}

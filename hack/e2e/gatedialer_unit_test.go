@@ -1,16 +1,12 @@
-package gate_test
+package e2e
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,14 +15,14 @@ import (
 	"github.com/relaypool/relaypool/hack/freeport"
 )
 
-// newDialer serves a gate and returns a dialer that uses it.
-func newDialer(t *testing.T) *gate.Dialer {
+// newGateDialer serves a gate and returns a dialer that uses it.
+func newGateDialer(t *testing.T) *gateDialer {
 	t.Helper()
 	server := httptest.NewServer(gate.Handler())
 	t.Cleanup(server.Close)
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &gate.Dialer{Base: server.URL, Transport: transport}
+	return &gateDialer{Base: server.URL, Transport: transport}
 }
 
 func TestHTTPPassesThroughTheGate(t *testing.T) {
@@ -36,7 +32,7 @@ func TestHTTPPassesThroughTheGate(t *testing.T) {
 		_, _ = w.Write([]byte(strings.ToUpper(string(body))))
 	}))
 	t.Cleanup(far.Close)
-	client := newDialer(t).HTTP(4)
+	client := newGateDialer(t).HTTP(4)
 	t.Cleanup(client.CloseIdleConnections)
 	// The message is larger than the buffers on the way, and is sent twice on one connection.
 	for _, size := range []int{3, 1 << 20} {
@@ -58,9 +54,9 @@ func TestARefusedConnectionIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = newDialer(t).DialContext(t.Context(), "tcp", closed[0])
+	_, err = newGateDialer(t).DialContext(t.Context(), "tcp", closed[0])
 	var op *net.OpError
-	if !errors.As(err, &op) || !strings.Contains(err.Error(), "refused") || !errors.Is(err, gate.ErrUnreachable) {
+	if !errors.As(err, &op) || !strings.Contains(err.Error(), "refused") || !errors.Is(err, errUnreachable) {
 		t.Errorf("error %v, want a net.OpError that names the refusal", err)
 	}
 }
@@ -78,9 +74,9 @@ func TestUnreachableGateIsNotARefusal(t *testing.T) {
 		t.Cleanup(server.Close)
 		transport := &http.Transport{}
 		t.Cleanup(transport.CloseIdleConnections)
-		_, err := (&gate.Dialer{Base: server.URL, Transport: transport}).DialContext(t.Context(), "tcp", "10.0.0.2:80")
-		if err == nil || errors.Is(err, gate.ErrUnreachable) {
-			t.Errorf("%s: error %v, want one that is not ErrUnreachable", name, err)
+		_, err := (&gateDialer{Base: server.URL, Transport: transport}).DialContext(t.Context(), "tcp", "10.0.0.2:80")
+		if err == nil || errors.Is(err, errUnreachable) {
+			t.Errorf("%s: error %v, want one that is not errUnreachable", name, err)
 		}
 	}
 }
@@ -102,7 +98,7 @@ func TestACloseReachesTheOtherSide(t *testing.T) {
 			accepted <- c
 		}
 	}()
-	d := newDialer(t)
+	d := newGateDialer(t)
 	for name, close := range map[string]func(near, far net.Conn) (open net.Conn){
 		"the near side closes": func(near, far net.Conn) net.Conn { _ = near.Close(); return far },
 		"the far side closes":  func(near, far net.Conn) net.Conn { _ = far.Close(); return near },
@@ -128,7 +124,7 @@ func TestReadDeadlineIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = silent.Close() })
-	conn, err := newDialer(t).DialContext(t.Context(), "tcp", silent.Addr().String())
+	conn, err := newGateDialer(t).DialContext(t.Context(), "tcp", silent.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,41 +134,5 @@ func TestReadDeadlineIsKept(t *testing.T) {
 	}
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("reading past the deadline gives %v, want os.ErrDeadlineExceeded", err)
-	}
-}
-
-func TestKillEndsTheContainersProcessesAndNoOthers(t *testing.T) {
-	t.Parallel()
-	start := func() *exec.Cmd {
-		cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "sleep", "600")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Process.Kill() })
-		return cmd
-	}
-	member, bystander := start(), start()
-	proc := t.TempDir()
-	for pid, group := range map[int]string{
-		member.Process.Pid:    "0::/../../pod1/cri-containerd-abc123.scope\n",
-		bystander.Process.Pid: "0::/../../pod1/cri-containerd-def456.scope\n",
-	} {
-		folder := filepath.Join(proc, strconv.Itoa(pid))
-		if err := errors.Join(os.Mkdir(folder, 0o700), os.WriteFile(filepath.Join(folder, "cgroup"), []byte(group), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	killed, err := gate.KillContainer(proc, "abc123")
-	if err != nil || len(killed) != 1 || killed[0] != member.Process.Pid {
-		t.Errorf("killed %v, error %v; want process %d", killed, err, member.Process.Pid)
-	}
-	if state, err := member.Process.Wait(); err != nil || !strings.Contains(state.String(), "killed") {
-		t.Errorf("the container's process has the state %v, error %v; want a killed process", state, err)
-	}
-	if _, err := gate.KillContainer(proc, "nothing"); err == nil || !strings.Contains(err.Error(), "no process") {
-		t.Errorf("an unknown container gives error %v, want one with \"no process\"", err)
-	}
-	if _, err := gate.KillContainer(proc, ""); err == nil {
-		t.Error("an empty id, which is a part of every path, gives no error")
 	}
 }

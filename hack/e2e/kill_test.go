@@ -12,13 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/relaypool/relaypool/hack/e2e/check"
 )
 
 // kill ends a pod's container with SIGKILL, from a privileged pod on its node, and returns
 // its end.
-func (s *suite) kill(t *testing.T, victim *corev1.Pod, container string, w *podWatch) check.End {
+func (s *suite) kill(t *testing.T, victim *corev1.Pod, container string, w *podWatch) containerEnd {
 	t.Helper()
 	id := containerID(t, victim, container)
 	if err := s.makeNamespace(nodeNamespace, "privileged"); !apierrors.IsAlreadyExists(err) {
@@ -81,7 +79,7 @@ func restarts(pod *corev1.Pod) int32 { return containerStatus(pod, relayContaine
 // killOperator kills the leading operator.
 func (s *suite) killOperator(t *testing.T) {
 	s.startTraffic(t, calmRate)
-	checkService := s.startService(t, check.Bounds{MaxSilence: maxSilence, MaxFailed: failedShare})
+	checkService := s.startService(t, serviceBounds{MaxSilence: maxSilence, MaxFailed: failedShare})
 	leader := s.leader(t)
 	before, most, _ := s.fleetPods(t)
 	s.log(t, "%s leads", leader.pod.Name)
@@ -93,14 +91,14 @@ func (s *suite) killOperator(t *testing.T) {
 	s.awaitReady(t, operatorNamespace, operatorLabels(), operatorReplicas)
 	s.awaitRepair(t)
 	after, _, least := s.fleetPods(t)
-	ok(t, check.Undisturbed(before, after, most-least))
+	ok(t, undisturbed(before, after, most-least))
 	s.log(t, "the fleet's %d pods are the same as before, and none was restarted", len(after))
 	checkService()
 }
 
 // fleetPods returns the fleet's pods, and the largest and smallest size that the autoscaler
 // wanted while they were listed.
-func (s *suite) fleetPods(t *testing.T) (list []check.Pod, most, least int) {
+func (s *suite) fleetPods(t *testing.T) (list []fleetPod, most, least int) {
 	t.Helper()
 	first, err := s.fleet.deployment(s.ctx)
 	ok(t, err)
@@ -109,7 +107,7 @@ func (s *suite) fleetPods(t *testing.T) (list []check.Pod, most, least int) {
 	last, err := s.fleet.deployment(s.ctx)
 	ok(t, err)
 	for i := range pods {
-		list = append(list, check.Pod{Name: pods[i].Name, UID: string(pods[i].UID), Restarts: restarts(&pods[i])})
+		list = append(list, fleetPod{Name: pods[i].Name, UID: string(pods[i].UID), Restarts: restarts(&pods[i])})
 	}
 	return list, int(max(*first.Spec.Replicas, *last.Spec.Replicas)), int(min(*first.Spec.Replicas, *last.Spec.Replicas))
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/relaypool/relaypool/hack/e2e/check"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -46,7 +45,7 @@ type leaseWatch struct {
 	reading sync.WaitGroup
 
 	mu        sync.Mutex
-	snapshots []check.Snapshot
+	snapshots []leaseSnapshot
 	err       error // of the last read
 }
 
@@ -73,13 +72,13 @@ func (w *leaseWatch) takeSnapshots(ctx context.Context, conn *pgx.Conn) error {
 		if err != nil {
 			return err
 		}
-		snapshot := make(check.Snapshot)
+		snapshot := make(leaseSnapshot)
 		var process uuid.UUID
 		var submission *uuid.UUID // null for a process that holds nothing
 		var epoch *int64
 		if _, err := pgx.ForEachRow(rows, []any{&process, &submission, &epoch}, func() error {
 			if snapshot[process] == nil {
-				snapshot[process] = make(check.Held)
+				snapshot[process] = make(heldSubmissions)
 			}
 			if submission != nil {
 				snapshot[process][*submission] = *epoch
@@ -115,7 +114,7 @@ func (w *leaseWatch) restart(t *testing.T, pods int) {
 		if len(newest) != pods {
 			return fmt.Errorf("the database knows %d processes, expected %d", len(newest), pods)
 		}
-		w.snapshots = []check.Snapshot{newest}
+		w.snapshots = []leaseSnapshot{newest}
 		return nil
 	})
 }
@@ -124,11 +123,11 @@ func (w *leaseWatch) restart(t *testing.T, pods int) {
 func (w *leaseWatch) awaitTakeover(t *testing.T) {
 	t.Helper()
 	var dead uuid.UUID
-	var held check.Held
+	var held heldSubmissions
 	w.s.await(t, "the killed relay's process is gone from the database", takeoverTimeout, func(context.Context) (err error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		dead, held, err = check.FindDeadProcess(w.snapshots)
+		dead, held, err = findDeadProcess(w.snapshots)
 		return errors.Join(err, w.err)
 	})
 	if len(held) == 0 {
@@ -139,14 +138,14 @@ func (w *leaseWatch) awaitTakeover(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return check.TakenOver(dead, held, now)
+		return takenOver(dead, held, now)
 	})
 	w.s.log(t, "%d submissions of the killed relay are taken over", len(held))
 }
 
 // submissionRows reads the state of submissions.
-func (s *suite) submissionRows(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]check.Row, error) {
-	now := make(map[uuid.UUID]check.Row)
+func (s *suite) submissionRows(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]submissionRow, error) {
+	now := make(map[uuid.UUID]submissionRow)
 	err := s.stage.withDatabase(ctx, fleetName, func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, rowsSQL, ids)
 		if err != nil {
@@ -154,7 +153,7 @@ func (s *suite) submissionRows(ctx context.Context, ids []uuid.UUID) (map[uuid.U
 		}
 		var id uuid.UUID
 		var owner *uuid.UUID
-		var row check.Row
+		var row submissionRow
 		_, err = pgx.ForEachRow(rows, []any{&id, &owner, &row.Epoch, &row.Finished}, func() error {
 			row.Owner = uuid.Nil
 			if owner != nil {

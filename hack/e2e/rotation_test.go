@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
-	"github.com/relaypool/relaypool/hack/e2e/check"
 )
 
 // rotatedPayers is the number of keys after the rotation.
@@ -23,7 +22,7 @@ const rotatedPayers = 2
 func (s *suite) rotation(t *testing.T) {
 	s.startTraffic(t, calmRate)
 	old, secrets := s.fleet.payers(t, v1alpha1.PayerActive)
-	checkService := s.startService(t, check.Bounds{MaxSilence: maxSilence, MaxFailed: failedShare})
+	checkService := s.startService(t, serviceBounds{MaxSilence: maxSilence, MaxFailed: failedShare})
 	began := time.Now()
 	s.fleet.change(t, func(spec *v1alpha1.RelayPoolSpec) {
 		spec.FeePayers.Generate.Count = rotatedPayers
@@ -73,7 +72,7 @@ func (s *suite) awaitRotation(t *testing.T) {
 		}
 		return nil
 	})
-	ok(t, check.Steps(seen, []string{
+	ok(t, checkSteps(seen, []string{
 		string(v1alpha1.RotationGenerate), string(v1alpha1.RotationFund), string(v1alpha1.RotationCutOver), string(v1alpha1.RotationDrain),
 		string(v1alpha1.RotationSweep), string(v1alpha1.RotationRetire), string(v1alpha1.RotationDone),
 	}, []string{

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
-	"github.com/relaypool/relaypool/hack/e2e/check"
 )
 
 const waitingSQL = `SELECT count(*) FROM submissions WHERE state IN ('pending', 'processing') AND hold_reason IS NULL AND lease_owner IS NULL AND due_at <= now()`
@@ -71,8 +70,8 @@ func (s *suite) scaleUp(t *testing.T) {
 // pace is how fast the autoscaler's definition lets it scale down. The tolerance of ten
 // seconds is for timestamps in whole seconds and from two clocks; a wrong pace differs by
 // more.
-func pace() check.Pace {
-	return check.Pace{Stable: 5 * time.Minute, Interval: time.Minute, Slack: 10 * time.Second}
+func pace() shrinkPace {
+	return shrinkPace{Stable: 5 * time.Minute, Interval: time.Minute, Slack: 10 * time.Second}
 }
 
 // scaleDown waits until the fleet is small again, under calm traffic, and checks the pace of
@@ -87,7 +86,7 @@ func (s *suite) scaleDown(t *testing.T) {
 		return err
 	})
 	s.fleet.awaitCondition(t, v1alpha1.ConditionAutoscalingActive, metav1.ConditionTrue, "")
-	var sizes []check.Size
+	var sizes []fleetSize
 	s.await(t, "every change of the fleet's size was observed", time.Minute, func(context.Context) error {
 		sizes = s.sizes.sizes()
 		if len(sizes) == 0 || sizes[len(sizes)-1].Pods != 1 {
@@ -98,7 +97,7 @@ func (s *suite) scaleDown(t *testing.T) {
 	for i := 1; i < len(sizes); i++ {
 		s.log(t, "%s: %d to %d pods, %.0f s after the previous change", sizes[i].At.UTC().Format(time.TimeOnly), sizes[i-1].Pods, sizes[i].Pods, sizes[i].At.Sub(sizes[i-1].At).Seconds())
 	}
-	steps, err := check.CheckShrinking(sizes, pace())
+	steps, err := checkShrinking(sizes, pace())
 	ok(t, err)
 	if len(steps) == 0 {
 		s.log(t, "the fleet never had more than one pod: its pace was not tested")

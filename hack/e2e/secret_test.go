@@ -9,8 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/relaypool/relaypool/hack/e2e/check"
 )
 
 const connectedSQL = `SELECT count(DISTINCT client_addr) FROM pg_stat_activity WHERE datname = current_database() AND usename = $1`
@@ -19,7 +17,7 @@ const connectedSQL = `SELECT count(DISTINCT client_addr) FROM pg_stat_activity W
 func (s *suite) secret(t *testing.T) {
 	s.startTraffic(t, calmRate)
 	before := s.fleet.awaitPods(t, "serves", nil)
-	checkService := s.startService(t, check.Bounds{MaxSilence: maxSilence, MaxFailed: failedShare})
+	checkService := s.startService(t, serviceBounds{MaxSilence: maxSilence, MaxFailed: failedShare})
 	const user = "successor"
 	secret := &corev1.Secret{}
 	ok(t, s.kube.Get(s.ctx, client.ObjectKey{Namespace: namespace, Name: fleetName + "-database"}, secret))

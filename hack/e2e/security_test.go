@@ -108,7 +108,7 @@ func refused(ctx context.Context, within time.Duration, try func(context.Context
 	var last error
 	err := wait.PollUntilContextCancel(limited, pollInterval, true, func(context.Context) (bool, error) {
 		last = try(ctx) // not limited: the timeout's error would replace the cause
-		return errors.Is(last, gate.ErrUnreachable), nil
+		return errors.Is(last, errUnreachable), nil
 	})
 	if err == nil || ctx.Err() != nil {
 		return err == nil, ctx.Err()

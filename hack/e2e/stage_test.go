@@ -19,7 +19,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/relaypool/relaypool/hack/e2e/gate"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -53,7 +52,7 @@ type stage struct {
 	HTTP *http.Client
 
 	password         string
-	clients, inChain *gate.Dialer
+	clients, inChain *gateDialer
 }
 
 // setUp makes everything in an existing namespace, and returns when it serves.
@@ -69,7 +68,7 @@ func (s *suite) setUp(t *testing.T) {
 	for _, app := range []string{"postgres", "chain", clientsApp} {
 		s.awaitReady(t, namespace, map[string]string{"app": app}, 1)
 	}
-	s.stage.HTTP = (&gate.Dialer{Base: s.stage.clients.Base, Transport: s.stage.clients.Transport}).HTTP(8)
+	s.stage.HTTP = (&gateDialer{Base: s.stage.clients.Base, Transport: s.stage.clients.Transport}).HTTP(8)
 	s.stage.HTTP.Transport.(*http.Transport).DialContext = s.stage.dial
 	s.stage.chain = newChain(t, s.stage.rpcURL(), s.stage.HTTP)
 	// Services reach their pods a moment after the pods are ready.

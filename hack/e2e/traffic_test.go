@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/relaypool/relaypool/hack/e2e/check"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/hack/wallet/trade"
@@ -96,21 +95,21 @@ func (c *traffic) String() string {
 type service struct {
 	scenario string
 	from, to time.Time
-	bounds   check.Bounds
+	bounds   serviceBounds
 }
 
 // boundsWhenOneEnds returns the bounds for a fleet of so many pods while one of them ends. share
 // is the share of calls that may fail if there are others.
-func boundsWhenOneEnds(pods int, share float64) check.Bounds {
+func boundsWhenOneEnds(pods int, share float64) serviceBounds {
 	if pods == 1 {
-		return check.Bounds{MaxSilence: maxSilenceAlone, MaxFailed: 1} // no other pod serves
+		return serviceBounds{MaxSilence: maxSilenceAlone, MaxFailed: 1} // no other pod serves
 	}
-	return check.Bounds{MaxSilence: maxSilence, MaxFailed: share}
+	return serviceBounds{MaxSilence: maxSilence, MaxFailed: share}
 }
 
 // startService starts to measure the service once clients are served, and returns the function
 // that ends the measurement and checks the bounds.
-func (s *suite) startService(t *testing.T, bounds check.Bounds) (stop func()) {
+func (s *suite) startService(t *testing.T, bounds serviceBounds) (stop func()) {
 	t.Helper()
 	s.await(t, "clients are served", 2*time.Minute, func(context.Context) error {
 		if s.traffic.progress().Accepted == 0 {
@@ -125,11 +124,11 @@ func (s *suite) startService(t *testing.T, bounds check.Bounds) (stop func()) {
 		s.services = append(s.services, current)
 		after, observed := s.traffic.progress(), current.sum(calls(s.traffic.Journal().Records()))
 		s.log(t, "meanwhile %d completed; %s", after.Completed-before.Completed, observed)
-		ok(t, observed.Within(current.bounds))
+		ok(t, observed.within(current.bounds))
 	}
 }
 
-func (o *service) sum(calls []check.Call) check.Service { return check.Served(calls, o.from, o.to) }
+func (o *service) sum(calls []call) availability { return served(calls, o.from, o.to) }
 
 // servedAll checks all services again, after the end of the calls that were under way at the end
 // of their scenarios.
@@ -138,7 +137,7 @@ func servedAll(services []service, records []load.Record) error {
 	all := calls(records)
 	for i := range services {
 		one := &services[i]
-		if err := one.sum(all).Within(one.bounds); err != nil {
+		if err := one.sum(all).within(one.bounds); err != nil {
 			errs = append(errs, fmt.Errorf("serve clients throughout the scenario %s: %w", one.scenario, err))
 		}
 	}
@@ -146,12 +145,12 @@ func servedAll(services []service, records []load.Record) error {
 }
 
 // calls returns the clients' requests in the journal.
-func calls(records []load.Record) (all []check.Call) {
+func calls(records []load.Record) (all []call) {
 	for _, record := range records {
 		for _, request := range record.Requests {
 			for n := range request.Answers {
 				a := &request.Answers[n]
-				all = append(all, check.Call{Sent: a.Sent, At: a.At, Status: a.Status, Accepted: a.Accepted()})
+				all = append(all, call{Sent: a.Sent, At: a.At, Status: a.Status, Accepted: a.Accepted()})
 			}
 		}
 	}

@@ -33,8 +33,6 @@ import (
 	"k8s.io/pod-security-admission/policy"
 
 	"github.com/relaypool/relaypool/hack/drill/verify"
-	"github.com/relaypool/relaypool/hack/e2e/check"
-	"github.com/relaypool/relaypool/hack/e2e/gate"
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -312,7 +310,7 @@ func TestSuitePodsMeetTheRestrictedStandard(t *testing.T) {
 
 func TestRefusedDistinguishesRefusalFromUnreachableGate(t *testing.T) {
 	t.Parallel()
-	dropped, unreachable := fmt.Errorf("dial: %w", gate.ErrUnreachable), errors.New("the gate answered 503")
+	dropped, unreachable := fmt.Errorf("dial: %w", errUnreachable), errors.New("the gate answered 503")
 	for name, tc := range map[string]struct {
 		// answers come one after another, and the last one is repeated.
 		answers []error
@@ -366,7 +364,7 @@ func TestServedAllCountsCallsThatEndLater(t *testing.T) {
 		return load.Answer{Call: load.CallTransact, Sent: at(sent), At: at(came), Status: status, RequestID: uuid.UUID{1}}
 	}
 	services := []service{
-		{scenario: "upgrade", from: at(0), to: at(10), bounds: check.Bounds{MaxSilence: maxSilence, MaxFailed: failedShare}},
+		{scenario: "upgrade", from: at(0), to: at(10), bounds: serviceBounds{MaxSilence: maxSilence, MaxFailed: failedShare}},
 		{scenario: "eviction", from: at(10), to: at(12), bounds: boundsWhenOneEnds(1, failedShare)},
 	}
 	records := []load.Record{{Requests: []load.Request{{Answers: []load.Answer{answer(1, 2, 202), answer(3, 4, 202)}}}}}

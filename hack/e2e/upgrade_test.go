@@ -7,14 +7,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/relaypool/relaypool/hack/e2e/check"
 )
 
 // upgrade rolls the fleet to the next release of the relay through the chart.
 func (s *suite) upgrade(t *testing.T) {
 	s.startTraffic(t, calmRate)
-	checkService := s.startService(t, check.Bounds{MaxSilence: maxSilence, MaxFailed: failedShare})
+	checkService := s.startService(t, serviceBounds{MaxSilence: maxSilence, MaxFailed: failedShare})
 	began := time.Now()
 	s.values["relay"] = map[string]any{"image": chartImage(s.images.nextRelay)}
 	s.deploy(t, "upgrade")

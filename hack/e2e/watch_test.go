@@ -20,8 +20,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/retry"
-
-	"github.com/relaypool/relaypool/hack/e2e/check"
 )
 
 // watch starts to watch the pods of both namespaces, and the size of the fleet.
@@ -76,7 +74,7 @@ type podWatch struct {
 	following sync.WaitGroup
 	mu        sync.Mutex
 	followed  []string // IDs of containers
-	ended     []check.End
+	ended     []containerEnd
 	lost      []error // logs of relays that are missing or incomplete
 }
 
@@ -84,8 +82,8 @@ type podWatch struct {
 func (w *podWatch) observe(ctx context.Context, pod *corev1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, end := range check.EndsOf(pod) {
-		if !slices.ContainsFunc(w.ended, func(e check.End) bool { return e.ID == end.ID }) {
+	for _, end := range endsOf(pod) {
+		if !slices.ContainsFunc(w.ended, func(e containerEnd) bool { return e.ID == end.ID }) {
 			w.ended = append(w.ended, end)
 		}
 	}
@@ -134,7 +132,7 @@ func (w *podWatch) copyLog(ctx context.Context, pod *corev1.Pod, container, path
 }
 
 // ends returns the ends observed so far of the containers with a name.
-func (w *podWatch) ends(container string) (ends []check.End) {
+func (w *podWatch) ends(container string) (ends []containerEnd) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range w.ended {
@@ -153,7 +151,7 @@ func (w *podWatch) lostLogs() error {
 }
 
 // endOf waits until the end of a container is observed.
-func (s *suite) endOf(t *testing.T, w *podWatch, container, id string) (end check.End) {
+func (s *suite) endOf(t *testing.T, w *podWatch, container, id string) (end containerEnd) {
 	t.Helper()
 	s.await(t, "container "+id+" has ended", 3*time.Minute, func(context.Context) error {
 		for _, end = range w.ends(container) {
@@ -169,19 +167,19 @@ func (s *suite) endOf(t *testing.T, w *podWatch, container, id string) (end chec
 // sizeWatch records each change of the fleet's desired number of pods.
 type sizeWatch struct {
 	mu   sync.Mutex
-	seen []check.Size
+	seen []fleetSize
 }
 
 func (w *sizeWatch) observe(d *appsv1.Deployment) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if d.Name == fleetName {
-		w.seen = check.AppendSize(w.seen, d, time.Now())
+		w.seen = appendSize(w.seen, d, time.Now())
 	}
 }
 
 // sizes are the recorded sizes, the oldest first.
-func (w *sizeWatch) sizes() []check.Size {
+func (w *sizeWatch) sizes() []fleetSize {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.seen)

@@ -1,6 +1,6 @@
 // Package gate lets the end-to-end suite dial from inside a cluster while it runs outside:
-// a pod that connects on request, and a dialer that reaches the pod through the API
-// server's proxy. The connections come from a pod, resolve names as pods do and pass
+// it is a pod that connects on request. The suite has the dialer that reaches the pod through
+// the API server's proxy. The connections come from a pod, resolve names as pods do and pass
 // Services and network policies in every cluster, and need neither a tunnel nor an open
 // port.
 package gate
@@ -28,9 +28,9 @@ const (
 	Protocol = "tcp"
 	// toParameter is the pattern's name for the address to dial.
 	toParameter = "to"
-	// unreachable begins the answer of a gate that could not connect: proxies
+	// Unreachable begins the answer of a gate that could not connect: proxies
 	// between the gate and the client use the same status.
-	unreachable = "the gate could not connect: "
+	Unreachable = "the gate could not connect: "
 )
 
 // dialTimeout bounds a connection's set-up.
@@ -53,7 +53,7 @@ func dial(w http.ResponseWriter, r *http.Request) {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	far, err := dialer.DialContext(r.Context(), "tcp", r.PathValue(toParameter))
 	if err != nil {
-		http.Error(w, unreachable+err.Error(), http.StatusBadGateway)
+		http.Error(w, Unreachable+err.Error(), http.StatusBadGateway)
 		return
 	}
 	defer func() { _ = far.Close() }()
@@ -70,12 +70,12 @@ func dial(w http.ResponseWriter, r *http.Request) {
 	if _, err := fmt.Fprintf(near, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", Protocol); err != nil {
 		return
 	}
-	join(near, buffered, far)
+	Join(near, buffered, far)
 }
 
-// join copies both ways until one side has ended, and then closes both: the protocols that
+// Join copies both ways until one side has ended, and then closes both: the protocols that
 // pass here do not use half-closed connections.
-func join(near io.WriteCloser, nearReader io.Reader, far io.ReadWriteCloser) {
+func Join(near io.WriteCloser, nearReader io.Reader, far io.ReadWriteCloser) {
 	var copying sync.WaitGroup
 	copying.Go(func() {
 		_, _ = io.Copy(far, nearReader) // the next read reports the failure
