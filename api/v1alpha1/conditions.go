@@ -63,7 +63,8 @@ const (
 	// ReasonSecretMalformed: the value does not have the expected form, which the message
 	// names.
 	ReasonSecretMalformed = "SecretMalformed"
-	// ReasonDuplicateKey: two references lead to the same fee payer.
+	// ReasonDuplicateKey: two references, or a reference and a signer or generated key, lead to
+	// the same fee payer.
 	ReasonDuplicateKey = "DuplicateKey"
 	// ReasonConfigMapNotFound, ReasonConfigMapKeyMissing, ReasonConfigMapMalformed: these
 	// are about the ConfigMap of a profile or of a verifying key.

@@ -1,9 +1,9 @@
 package v1alpha1
 
-// FeePayers are the keys that pay network fees and rent: existing Secrets, or
-// keys that the operator makes.
+// FeePayers are the keys that pay network fees and rent: keys in existing Secrets, keys that
+// the operator makes, and keys in key services. All that are set are used.
 //
-// +kubebuilder:validation:ExactlyOneOf=secretRefs;generate
+// +kubebuilder:validation:AtLeastOneOf=secretRefs;generate;signers
 // +kubebuilder:validation:XValidation:rule="!has(self.rotation) || has(self.generate)",message="rotation is for generated keys: to replace keys of your own, change the list secretRefs, or use feePayers.generate"
 // +kubebuilder:validation:XValidation:rule="!has(self.minimumBalanceLamports) || !has(self.targetBalanceLamports) || self.minimumBalanceLamports <= self.targetBalanceLamports",message="minimumBalanceLamports is above targetBalanceLamports: a payer would be short as soon as it is funded"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.rotation) || has(self.rotation) && self.rotation.revision >= oldSelf.rotation.revision && self.rotation.revision <= oldSelf.rotation.revision + 1",message="rotation.revision can only be raised by one, and cannot be lowered or removed: keys that were retired are not used again"
@@ -11,17 +11,23 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.generate) || !has(self.generate) || self.generate.count >= oldSelf.generate.count || has(self.rotation) && self.rotation.revision > (has(oldSelf.rotation) ? oldSelf.rotation.revision : 0)",message="generate.count goes down only together with a rotation: raise rotation.revision by one in the same change, which moves the funds"
 type FeePayers struct {
 	// SecretRefs are the Secrets of existing keys: JSON arrays of 64 numbers, as
-	// `relay keygen` writes them, or base58. Default: none; either secretRefs or generate
-	// is set.
+	// `relay keygen` writes them, or base58. Default: none; generate or signers is set.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	SecretRefs []SecretKeyReference `json:"secretRefs,omitempty"`
 	// Generate makes the operator create keys. Their Secrets have no owner, and the
-	// operator never deletes them. Default: none; either secretRefs or generate is set.
+	// operator never deletes them. Default: none; secretRefs or signers is set.
 	// +optional
 	Generate *GeneratedKeys `json:"generate,omitempty"`
+	// Signers are fee payers whose keys stay in key services. Default: none.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	Signers []Signer `json:"signers,omitempty"`
 	// MinimumBalanceLamports is what a payer must hold, in lamports, to be used.
 	// Default: 50000000, which is 0.05 SOL.
 	// +optional
@@ -48,8 +54,8 @@ type FeePayers struct {
 
 // GeneratedKeys are keys that the operator makes.
 type GeneratedKeys struct {
-	// Count is the number of keys. The fleet spreads its transactions over them. With two
-	// or more, it continues while one lacks SOL. Example: 4
+	// Count is the number of keys. With two or more, the fleet continues while one lacks SOL.
+	// Example: 4. The fleet spreads its transactions over them.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
@@ -62,7 +68,7 @@ type GeneratedKeys struct {
 // keys.
 type Rotation struct {
 	// Revision of the keys. Raising it by one starts a rotation; it never goes
-	// down. Keys of a RelayPool without rotation have revision 0. Example: 1
+	// down. Example: 1. Keys of a RelayPool without rotation have revision 0.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
@@ -88,9 +94,8 @@ type SpendCaps struct {
 	// +kubebuilder:validation:Maximum=1000000000000000
 	DayLamports int64 `json:"dayLamports,omitempty"`
 	// TransfersDayLamports is the most that is spent on transfers in any 24 hours, in
-	// lamports; 0 is no cap. Transfers pay the pool no fee. Default: the relay's default,
-	// 1000000000, which pays for about 760 transfers at 5080 lamports of rent a byte.
-	// Example: 5000000000
+	// lamports; 0 is no cap. Default: the relay's, 1000000000, for about 760 transfers.
+	// Example: 5000000000. Transfers pay the pool no fee.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000000

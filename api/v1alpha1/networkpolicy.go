@@ -35,6 +35,11 @@ type NetworkPolicy struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Router []Destination `json:"router,omitempty"`
+	// Signers is where key services are. Default: nowhere besides the other destinations.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Signers []Destination `json:"signers,omitempty"`
 }
 
 // Destination is where traffic may go.

@@ -32,6 +32,19 @@ type ConfigMapKeyReference struct {
 	Key string `json:"key"`
 }
 
+// CertificatesSource names the value with certificates, in PEM.
+//
+// +kubebuilder:validation:ExactlyOneOf=secretRef;configMapRef
+type CertificatesSource struct {
+	// SecretRef is the Secret with them. Default: none; either secretRef or configMapRef is set.
+	// +optional
+	SecretRef *SecretKeyReference `json:"secretRef,omitempty"`
+	// ConfigMapRef is the ConfigMap with them. Default: none; either secretRef or configMapRef
+	// is set.
+	// +optional
+	ConfigMapRef *ConfigMapKeyReference `json:"configMapRef,omitempty"`
+}
+
 // SecretReference names a Secret in the RelayPool's namespace.
 type SecretReference struct {
 	// Name is the Secret's name. Example: relay-credentials

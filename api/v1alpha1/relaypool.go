@@ -53,9 +53,9 @@ type RelayPoolSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	Image string `json:"image,omitempty"`
-	// Replicas is the number of relay pods, if autoscaling is not set. kubectl scale
-	// writes this field. Default: 2 for a new fleet; the operator does not change the
-	// number later. Example: 3
+	// Replicas is the number of relay pods, if autoscaling is not set. Default: 2 for a new
+	// fleet; the operator does not change the number later. Example: 3
+	// kubectl scale writes this field.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=200

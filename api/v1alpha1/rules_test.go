@@ -40,6 +40,17 @@ const (
 	generated2 = `{"spec":{"feePayers":{"secretRefs":null,"generate":{"count":2}}}}`
 )
 
+const (
+	oneService = "exactly one of the fields in [vaultTransit awsKMS gcpKMS] must be set"
+	// vault is a signer's service, without the login and the last bracket.
+	vault = `"vaultTransit":{"url":"https://vault.example:8200","key":"payer","keyVersion":1,`
+)
+
+// signer returns a change to fee payers of which the only one is in a key service.
+func signer(service string) string {
+	return `{"spec":{"feePayers":{"secretRefs":null,"signers":[{"name":"a","address":"11111111111111111111111111111111",` + service + `}]}}}`
+}
+
 func rules() map[string]rule {
 	return map[string]rule{
 		"a profile stays as it is once the pool is initialised": {
@@ -195,15 +206,50 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"solana":{"priorityFee":{"floorMicroLamports":1000001}}}}`,
 			message:  "priorityFee.floorMicroLamports is above priorityFee.capMicroLamports: lower the floor or raise the cap",
 		},
-		"fee payers are given or generated, not both": {
-			accepted: generated2,
-			refused:  `{"spec":{"feePayers":{"generate":{"count":2}}}}`,
-			message:  "exactly one of the fields in [secretRefs generate] must be set",
-		},
-		"fee payers are given or generated; one is required": {
+		"fee payers are given, generated or in a key service; one is required": {
 			accepted: ownKeys,
 			refused:  `{"spec":{"feePayers":{"secretRefs":null}}}`,
-			message:  "exactly one of the fields in [secretRefs generate] must be set",
+			message:  "at least one of the fields in [secretRefs generate signers] must be set",
+		},
+		"fee payers may be in a key service only": {
+			accepted: signer(`"awsKMS":{"keyID":"alias/payer"}`),
+			refused:  `{"spec":{"feePayers":{"secretRefs":null,"spendCaps":{"dayLamports":0}}}}`,
+			message:  "at least one of the fields in [secretRefs generate signers] must be set",
+		},
+		"fee payers may be of every kind": {
+			accepted: `{"spec":{"feePayers":{"generate":{"count":2},"signers":[{"name":"a","address":"11111111111111111111111111111111","awsKMS":{"keyID":"a"}}]}}}`,
+			refused:  `{"spec":{"feePayers":{"generate":{"count":2},"signers":[{"name":"a","address":"11111111111111111111111111111111"}]}}}`,
+			message:  oneService,
+		},
+		"a signer has one service": {
+			accepted: signer(`"gcpKMS":{"keyVersion":"projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1"}`),
+			refused:  signer(`"awsKMS":{"keyID":"a"},"gcpKMS":{"keyVersion":"projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1"}`),
+			message:  oneService,
+		},
+		"a signer of Vault has one way to log in": {
+			accepted: signer(vault + `"kubernetes":{"role":"r"}}`),
+			refused:  signer(vault + `"kubernetes":{"role":"r"},"tokenSecretRef":{"name":"a","key":"b"}}`),
+			message:  "exactly one of the fields in [tokenSecretRef kubernetes] must be set",
+		},
+		"authorities are in a Secret or in a ConfigMap": {
+			accepted: signer(vault + `"kubernetes":{"role":"r"},"caFrom":{"configMapRef":{"name":"a","key":"b"}}}`),
+			refused:  signer(vault + `"kubernetes":{"role":"r"},"caFrom":{}}`),
+			message:  "exactly one of the fields in [secretRef configMapRef] must be set",
+		},
+		"Vault's URL is an HTTPS URL": {
+			accepted: signer(vault + `"kubernetes":{"role":"r"}}`),
+			refused:  signer(strings.Replace(vault, "https://", "http://canary.", 1) + `"kubernetes":{"role":"r"}}`),
+			message:  "url does not begin with https://, or has a space, a user or a query: expected Vault's address, such as https://vault.example:8200",
+		},
+		"the endpoint of AWS is an HTTPS URL": {
+			accepted: signer(`"awsKMS":{"keyID":"a","endpoint":"https://kms.example"}`),
+			refused:  signer(`"awsKMS":{"keyID":"a","endpoint":"https://canary@kms.example"}`),
+			message:  "endpoint does not begin with https://, or has a space, a user or a query: expected the address of AWS KMS",
+		},
+		"the endpoint of Google Cloud is an HTTPS URL": {
+			accepted: signer(`"gcpKMS":{"keyVersion":"projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1","endpoint":"https://kms.example"}`),
+			refused:  signer(`"gcpKMS":{"keyVersion":"projects/p/locations/l/keyRings/r/cryptoKeys/k/cryptoKeyVersions/1","endpoint":"https://kms.example?canary"}`),
+			message:  "endpoint does not begin with https://, or has a space, a user or a query: expected the address of Cloud KMS",
 		},
 		"only generated keys are rotated": {
 			accepted: `{"spec":{"feePayers":{"secretRefs":null,"generate":{"count":2},"rotation":{"revision":7}}}}`,
@@ -307,6 +353,11 @@ func rules() map[string]rule {
 			accepted: `{"spec":{"template":{"annotations":{"example.com/owner":"anything, of any reasonable length"}}}}`,
 			refused:  `{"spec":{"template":{"annotations":{"an owner":"x"}}}}`,
 			message:  annotationMessage,
+		},
+		"service accounts' annotations have valid keys": {
+			accepted: `{"spec":{"template":{"serviceAccountAnnotations":{"eks.amazonaws.com/role-arn":"arn:aws:iam::111122223333:role/payer"}}}}`,
+			refused:  `{"spec":{"template":{"serviceAccountAnnotations":{"a role":"x"}}}}`,
+			message:  "template.serviceAccountAnnotations has a key that no annotation can have, or a value of more than 8192 characters: expected keys such as eks.amazonaws.com/role-arn",
 		},
 		"pods' annotations have values of at most 8192 characters": {
 			accepted: `{"spec":{"template":{"annotations":{"a":"` + strings.Repeat("a", 8192) + `"}}}}`,

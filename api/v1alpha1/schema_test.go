@@ -280,14 +280,39 @@ func shownPath(path string) string {
 	return strings.TrimPrefix(strings.ReplaceAll(path, "[]", "[0]"), ".")
 }
 
-// withField finds a sample that has the field.
+// withField returns a copy of a sample that has the field. In every list of the path, the entry
+// with the field is the first.
 func withField(all map[string]*unstructured.Unstructured, path string) *unstructured.Unstructured {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if _, ok := lookup(all[name].Object, path); ok {
-			return all[name]
+		if sample := all[name].DeepCopy(); bringForward(sample.Object, strings.Split(strings.TrimPrefix(path, "."), ".")) {
+			return sample
 		}
 	}
 	return nil
+}
+
+// bringForward moves the entries of lists that have the field to the front, and reports whether the
+// field exists.
+func bringForward(value any, steps []string) bool {
+	if len(steps) == 0 {
+		return true
+	}
+	key, inList := strings.CutSuffix(steps[0], "[]")
+	object, ok := value.(map[string]any)
+	if !ok || object[key] == nil {
+		return false
+	}
+	if !inList {
+		return bringForward(object[key], steps[1:])
+	}
+	list, _ := object[key].([]any)
+	for i := range list {
+		if bringForward(list[i], steps[1:]) {
+			list[0], list[i] = list[i], list[0]
+			return true
+		}
+	}
+	return false
 }
 
 // lookup follows the path through the first entry of each list.

@@ -79,8 +79,8 @@ type Solana struct {
 	// +kubebuilder:validation:XValidation:rule="self.exists(e, !has(e.tip) && (!has(e.roles) || e.roles.exists(r, r == 'Submit')))",message="no endpoint has the role Submit: give it to at least one without a tip, or leave roles out for all three"
 	Endpoints []Endpoint `json:"endpoints"`
 	// Commitment is the level at which the operator reads the pool: Confirmed or
-	// Finalized. Relays always track transactions until they are finalized.
-	// Default: Confirmed.
+	// Finalized. Default: Confirmed. Relays always track transactions until they are
+	// finalized.
 	// +optional
 	// +kubebuilder:default=Confirmed
 	Commitment Commitment `json:"commitment,omitempty"`
@@ -90,7 +90,7 @@ type Solana struct {
 	// +kubebuilder:default={}
 	PriorityFee PriorityFee `json:"priorityFee,omitzero"`
 	// LookupTable is the address, in base58, of an address lookup table with the
-	// pool's accounts. Transactions that use the table have more room for notes.
+	// pool's accounts, which leaves more room for notes.
 	// Default: none, and legacy transactions.
 	// Example: 4wmSnQ6Sm1CzVGzsUmX6CKRwnzuG4NEsyRYJpYQwRk4W
 	// +optional
@@ -115,8 +115,8 @@ type Solana struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef"
 // +kubebuilder:validation:XValidation:rule="!has(self.tip) || has(self.roles) && self.roles == ['Submit']",fieldPath=".roles",message="endpoint has a tip, so it only receives transactions: set roles to [Submit]"
 type Endpoint struct {
-	// Name identifies the endpoint in logs, metrics and conditions, which never show
-	// its URL. It has lower-case letters, digits and dashes. Example: paid
+	// Name identifies the endpoint in logs, metrics and conditions: lower-case letters, digits
+	// and dashes. Example: paid
 	// +required
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=32
@@ -212,9 +212,8 @@ type PriorityFee struct {
 	// +kubebuilder:validation:Maximum=1000000000
 	CapMicroLamports *int64 `json:"capMicroLamports,omitempty"`
 	// MaxEarlyFeesLamports is the most that a submission's transactions may cost in vain, in
-	// lamports, because it was signed again, at a higher fee, before the earlier one was dead:
-	// the nullifier lets one of them succeed, and another that lands costs its fee. 0 waits
-	// until the earlier one is dead. Default: 50000. Example: 20000.
+	// lamports, when it is signed again, at a higher fee, before the earlier one is dead. 0
+	// waits until it is dead. Default: 50000. Example: 20000.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000

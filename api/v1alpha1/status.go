@@ -67,9 +67,12 @@ type FeePayerStatus struct {
 	// Address is the public key, in base58; send SOL here to fund the key.
 	// +required
 	Address string `json:"address"`
-	// SecretName is the Secret that holds the key.
-	// +required
-	SecretName string `json:"secretName"`
+	// SecretName is the Secret that holds the key; absent for a signer.
+	// +optional
+	SecretName string `json:"secretName,omitempty"`
+	// SignerName is the signer of spec.feePayers.signers; absent for a key in a Secret.
+	// +optional
+	SignerName string `json:"signerName,omitempty"`
 	// State of the key.
 	// +required
 	State FeePayerState `json:"state"`

@@ -14,8 +14,8 @@ type Swap struct {
 	// +kubebuilder:validation:MaxItems=4
 	FallbackRouters []FallbackRouter `json:"fallbackRouters,omitempty"`
 	// SlippageBps is how much worse the price may get, in hundredths of a percent,
-	// between a quote and its execution. No execution pays less than the user's minimum.
-	// Default: 50, which is 0.5 %.
+	// between a quote and its execution. Default: 50, which is 0.5 %. No execution pays less
+	// than the user's minimum.
 	// +optional
 	// +kubebuilder:default=50
 	// +kubebuilder:validation:Minimum=1
@@ -78,9 +78,8 @@ type Router struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: expected the base URL of a swap API"
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef, or the key in apiKeySecretRef"
 type FallbackRouter struct {
-	// Name identifies the router in logs and metrics, which never show its URL. It has
-	// lower-case letters, digits and dashes; preferred is reserved for spec.swap.router.
-	// Example: second
+	// Name identifies the router in logs and metrics: lower-case letters, digits and dashes;
+	// preferred is reserved for spec.swap.router. Example: second
 	// +required
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +kubebuilder:validation:MaxLength=32

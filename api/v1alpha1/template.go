@@ -34,6 +34,13 @@ type Template struct {
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue() && self[k].size() <= 8192)",message="template.annotations has a key that no annotation can have, or a value of more than 8192 characters: expected keys such as example.com/owner"
 	Annotations map[string]string `json:"annotations,omitempty"`
+	// ServiceAccountAnnotations are set on the pods' ServiceAccount, for an identity in a cloud.
+	// Default: none. A change replaces the pods.
+	// Example: {eks.amazonaws.com/role-arn: "arn:aws:iam::111122223333:role/payer"}
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.qualifiedName().validate(k).hasValue() && self[k].size() <= 8192)",message="template.serviceAccountAnnotations has a key that no annotation can have, or a value of more than 8192 characters: expected keys such as eks.amazonaws.com/role-arn"
+	ServiceAccountAnnotations map[string]string `json:"serviceAccountAnnotations,omitempty"`
 	// Resources of the relay's container. Default: requests of 250m and 256Mi, a
 	// memory limit of 1Gi, and no limit of processor time.
 	// +optional
@@ -49,8 +56,8 @@ type Template struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
-	// Affinity of the pods. With or without it, the pods are spread over zones and nodes.
-	// Default: none.
+	// Affinity of the pods. Default: none. With or without it, the pods are spread over zones
+	// and nodes.
 	// +optional
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 	// PriorityClassName of the pods. Default: the cluster's.

@@ -10,8 +10,8 @@ type ViewingKeys struct {
 	// +kubebuilder:validation:Pattern=`^[0-9a-fA-F]{64}$`
 	// +kubebuilder:validation:MaxLength=64
 	CompliancePublicKey string `json:"compliancePublicKey"`
-	// Messages are the sign-in texts. A wallet signs one of them to register its viewing key.
-	// Default: the profile's. Example: [Sign in to the pool]
+	// Messages are the sign-in texts. Default: the profile's. Example: [Sign in to the pool]
+	// A wallet signs one of them to register its viewing key.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8

@@ -80,6 +80,7 @@ var settingsOf = map[string][]string{
 	"spec.database.urlSecretRef":                    {contract.EnvDatabaseURLFile},
 	"spec.feePayers.minimumBalanceLamports":         {contract.EnvFeePayerMinBalance},
 	"spec.feePayers.secretRefs":                     {contract.EnvFeePayerKeyFile},
+	"spec.feePayers.signers[].name":                 {contract.EnvFeePayerSignersFile},
 	"spec.feePayers.spendCaps.dayLamports":          {contract.EnvSpendCapDay},
 	"spec.feePayers.spendCaps.hourLamports":         {contract.EnvSpendCapHour},
 	"spec.feePayers.spendCaps.transfersDayLamports": {contract.EnvSpendCapTransfersDay},
@@ -257,11 +258,11 @@ func fields(t *testing.T, below string) []resourceField {
 }
 
 // hasListedFields reports whether the page lists the fields of a type. A reference to a Secret, a
-// destination, and a type of Kubernetes are each listed as one value.
+// destination, a key service, and a type of Kubernetes are each listed as one value.
 func hasListedFields(path string, p apiextensionsv1.JSONSchemaProps) bool {
 	names := slices.Sorted(maps.Keys(p.Properties))
 	return len(names) > 0 && !slices.Equal(names, []string{"key", "name"}) && !slices.Equal(names, []string{"name"}) && !slices.Equal(names, []string{"cidr", "port"}) &&
-		!strings.HasPrefix(path, "spec.template.") && !strings.HasSuffix(path, "From") && path != "status.conditions"
+		!strings.HasPrefix(path, "spec.template.") && !strings.HasPrefix(path, "spec.feePayers.signers[].") && !strings.HasSuffix(path, "From") && path != "status.conditions"
 }
 
 var (

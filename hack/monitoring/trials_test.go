@@ -124,6 +124,10 @@ relaypool_fee_payer_balance_timestamp_seconds{,pod="b",payer="p"} -121+60x430`, 
 			justBelow: `relaypool_fee_payer_balance_timestamp_seconds{,pod="a",payer="p"} -900+60x430
 relaypool_fee_payer_balance_timestamp_seconds{,pod="b",payer="p"} -120+60x430`,
 		},
+		"SignerUnavailable": {
+			faulty: `relaypool_signer_available{,pod="b",signer="s"} 0x430`, fires: only("SignerUnavailable{signer=s}"),
+			justBelow: `relaypool_signer_available{,pod="a",signer="s"} 1x38 0x390`,
+		},
 		"UnknownFeePayerSignature": {
 			faulty: `relaypool_ledger_unknown_signatures{,pod="a"} 1x30 2x400`, fires: only("UnknownFeePayerSignature"),
 			justBelow: `relaypool_ledger_unknown_signatures{,pod="a"} 2x430`,

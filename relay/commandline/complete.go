@@ -13,11 +13,12 @@ type candidate struct{ text, description string }
 // complete returns the candidates for the last of the words, which may be empty, and whether a
 // file's name may stand there instead.
 func complete(root *kong.Node, words []string) (candidates []candidate, files bool) {
+	words = slices.Clone(words)
 	// bash splits --flag=value into three words.
 	if n := len(words); n > 0 && words[n-1] == "=" {
 		words[n-1] = ""
 	}
-	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "=" })
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "=" })
 	if len(words) == 0 {
 		words = []string{""}
 	}

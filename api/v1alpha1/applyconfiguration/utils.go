@@ -20,6 +20,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.APIApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Autoscaling"):
 		return &apiv1alpha1.AutoscalingApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AWSKMS"):
+		return &apiv1alpha1.AWSKMSApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CertificatesSource"):
+		return &apiv1alpha1.CertificatesSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConfigMapKeyReference"):
 		return &apiv1alpha1.ConfigMapKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Database"):
@@ -34,6 +38,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.FeePayersApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FeePayerStatus"):
 		return &apiv1alpha1.FeePayerStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GCPKMS"):
+		return &apiv1alpha1.GCPKMSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GeneratedKeys"):
 		return &apiv1alpha1.GeneratedKeysApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Mint"):
@@ -64,6 +70,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretReference"):
 		return &apiv1alpha1.SecretReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Signer"):
+		return &apiv1alpha1.SignerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Solana"):
 		return &apiv1alpha1.SolanaApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SpendCaps"):
@@ -74,6 +82,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.TemplateApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Tip"):
 		return &apiv1alpha1.TipApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VaultKubernetesLogin"):
+		return &apiv1alpha1.VaultKubernetesLoginApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("VaultTransit"):
+		return &apiv1alpha1.VaultTransitApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ViewingKeys"):
 		return &apiv1alpha1.ViewingKeysApplyConfiguration{}
 

@@ -14,7 +14,10 @@ import (
 type cli struct {
 	Run     runCmd     `cmd:"" help:"Keep the fleets of the cluster's RelayPools as they are declared."`
 	Plan    planCmd    `cmd:"" help:"Print the objects that the operator would make for a RelayPool. It needs no cluster, except with --server. Ends with 1 when the RelayPool would be refused."`
+	Check   checkCmd   `cmd:"" help:"Check an installed operator: the cluster serves RelayPools, they may be listed, and an operator renews its Lease. Ends with 1 if not. It needs the operator's rights."`
 	Version versionCmd `cmd:"" help:"Print version and build."`
+
+	commandline.Shell `embed:""`
 }
 
 // environment is what commands need from the process.

@@ -134,6 +134,8 @@ func TestAlertsFollowTheSpec(t *testing.T) {
 			in.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: ptr.To[int64](0)}
 		}, "RelaypoolSpendCapNearlyReached", false},
 		"only the default cap on transfers":                     {func(in *build.Input) { in.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{} }, "RelaypoolSpendCapNearlyReached", true},
+		"a signer that does not sign":                           {func(*build.Input) {}, "RelaypoolSignerUnavailable", true},
+		"no signers":                                            {func(in *build.Input) { in.Pool.Spec.FeePayers.Signers = nil }, "RelaypoolSignerUnavailable", false},
 		"spend caps reached":                                    {func(*build.Input) {}, "RelaypoolSpendCapReached", true},
 		"the router, with swaps":                                {func(*build.Input) {}, "RelaypoolRouterDown", true},
 		"no router, without swaps":                              {func(in *build.Input) { in.Pool.Spec.Swap = nil }, "RelaypoolRouterDown", false},

@@ -22,9 +22,10 @@ type Input struct {
 	// the field, so that an autoscaler can. If Withheld is set, the number is 0 whatever Replicas
 	// says.
 	Replicas *int32
-	// Payers are the keys that the pods sign with: those in use, in any order.
+	// Payers are the key files that the pods sign with: those in use, in any order. The spec's
+	// signers are no files.
 	Payers []PayerMount
-	// Rollout identifies everything outside of the RelayPool that the pods read at
+	// Rollout identifies everything outside of the RelayPool that the pods read only at
 	// their start: a string for each Secret and ConfigMap, made of name, uid and
 	// resource version. The pods are replaced when the set of strings changes;
 	// order and repetitions do not matter.

@@ -77,6 +77,9 @@ func configFiles(pool *v1alpha1.RelayPool) map[string]string {
 	if swap := pool.Spec.Swap; swap != nil && len(swap.FallbackRouters) > 0 {
 		files[path.Base(contract.FallbackRoutersFile)] = marshal(fallbackRouters(swap))
 	}
+	if len(pool.Spec.FeePayers.Signers) > 0 {
+		files[path.Base(contract.SignersFile)] = marshal(signers(pool.Spec.FeePayers.Signers))
+	}
 	return files
 }
 

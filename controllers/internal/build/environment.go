@@ -113,7 +113,10 @@ func (e *environment) pool(pool *v1alpha1.Pool) {
 }
 
 func (e *environment) payers(mounts []PayerMount, payers *v1alpha1.FeePayers) {
-	e.set(contract.EnvFeePayerKeyFile, strings.Join(payerFiles(mounts), ","))
+	e.setUnlessEmpty(contract.EnvFeePayerKeyFile, strings.Join(payerFiles(mounts), ","))
+	if len(payers.Signers) > 0 {
+		e.set(contract.EnvFeePayerSignersFile, contract.SignersFile)
+	}
 	setOptional(e, contract.EnvFeePayerMinBalance, payers.MinimumBalanceLamports)
 	e.setUnlessZero(contract.EnvSpendCapHour, payers.SpendCaps.HourLamports)
 	e.setUnlessZero(contract.EnvSpendCapDay, payers.SpendCaps.DayLamports)

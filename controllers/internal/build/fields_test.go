@@ -99,8 +99,8 @@ func fieldPaths(typ reflect.Type, path string) []string {
 }
 
 // forEachChange calls visit with a copy of the pool for each of several other values of
-// the field at path. In a list it changes the first item. If the pool leaves out a part
-// of the path, it makes no call.
+// the field at path. In a list it changes the first item that has the field. If the pool leaves
+// out a part of the path, it makes no call.
 func forEachChange(pool *v1alpha1.RelayPool, path string, visit func(*v1alpha1.RelayPool)) {
 	for n := 0; ; n++ {
 		other := pool.DeepCopy()
@@ -113,23 +113,27 @@ func forEachChange(pool *v1alpha1.RelayPool, path string, visit func(*v1alpha1.R
 }
 
 func find(in reflect.Value, path string) (reflect.Value, bool) {
-	for _, name := range strings.Split(path, ".") {
-		name, list := strings.CutSuffix(name, "[]")
-		if in.Kind() == reflect.Pointer {
-			if in.IsNil() {
-				return reflect.Value{}, false
-			}
-			in = in.Elem()
+	if in.Kind() == reflect.Pointer {
+		if in.IsNil() {
+			return reflect.Value{}, false
 		}
-		in = in.FieldByName(name)
-		if list {
-			if in.Len() == 0 {
-				return reflect.Value{}, false
-			}
-			in = in.Index(0)
+		in = in.Elem()
+	}
+	name, rest, nested := strings.Cut(path, ".")
+	name, list := strings.CutSuffix(name, "[]")
+	in = in.FieldByName(name)
+	switch {
+	case !nested:
+		return in, true
+	case !list:
+		return find(in, rest)
+	}
+	for i := range in.Len() {
+		if field, ok := find(in.Index(i), rest); ok {
+			return field, true
 		}
 	}
-	return in, true
+	return reflect.Value{}, false
 }
 
 // change sets the nth other value, and returns false when there are no more.

@@ -41,11 +41,12 @@ func fixtures(t *testing.T) map[string]build.Input {
 	held.Replicas = nil
 	held.Withheld = true
 	held.Capabilities = everything
+	signers := input(load(t, "signers"), 2)
 	least, greatest := input(atBounds(t, false), 0), input(atBounds(t, true), 0)
 	least.Pool.Name, greatest.Pool.Name = "l", strings.Repeat("g", 40)
 	least.Replicas, greatest.Replicas = nil, nil
 	return map[string]build.Input{
-		"minimal": minimal, "full": full, "keda": keda, "swap": swap, "held": held, "least": least, "greatest": greatest,
+		"minimal": minimal, "full": full, "keda": keda, "swap": swap, "held": held, "signers": signers, "least": least, "greatest": greatest,
 	}
 }
 
@@ -69,7 +70,7 @@ func input(pool *v1alpha1.RelayPool, replicas int32) build.Input {
 	for _, s := range pool.Spec.FeePayers.SecretRefs {
 		payers = append(payers, build.PayerMount{Secret: s.Name, Key: s.Key})
 	}
-	if payers == nil {
+	if pool.Spec.FeePayers.Generate != nil {
 		payers = []build.PayerMount{{Secret: pool.Name + "-payer-3-0", Key: "key"}}
 	}
 	return build.Input{

@@ -15,6 +15,9 @@ func alerts(in Input) []alert {
 	if low := lowBalance(ptr.Deref(payers.MinimumBalanceLamports, 0), target); low > 0 {
 		list = append(list, lowBalanceAlerts(low, target)...)
 	}
+	if len(payers.Signers) > 0 {
+		list = append(list, signerAlerts()...)
+	}
 	if c := payers.SpendCaps; c.HourLamports > 0 || c.DayLamports > 0 || ptr.Deref(c.TransfersDayLamports, contract.DefaultSpendCapTransfersDay) > 0 {
 		list = append(list, spendCapAlerts()...)
 	}

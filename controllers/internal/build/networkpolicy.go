@@ -68,7 +68,7 @@ func egress(p *v1alpha1.NetworkPolicy) []*networkingv1ac.NetworkPolicyEgressRule
 	rules := []*networkingv1ac.NetworkPolicyEgressRuleApplyConfiguration{
 		networkingv1ac.NetworkPolicyEgressRule().WithPorts(port(corev1.ProtocolUDP, dnsPort), port(corev1.ProtocolTCP, dnsPort)),
 	}
-	for _, group := range [][]v1alpha1.Destination{p.Database, p.RPC, p.Router} {
+	for _, group := range [][]v1alpha1.Destination{p.Database, p.RPC, p.Router, p.Signers} {
 		for _, d := range group {
 			rules = append(rules, networkingv1ac.NetworkPolicyEgressRule().
 				WithTo(networkingv1ac.NetworkPolicyPeer().WithIPBlock(networkingv1ac.IPBlock().WithCIDR(d.CIDR))).

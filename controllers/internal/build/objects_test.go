@@ -126,7 +126,8 @@ func TestEveryFileThatIsNamedIsMounted(t *testing.T) {
 				}
 				mounted[item.Path] = true
 				file := contract.Root + "/" + item.Path
-				listed := strings.HasPrefix(item.Path, "rpc/") || strings.HasPrefix(item.Path, "fallback-routers/") // the lists of endpoints and of routers name these
+				listed := strings.HasPrefix(item.Path, "rpc/") || strings.HasPrefix(item.Path, "fallback-routers/") ||
+					strings.HasPrefix(item.Path, "signers/") // the lists of endpoints, routers and signers name these
 				if !named[file] && !listed {
 					t.Errorf("%s: %s is mounted, but no variable or argument names it", name, file)
 				}
@@ -145,6 +146,9 @@ func TestEveryFileThatIsNamedIsMounted(t *testing.T) {
 func items(source corev1.VolumeProjection) []corev1.KeyToPath {
 	if source.Secret != nil {
 		return source.Secret.Items
+	}
+	if source.ServiceAccountToken != nil {
+		return []corev1.KeyToPath{{Path: source.ServiceAccountToken.Path}}
 	}
 	return source.ConfigMap.Items
 }
@@ -272,7 +276,11 @@ func TestTheRolloutHash(t *testing.T) {
 		"changes with another Secret":              {func(in *build.Input) { in.Rollout = append(in.Rollout, "Secret/x/y/1") }, false},
 		"changes when two strings are joined":      {func(in *build.Input) { in.Rollout = []string{in.Rollout[1] + in.Rollout[0]} }, false},
 		"changes with the list of endpoints":       {func(in *build.Input) { in.Pool.Spec.Solana.Endpoints[0].RequestsPerSecond++ }, false},
-		"changes with the sign-in messages":        {func(in *build.Input) { in.Pool.Spec.ViewingKeys.Messages[0] += "." }, false},
+		"changes with the list of signers":         {func(in *build.Input) { in.Pool.Spec.FeePayers.Signers[0].VaultTransit.KeyVersion++ }, false},
+		"changes with the service account's annotations": {func(in *build.Input) {
+			in.Pool.Spec.Template.ServiceAccountAnnotations = map[string]string{"a": "b"}
+		}, false},
+		"changes with the sign-in messages": {func(in *build.Input) { in.Pool.Spec.ViewingKeys.Messages[0] += "." }, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ func payerAlerts(in Input) []alert {
 		},
 		{
 			"FeePayerUnusable", "max by (payer) (" + contract.MetricPayerUsable.Name + "{}) == 0", 10 * minute, severityWarning,
-			"the fee payer {{ $labels.payer }} is not used: fund it",
+			"the fee payer {{ $labels.payer }} is not used: fund it, or look at its signer",
 		},
 		{
 			"FeePayerBalanceUnread", "time() - max by (payer) (" + contract.MetricPayerBalanceTime.Name + "{}) > 120", 5 * minute, severityWarning,
@@ -48,6 +48,13 @@ func payerAlerts(in Input) []alert {
 			"the ledger of {{ $labels.payer }} is behind the chain",
 		},
 	}
+}
+
+func signerAlerts() []alert {
+	return []alert{{
+		"SignerUnavailable", "min by (signer) (" + contract.MetricSignerAvailable.Name + "{}) == 0", 2 * minute, severityWarning,
+		"the signer {{ $labels.signer }} does not sign: its fee payer is not used",
+	}}
 }
 
 // lowBalanceAlerts returns the alert for a payer whose balance is below low.

@@ -40,8 +40,11 @@ func (f *files) volume() *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 }
 
 func item(key, file string) *corev1ac.KeyToPathApplyConfiguration {
-	return corev1ac.KeyToPath().WithKey(key).WithPath(strings.TrimPrefix(file, contract.Root+"/"))
+	return corev1ac.KeyToPath().WithKey(key).WithPath(pathInVolume(file))
 }
+
+// pathInVolume returns the path of a file in the volume that is mounted at contract.Root.
+func pathInVolume(file string) string { return strings.TrimPrefix(file, contract.Root+"/") }
 
 // serveFiles returns the files of the command `relay serve`.
 func serveFiles(in Input) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
@@ -62,6 +65,7 @@ func serveFiles(in Input) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 	}
 	f.secretKey(spec.API.KeysSecretRef, contract.APIKeysFile)
 	f.payers(in.Payers)
+	f.signers(in.Pool.Name, spec.FeePayers.Signers)
 	return f.volume()
 }
 

@@ -14,11 +14,11 @@ import (
 func Decide(in Input) Plan {
 	d := &decision{Input: in, pool: in.Pool.Name}
 	d.plan.Problems = slices.Clone(in.Keys.Problems)
-	if wantedCount(in.Pool) == 0 {
-		d.useNamedSecrets()
-	} else {
+	if wantedCount(in.Pool) > 0 {
+		d.findDuplicates()
 		d.useGeneratedKeys()
 	}
+	d.useNamedSecrets()
 	d.sweepUnused()
 	d.setPayers()
 	d.addEvents()

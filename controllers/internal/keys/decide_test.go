@@ -93,6 +93,7 @@ func TestDecide(t *testing.T) {
 	)
 	old, fresh := key(0, 0, active), key(1, 0, incoming)
 	both := []Key{old, fresh}
+	mine := []refs.Payer{{Secret: "mine", Key: "key", Address: "address-of-mine"}}
 	fundJob := runningJob(fund, 1, []Key{old}, []Key{fresh})
 	tests := map[string]struct {
 		inputSpec
@@ -255,6 +256,41 @@ func TestDecide(t *testing.T) {
 				in.Jobs = []Job{{Name: "p-payer-1-sweep", State: JobComplete, InputsHash: inputsHash(swept, "1"), Token: "1"}}
 			}},
 			want: []string{"mount p-payer-1-0", "step Done of 1", "problem RetiredKeyFunded"}},
+		"named Secrets are used beside generated keys": {
+			inputSpec: inputSpec{count: 1, keys: []Key{old}, change: func(in *Input) { in.Refs = mine }},
+			want:      []string{"mount p-payer-0-0", "mount mine"}},
+		"keys that are generated beside named Secrets are active at once": {
+			inputSpec: inputSpec{count: 2, change: func(in *Input) { in.Refs = mine }},
+			want:      []string{"create p-payer-0-0 Active", "create p-payer-0-1 Active", "mount mine"}},
+		"a rotation leaves named Secrets alone": {
+			inputSpec: inputSpec{revision: 1, count: 1, keys: []Key{key(0, 0, draining), key(1, 0, active)}, change: func(in *Input) {
+				in.Refs = mine
+				in.Rollout.Template, in.Rollout.Pods = []string{"mine", "p-payer-1-0"}, []string{"mine", "p-payer-1-0"}
+			}},
+			want: []string{"make p-payer-1-drain", "mount p-payer-1-0", "mount mine", "step Drain of 1"}},
+		"the lack of a usable generated key is reported beside named Secrets": {
+			inputSpec: inputSpec{count: 1, keys: []Key{key(0, 0, retired)}, change: func(in *Input) { in.Refs = mine }},
+			want:      []string{"mount mine", "problem NoPayers"}},
+		"a named Secret with a generated key is refused, and no Job is made": {
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Refs = []refs.Payer{{Secret: "copy", Key: "x", Address: old.Address}}
+			}},
+			want: []string{"mount p-payer-0-0", "step Fund of 1", "problem DuplicateKey"}, message: "spec.feePayers.secretRefs: Secret copy, key x"},
+		"a signer with a generated key is refused, and no Job is made": {
+			inputSpec: inputSpec{revision: 1, count: 1, keys: both, change: func(in *Input) {
+				in.Pool.Spec.FeePayers.Signers = []v1alpha1.Signer{{Name: "vault", Address: fresh.Address}}
+			}},
+			want: []string{"mount p-payer-0-0", "step Fund of 1", "problem DuplicateKey"}, message: "spec.feePayers.signers[vault]"},
+		"signers need no key in a Secret": {
+			inputSpec: inputSpec{count: 0, change: func(in *Input) {
+				in.Pool.Spec.FeePayers.Generate, in.Pool.Spec.FeePayers.Signers = nil, []v1alpha1.Signer{{Name: "vault", Address: "1"}}
+			}}},
+		"a generated key that is in a key service now is not swept": {
+			inputSpec: inputSpec{count: 0, keys: []Key{old}, change: func(in *Input) {
+				in.Pool.Spec.FeePayers.Generate, in.Pool.Spec.FeePayers.Signers = nil, []v1alpha1.Signer{{Name: "vault", Address: old.Address}}
+				in.Balances[old.Address] = Balance{Lamports: 1_500_000_000}
+				in.Pool.Annotations = map[string]string{AnnotationSweepRetired: "1"}
+			}}},
 		"all named Secrets are used": {
 			inputSpec: inputSpec{count: 0, change: func(in *Input) {
 				in.Pool.Spec.FeePayers.Generate = nil
@@ -404,6 +440,11 @@ func TestFundedKeyEvents(t *testing.T) {
 	want := []Event{warning("a", "A holds 0.000000001 SOL; D held 0.02 SOL"), warning("b", "B has an unknown balance")}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	signers := &v1alpha1.RelayPoolStatus{FeePayers: []v1alpha1.FeePayerStatus{{Address: "A", SignerName: "aws"}, {Address: "B", SignerName: "vault"}}}
+	got = FundedKeyEvents(signers, map[string]Balance{"A": {Lamports: 1}, "B": {Lamports: 2}})
+	if len(got) != 1 || got[0].Note != "Keys in key services stay there: A holds 0.000000001 SOL; B holds 0.000000002 SOL" {
+		t.Errorf("events about signers are %v, want one", got)
 	}
 	for step, want := range map[v1alpha1.RotationStep][]Event{
 		"":                        nil,

@@ -18,7 +18,9 @@ func (d *decision) addEvents() {
 		before[p.SecretName] = p
 	}
 	for _, p := range d.plan.Payers {
-		d.addPayerEvents(p, before)
+		if p.SecretName != "" {
+			d.addPayerEvents(p, before)
+		}
 	}
 	next, last := d.plan.Rotation, d.Pool.Status.Rotation
 	if next == nil {

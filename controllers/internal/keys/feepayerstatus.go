@@ -33,11 +33,16 @@ const (
 	lamportsPerSOL = 1_000_000_000
 )
 
-// setPayers sets status.feePayers, with the newest revision first.
+// setPayers sets status.feePayers, with named keys and signers first, then the newest revision.
 func (d *decision) setPayers() {
 	for _, p := range d.Refs {
-		if wantedCount(d.Pool) == 0 {
-			d.addPayer(p.Address, p.Secret, v1alpha1.PayerActive)
+		if wantedCount(d.Pool) == 0 || !d.isGenerated(p.Address) {
+			d.addPayer(v1alpha1.FeePayerStatus{Address: p.Address, SecretName: p.Secret, State: v1alpha1.PayerActive})
+		}
+	}
+	for _, s := range d.Pool.Spec.FeePayers.Signers {
+		if wantedCount(d.Pool) == 0 || !d.isGenerated(s.Address) {
+			d.addPayer(v1alpha1.FeePayerStatus{Address: s.Address, SignerName: s.Name, State: v1alpha1.PayerActive})
 		}
 	}
 	keys := slices.Clone(d.Keys.Keys)
@@ -46,18 +51,18 @@ func (d *decision) setPayers() {
 	})
 	for _, k := range keys {
 		if wantedCount(d.Pool) > 0 {
-			d.addPayer(k.Address, k.Secret, k.State)
+			d.addPayer(v1alpha1.FeePayerStatus{Address: k.Address, SecretName: k.Secret, State: k.State})
 			continue
 		}
-		// The spec names Secrets and generates no keys: keys that were generated before are
+		// The spec generates no keys: keys that were generated before are
 		// shown while they may have funds.
 		shown := slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == k.Address })
 		if b, known := d.Balances[k.Address]; !shown && (!known || b.Lamports > minMovable) {
-			d.addPayer(k.Address, k.Secret, v1alpha1.PayerRetired)
+			d.addPayer(v1alpha1.FeePayerStatus{Address: k.Address, SecretName: k.Secret, State: v1alpha1.PayerRetired})
 		}
 	}
 	for _, p := range d.lost {
-		d.addPayer(p.Address, p.SecretName, p.State)
+		d.addPayer(v1alpha1.FeePayerStatus{Address: p.Address, SecretName: p.SecretName, State: p.State})
 	}
 	if len(d.plan.Payers) > maxPayers {
 		d.plan.Payers = d.plan.Payers[:maxPayers]
@@ -67,12 +72,11 @@ func (d *decision) setPayers() {
 // addPayer adds a payer to status.feePayers, unless its address is already in the list: the
 // API server refuses a list that repeats an address. An address repeats, for example, when a
 // person has restored a lost key in a Secret with another name.
-func (d *decision) addPayer(address, secret string, state v1alpha1.FeePayerState) {
-	if slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == address }) {
+func (d *decision) addPayer(p v1alpha1.FeePayerStatus) {
+	if slices.ContainsFunc(d.plan.Payers, func(other v1alpha1.FeePayerStatus) bool { return other.Address == p.Address }) {
 		return
 	}
-	p := v1alpha1.FeePayerStatus{Address: address, SecretName: secret, State: state}
-	if b, known := d.Balances[address]; known {
+	if b, known := d.Balances[p.Address]; known {
 		lamports := int64(min(b.Lamports, math.MaxInt64))
 		p.BalanceLamports, p.RunwayHours = &lamports, b.RunwayHours
 	}

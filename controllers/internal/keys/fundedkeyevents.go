@@ -9,8 +9,8 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
-// FundedKeyEvents returns the events of a RelayPool that is deleted: one for each Secret
-// whose payers may still have funds. The payers and the rotation are from status. A payer
+// FundedKeyEvents returns the events of a RelayPool that is deleted: one for each Secret, and one
+// for all signers, whose payers may still have funds. The payers and the rotation are from status. A payer
 // without an event has a last known balance of zero (less than balanceUnit, if only the status
 // has it), and no Job may have funded it since.
 func FundedKeyEvents(status *v1alpha1.RelayPoolStatus, balances map[string]Balance) []Event {
@@ -32,6 +32,10 @@ func FundedKeyEvents(status *v1alpha1.RelayPoolStatus, balances map[string]Balan
 		if holding == "" {
 			continue
 		}
+		stays := fmt.Sprintf("Secret %s stays, and a RelayPool of the same name uses it again if its keys were generated", p.SecretName)
+		if p.SecretName == "" {
+			stays = "Keys in key services stay there"
+		}
 		i := slices.IndexFunc(events, func(e Event) bool { return e.Secret == p.SecretName })
 		if i >= 0 {
 			events[i].Note = shorten(events[i].Note+"; "+holding, maxNote)
@@ -39,7 +43,7 @@ func FundedKeyEvents(status *v1alpha1.RelayPoolStatus, balances map[string]Balan
 		}
 		events = append(events, Event{
 			Type: corev1.EventTypeWarning, Reason: v1alpha1.EventFundedKeyLeft, Action: "Delete", Secret: p.SecretName,
-			Note: fmt.Sprintf("Secret %s stays, and a RelayPool of the same name uses it again if its keys were generated: %s", p.SecretName, holding),
+			Note: stays + ": " + holding,
 		})
 	}
 	return events
@@ -49,5 +53,5 @@ func FundedKeyEvents(status *v1alpha1.RelayPoolStatus, balances map[string]Balan
 // the payer's balance was read.
 func mayHaveReceived(r *v1alpha1.RotationStatus, p v1alpha1.FeePayerStatus) bool {
 	underWay := r != nil && r.Step != v1alpha1.RotationGenerate && r.Step != v1alpha1.RotationDone
-	return underWay && (p.State == v1alpha1.PayerIncoming || p.State == v1alpha1.PayerActive)
+	return underWay && p.SecretName != "" && (p.State == v1alpha1.PayerIncoming || p.State == v1alpha1.PayerActive)
 }

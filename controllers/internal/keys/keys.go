@@ -1,5 +1,6 @@
 // Package keys makes and rotates the fee payers' keys of RelayPools with
-// spec.feePayers.generate.
+// spec.feePayers.generate. Keys in named Secrets, and signers, are used beside them and never
+// changed.
 //
 // Each key is in an immutable Secret of its own. The Secret's name is derived from the
 // RelayPool's name, so the operator needs only get, create and patch on Secrets. These
@@ -181,8 +182,10 @@ type JobWanted struct {
 	// Step is Fund, Drain or Sweep.
 	Step     v1alpha1.RotationStep
 	Revision int32
-	// From are the keys whose funds are moved. To are the keys that receive them.
-	From, To []Mount
+	// From are the keys whose funds are moved. To are the keys that receive them. If there are
+	// none, a sweep moves the funds to ToAddress.
+	From, To  []Mount
+	ToAddress string
 	// InputsHash is the hash of what the Job is made for.
 	InputsHash string
 	// Token is the value of the annotation that requests the Job.
@@ -219,8 +222,8 @@ type Plan struct {
 	// DeleteJobs are the Jobs to delete: the Jobs of earlier rotations, and Jobs whose name
 	// the next Job needs. The Writer deletes them, because package apply deletes no Jobs.
 	DeleteJobs []Job
-	// Mounted are the keys that the fleet's pods use. When the list is empty, no key is
-	// usable, and the Deployment must not be made or changed.
+	// Mounted are the keys that the fleet's pods mount. When the list is empty and the spec has no
+	// signers, no key is usable, and the Deployment must not be made or changed.
 	Mounted []Mount
 	// RolloutInputs are the generated Secrets in Mounted. They are part of a hash, and the pods
 	// are replaced when the hash changes. RolloutInputs have no resource versions, because a
@@ -234,7 +237,7 @@ type Plan struct {
 	// retried until a person requests it.
 	Rotating, Failed bool
 	// Problems are what a person has to resolve. Reasons: SecretForeign, SecretNotFound for
-	// a key that existed before, NoPayers, RotationFailed, RetiredKeyFunded.
+	// a key that existed before, DuplicateKey, NoPayers, RotationFailed, RetiredKeyFunded.
 	Problems []refs.Problem
 	Events   []Event
 }

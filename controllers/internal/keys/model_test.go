@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
 // world models the state of a cluster that concerns keys. The state changes only by single
@@ -22,15 +23,20 @@ type world struct {
 	// count.
 	revisionLimit, countLimit int32
 	retry                     int // the value of AnnotationRetry
-	keys                      map[string]Key
-	funded                    map[string]bool // whether a key has funds, by Secret
-	jobs                      map[string]Job
-	jobKeys                   map[string]JobWanted
-	template                  string // the Deployment's mounts, joined; empty: no Deployment
-	replicas                  int
-	pods                      []pod
-	terminating               []string // the mounts of terminating pods
+	// named: the spec also names the Secret namedSecret, until somebody removes it from the spec.
+	named       bool
+	keys        map[string]Key
+	funded      map[string]bool // whether a key has funds, by Secret
+	jobs        map[string]Job
+	jobKeys     map[string]JobWanted
+	template    string // the Deployment's mounts, joined; empty: no Deployment
+	replicas    int
+	pods        []pod
+	terminating []string // the mounts of terminating pods
 }
+
+// namedSecret is a Secret with a key that the operator did not make.
+const namedSecret = "mine"
 
 // pod is a replica of the Deployment. mounts are the mounts of its template. exists is false
 // until the pod is made.
@@ -43,6 +49,14 @@ func newWorld(count, countLimit, revisionLimit int32, replicas int) *world {
 	return &world{replicas: replicas, count: count, countLimit: countLimit, revisionLimit: revisionLimit, keys: map[string]Key{}, funded: map[string]bool{}, jobs: map[string]Job{}, jobKeys: map[string]JobWanted{}}
 }
 
+// newNamedWorld returns a world with a fleet that used only the named Secret so far.
+func newNamedWorld(count, countLimit, revisionLimit int32, replicas int) *world {
+	w := newWorld(count, countLimit, revisionLimit, replicas)
+	w.named, w.template = true, namedSecret
+	w.pods = slices.Repeat([]pod{{namedSecret, true}}, replicas)
+	return w
+}
+
 func (w *world) clone() *world {
 	c := *w
 	c.keys, c.funded, c.jobs, c.jobKeys = maps.Clone(w.keys), maps.Clone(w.funded), maps.Clone(w.jobs), maps.Clone(w.jobKeys)
@@ -53,7 +67,7 @@ func (w *world) clone() *world {
 // id returns a text that is equal for worlds with the same state.
 func (w *world) id() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %d %d|", w.revision, w.count, w.retry)
+	fmt.Fprintf(&b, "%d %d %d %t|", w.revision, w.count, w.retry, w.named)
 	for _, name := range slices.Sorted(maps.Keys(w.keys)) {
 		fmt.Fprintf(&b, "%s %s %t,", name, w.keys[name].State, w.funded[name])
 	}
@@ -79,6 +93,9 @@ func (w *world) pool() *v1alpha1.RelayPool {
 
 func (w *world) input() Input {
 	in := Input{Pool: w.pool(), Now: time.Unix(1e9, 0), Rollout: Rollout{Known: true, Complete: true}}
+	if w.named {
+		in.Refs = []refs.Payer{{Secret: namedSecret, Key: "key", Address: "address-of-" + namedSecret}}
+	}
 	for _, k := range w.keys {
 		in.Keys.Keys = append(in.Keys.Keys, k)
 	}
@@ -145,9 +162,13 @@ func (w *world) writes() []func(*world) error {
 	return all
 }
 
-// checkMounted checks that the pods get no key of a revision that has incoming keys, and
-// that they get a key if any key exists.
-func (w *world) checkMounted(mounted []Mount) error {
+// checkMounted checks that the pods get no key of a revision that has incoming keys, that they
+// get a generated key if any exists, and the named key exactly as long as the spec has it.
+func (w *world) checkMounted(all []Mount) error {
+	mounted := slices.DeleteFunc(slices.Clone(all), func(m Mount) bool { return m.Secret == namedSecret })
+	if named := len(all) - len(mounted); (named == 1) != w.named {
+		return fmt.Errorf("the named key is mounted %d times; the spec has it: %t", named, w.named)
+	}
 	if len(mounted) == 0 && len(w.keys) > 0 {
 		return fmt.Errorf("none of the %d keys is used", len(w.keys))
 	}
@@ -222,6 +243,11 @@ func (w *world) startJob(want JobWanted) error {
 	if _, exists := w.jobs[want.Name]; exists {
 		return fmt.Errorf("Job %s would be made twice", want.Name)
 	}
+	for _, m := range slices.Concat(want.From, want.To) {
+		if m.Secret == namedSecret {
+			return fmt.Errorf("the step %s concerns the named key", want.Step)
+		}
+	}
 	for _, m := range want.From {
 		if want.Step != v1alpha1.RotationFund && w.mounted(m.Secret) {
 			return fmt.Errorf("the step %s begins while pods may sign with %s", want.Step, m.Secret)
@@ -234,7 +260,7 @@ func (w *world) startJob(want JobWanted) error {
 
 func (w *world) deploy(template string) error {
 	for _, secret := range strings.Split(template, ",") {
-		if w.keys[secret].State != v1alpha1.PayerActive {
+		if secret != namedSecret && w.keys[secret].State != v1alpha1.PayerActive {
 			return fmt.Errorf("the Deployment gets %s, which has the state %q", secret, w.keys[secret].State)
 		}
 	}
@@ -300,6 +326,9 @@ func (w *world) otherSteps() (fair, unfair []func(*world) error) {
 			unfair = append(unfair, func(w *world) error { w.pods[i].exists = false; return nil })
 		}
 	}
+	if w.named {
+		unfair = append(unfair, func(w *world) error { w.named = false; return nil })
+	}
 	if w.revision < w.revisionLimit {
 		unfair = append(unfair, func(w *world) error { w.revision++; return nil })
 	}
@@ -356,7 +385,7 @@ func (w *world) runToEnd(completing map[string]bool) error {
 	return fmt.Errorf("the rotation does not end: %s", w.id())
 }
 
-// TestRotationCompletesAfterAnyInterruption visits every reachable world of four fleets. The
+// TestRotationCompletesAfterAnyInterruption visits every reachable world of five fleets. The
 // operator may die between any two writes. Jobs may fail and vanish. Pods may be in any
 // state of a rollout. The revision and the count may be raised at any time. In no world is
 // a key overwritten, or retired before it was swept or while a pod has it. From every world,
@@ -368,6 +397,7 @@ func TestRotationCompletesAfterAnyInterruption(t *testing.T) {
 		"two keys and a rotation, two pods":             newWorld(2, 2, 1, 2),
 		"one key that becomes two, a rotation, one pod": newWorld(1, 2, 1, 1),
 		"a fleet that is scaled to zero":                newWorld(2, 2, 1, 0),
+		"a named key beside a generated one, one pod":   newNamedWorld(1, 1, 1, 1),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,7 +28,7 @@ func (d *decision) useGeneratedKeys() {
 	}
 	d.restoreAddressAnnotations()
 	if d.plan.Mounted == nil && d.plan.Create == nil && !d.hasProblem(v1alpha1.ReasonNoPayers) {
-		d.problem(v1alpha1.ReasonNoPayers, "", "there is no usable fee payer key: the other messages about its Secrets give the reason")
+		d.problem(v1alpha1.ReasonNoPayers, "", "there is no usable generated fee payer key: the other messages about its Secrets give the reason")
 	}
 }
 

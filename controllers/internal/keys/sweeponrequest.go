@@ -5,17 +5,16 @@ import (
 	"slices"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
-	"github.com/relaypool/relaypool/controllers/internal/refs"
 )
 
 // unused returns the generated keys that the fleet no longer uses: the retired keys, or all
-// keys when the spec names Secrets instead. A key that is also in a named Secret is in use.
+// keys when the spec generates none. A key that a named Secret or a signer also has is in use.
 func (d *decision) unused() []Key {
 	return d.pick(func(k Key) bool {
 		if wantedCount(d.Pool) > 0 {
 			return k.State == v1alpha1.PayerRetired
 		}
-		return !slices.ContainsFunc(d.Refs, func(p refs.Payer) bool { return p.Address == k.Address })
+		return !d.isNamed(k.Address)
 	})
 }
 
@@ -32,13 +31,14 @@ func (d *decision) sweepUnused() {
 	if len(funded) > 0 {
 		d.problem(v1alpha1.ReasonRetiredKeyFunded, "", d.fundedMessage(funded))
 	}
-	if token == "" || d.plan.Rotating || len(d.plan.Mounted) == 0 || len(unused) == 0 || d.plan.Writes() {
+	to, address := d.sweepTarget()
+	if token == "" || d.plan.Rotating || len(to) == 0 && address == "" || len(unused) == 0 || d.plan.Writes() {
 		return
 	}
 	revision := d.Keys.Keys[len(d.Keys.Keys)-1].Revision
 	want := JobWanted{
 		Name: JobName(d.pool, revision, v1alpha1.RotationSweep), Step: v1alpha1.RotationSweep, Revision: revision,
-		From: mounts(unused), To: d.plan.Mounted, Token: token,
+		From: mounts(unused), To: to, ToAddress: address, Token: token,
 	}
 	want.InputsHash = inputsHash(want, token)
 	existing := d.jobNamed(want.Name)
@@ -50,6 +50,23 @@ func (d *decision) sweepUnused() {
 		return
 	}
 	d.runJob(want, AnnotationSweepRetired)
+}
+
+// sweepTarget returns where swept funds go: to generated keys if there are any in use, because named
+// ones may be about to be removed, else to a named key, else to the address of a signer.
+func (d *decision) sweepTarget() (to []Mount, address string) {
+	for _, m := range d.plan.Mounted {
+		if wantedCount(d.Pool) > 0 && slices.ContainsFunc(d.Keys.Keys, func(k Key) bool { return k.mount() == m }) {
+			to = append(to, m)
+		}
+	}
+	if to == nil {
+		to = d.plan.Mounted
+	}
+	if signers := d.Pool.Spec.FeePayers.Signers; len(to) == 0 && len(signers) > 0 {
+		address = signers[0].Address
+	}
+	return to, address
 }
 
 // readInCurrentStep reports whether a balance was read since the present step of the

@@ -69,3 +69,43 @@ func TestSweepOfGeneratedKeysThatAreNoLongerUsed(t *testing.T) {
 		})
 	}
 }
+
+// Named keys may be about to be removed from the spec, and signers have no key file.
+func TestWhereSweptFundsGo(t *testing.T) {
+	t.Parallel()
+	old := key(0, 0, v1alpha1.PayerRetired)
+	signers := []v1alpha1.Signer{{Name: "vault", Address: "address-of-vault"}}
+	mine := []refs.Payer{{Secret: "a-mine", Key: "a", Address: "address-of-mine"}}
+	for name, test := range map[string]struct {
+		inputSpec
+		to      []Mount
+		address string
+	}{
+		"generated keys come before named ones": {
+			inputSpec{revision: 1, count: 1, keys: []Key{old, key(1, 0, v1alpha1.PayerActive)}, change: func(in *Input) {
+				in.Refs, in.Pool.Spec.FeePayers.Signers = mine, signers
+			}}, []Mount{{"p-payer-1-0", DataKey}}, "",
+		},
+		"named keys come before signers": {
+			inputSpec{keys: []Key{old}, change: func(in *Input) { in.Refs, in.Pool.Spec.FeePayers.Signers = mine, signers }},
+			[]Mount{{"a-mine", "a"}}, "",
+		},
+		"a fleet with signers alone": {
+			inputSpec{keys: []Key{old}, change: func(in *Input) { in.Pool.Spec.FeePayers.Signers = signers }}, nil, "address-of-vault",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := test.input()
+			in.Pool.Annotations = map[string]string{AnnotationSweepRetired: "1"}
+			in.Balances[old.Address] = Balance{Lamports: 1_000_000_000}
+			p := Decide(in)
+			if p.Job == nil {
+				t.Fatalf("no Job is planned: %q", summary(p))
+			}
+			if diff := cmp.Diff(test.to, p.Job.To); diff != "" || p.Job.ToAddress != test.address {
+				t.Errorf("the address is %q, want %q; keys (-want +got):\n%s", p.Job.ToAddress, test.address, diff)
+			}
+		})
+	}
+}

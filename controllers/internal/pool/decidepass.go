@@ -91,7 +91,7 @@ func Decide(f *Facts, s Settings) Plan {
 	p.Query.Thresholds = thresholds(&spec.FeePayers)
 	p.Query.Interval = checkInterval(p.Query.Interval, p.Keys.Payers, p.Query.Thresholds[0])
 	p.Deploy = len(p.Faults) == 0 && len(p.Problems) == 0 && f.References.Known() && f.KeysKnown &&
-		len(p.Keys.Mounted) > 0 && !f.isUnread(PartFleet) && !f.isUnread(PartCapabilities)
+		p.hasPayers(spec) && !f.isUnread(PartFleet) && !f.isUnread(PartCapabilities)
 	p.Input = build.Input{
 		Pool: f.Pool, Image: s.Image, Payers: mounts(p.Keys.Mounted), Rollout: rolloutInputs(f, &p.Keys),
 		Capabilities: f.Capabilities, OperatorNamespace: s.OperatorNamespace, OperatorLabels: s.OperatorLabels,
@@ -102,4 +102,12 @@ func Decide(f *Facts, s Settings) Plan {
 		p.Objects = build.Objects(p.Input)
 	}
 	return p
+}
+
+// hasPayers reports whether pods would have a fee payer, and each fee payer once.
+func (p *Plan) hasPayers(spec *v1alpha1.RelayPoolSpec) bool {
+	duplicate := slices.ContainsFunc(p.Keys.Problems, func(problem refs.Problem) bool {
+		return problem.Reason == v1alpha1.ReasonDuplicateKey
+	})
+	return len(p.Keys.Mounted)+len(spec.FeePayers.Signers) > 0 && !duplicate
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/build"
 	"github.com/relaypool/relaypool/controllers/internal/chainwatch"
+	"github.com/relaypool/relaypool/controllers/internal/keys"
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
@@ -105,10 +106,20 @@ func TestNothingIsDeployedOnUnknownFacts(t *testing.T) {
 		"one of the Secrets cannot be read now": {change: func(f *Facts) { f.References.Unread = []refs.Unread{{Kind: refs.Secret, LastRead: now()}} }, want: true},
 		"keys could not be read":                {change: func(f *Facts) { f.KeysKnown = false }},
 		"there is no key":                       {change: func(f *Facts) { f.References.Payers = nil }},
-		"the fleet could not be read":           {change: func(f *Facts) { f.Unread[PartFleet] = errors.New("boom") }},
-		"the optional kinds could not be read":  {change: func(f *Facts) { f.Unread[PartCapabilities] = errors.New("boom") }},
-		"the spec is invalid":                   {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = "x" }},
-		"the chain was never read":              {change: func(f *Facts) { f.Chain, f.ChainRead = chainwatch.Reading{}, false }, want: true},
+		"there is a signer and no key": {change: func(f *Facts) {
+			f.References.Payers = nil
+			f.Pool.Spec.FeePayers = v1alpha1.FeePayers{Signers: []v1alpha1.Signer{{Name: "a", Address: signerA}}}
+		}, want: true},
+		"a signer has the address of a generated key": {change: func(f *Facts) {
+			f.Pool.Spec.FeePayers.Generate = &v1alpha1.GeneratedKeys{Count: 1}
+			f.Pool.Spec.FeePayers.Signers = []v1alpha1.Signer{{Name: "a", Address: signerA}}
+			f.Keys.Keys = []keys.Key{generatedKey(v1alpha1.PayerActive)}
+			f.Keys.Keys[0].Address = signerA
+		}},
+		"the fleet could not be read":          {change: func(f *Facts) { f.Unread[PartFleet] = errors.New("boom") }},
+		"the optional kinds could not be read": {change: func(f *Facts) { f.Unread[PartCapabilities] = errors.New("boom") }},
+		"the spec is invalid":                  {change: func(f *Facts) { f.Pool.Spec.Solana.Cluster = "x" }},
+		"the chain was never read":             {change: func(f *Facts) { f.Chain, f.ChainRead = chainwatch.Reading{}, false }, want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -33,6 +33,12 @@ type conditionCase struct {
 
 const none = "none"
 
+// These are addresses of ed25519 keys.
+const (
+	signerA = "9wfXhaoTA134sVJB2jJjFCia6x4YY7fmbNhh4qB9K52c"
+	signerB = "uXF3LL1qVZjPtq5FfwMB8qxZg9CdzjspTkMQUbiVeKB"
+)
+
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	deployment := apply.Ref{Kind: build.KindDeployment, Name: "demo"}
@@ -66,6 +72,20 @@ func TestConditions(t *testing.T) {
 		for i := range f.Pool.Status.Conditions {
 			f.Pool.Status.Conditions[i].ObservedGeneration--
 		}
+	}
+	// signers adds fee payers in key services, of which the first has the minimum balance.
+	signers := func(addresses ...string) func(*Facts) {
+		return func(f *Facts) {
+			for i, a := range addresses {
+				f.Pool.Spec.FeePayers.Signers = append(f.Pool.Spec.FeePayers.Signers, v1alpha1.Signer{Name: string(rune('a' + i)), Address: a})
+			}
+			f.Chain.Payers[solana.MustPublicKeyFromBase58(signerA)] = chainwatch.Payer{Lamports: 50_000_000, At: now()}
+			f.Chain.Payers[solana.MustPublicKeyFromBase58(signerB)] = chainwatch.Payer{Lamports: 49_999_999, At: now()}
+		}
+	}
+	offCurve, _, err := solana.FindProgramAddress([][]byte{[]byte("vault")}, solana.SystemProgramID)
+	if err != nil {
+		t.Fatal(err)
 	}
 	onlyRetiredKey := func(f *Facts) {
 		f.Pool.Spec.FeePayers = v1alpha1.FeePayers{Generate: &v1alpha1.GeneratedKeys{Count: 1}}
@@ -102,14 +122,28 @@ func TestConditions(t *testing.T) {
 				f.Pool.Spec.Swap = &v1alpha1.Swap{Router: v1alpha1.Router{URL: "https://router.example"}}
 				f.Pool.Spec.NetworkPolicy = &v1alpha1.NetworkPolicy{}
 			}, want: "False/InvalidSpec", wantText: []string{"spec.networkPolicy.router"}},
+			"an annotation of the service account that no object can have": {change: func(f *Facts) {
+				f.Pool.Spec.Template.ServiceAccountAnnotations = map[string]string{"a b": "c"}
+			}, want: "False/InvalidSpec", wantText: []string{"spec.template.serviceAccountAnnotations"}},
+			"a signer's address that has no key": {change: signers(offCurve.String()), want: "False/InvalidSpec",
+				wantText: []string{"spec.feePayers.signers[a].address", "32 bytes in base58"}},
+			"a signer's address that is too short": {change: signers(strings.Repeat("2", 32)), want: "False/InvalidSpec",
+				wantText: []string{"spec.feePayers.signers[a].address", "32 characters"}},
+			"two signers with one address": {change: signers(signerA, signerA), want: "False/InvalidSpec",
+				wantText: []string{"spec.feePayers.signers[b].address: is also the address of the signer a"}},
 			"an invalid pod label": {change: func(f *Facts) { f.Pool.Spec.Template.Labels = map[string]string{"a b": "c"} }, want: "False/InvalidSpec",
 				wantText: []string{"spec.template.labels"}},
 			"an invalid label of a monitor": {change: func(f *Facts) { f.Pool.Spec.Monitoring.Labels = map[string]string{"release": "a b"} }, want: "False/InvalidSpec",
 				wantText: []string{"spec.monitoring.labels"}},
 		},
 		v1alpha1.ConditionSecretsResolved: {
-			"everything is there":  {want: "True/Resolved"},
-			"a Secret is missing":  {change: badReference(v1alpha1.ReasonSecretNotFound), want: "False/SecretNotFound", wantText: []string{"Secret postgres"}},
+			"everything is there": {want: "True/Resolved"},
+			"a Secret is missing": {change: badReference(v1alpha1.ReasonSecretNotFound), want: "False/SecretNotFound", wantText: []string{"Secret postgres"}},
+			"a signer has a generated key": {change: func(f *Facts) {
+				onlyRetiredKey(f)
+				f.Keys.Keys[0].Address = signerA
+				signers(signerA)(f)
+			}, want: "False/DuplicateKey", wantText: []string{"spec.feePayers.signers[a]", signerA}},
 			"nothing was read yet": {change: func(f *Facts) { f.References = refs.Facts{} }, want: "Unknown/NotChecked"},
 			"an object was never read": {change: func(f *Facts) {
 				f.References.Unread = []refs.Unread{{Kind: refs.Secret, Name: "postgres", Cause: "Forbidden"}}
@@ -154,6 +188,14 @@ func TestConditions(t *testing.T) {
 				wantText: []string{"set spec.feePayers.spendCaps.transfersDayLamports"}},
 		},
 		v1alpha1.ConditionFeePayersFunded: {
+			"a signer's address is funded": {change: signers(signerA), want: "True/Funded"},
+			"a signer's address is short":  {change: signers(signerA, signerB), want: "False/Underfunded", wantText: []string{signerB}, wantNot: []string{signerA}},
+			"only signers pay": {change: func(f *Facts) {
+				f.Pool.Spec.FeePayers, f.References.Payers = v1alpha1.FeePayers{}, nil
+				signers(signerA)(f)
+			}, want: "True/Funded"},
+			"no generated key is usable beside a signer": {change: func(f *Facts) { onlyRetiredKey(f); signers(signerA)(f) }, want: "False/NoPayers",
+				wantText: []string{"raise spec.feePayers.rotation.revision to 1"}},
 			"all are above their minimum": {want: "True/Funded"},
 			"one is below its minimum": {change: func(f *Facts) { f.Chain.Payers[payerA()] = chainwatch.Payer{Lamports: 12_345_678, At: now()} }, want: "False/Underfunded",
 				wantText: []string{payerA().String(), "0.05 SOL", "send it 0.99 SOL (990000000 lamports)", "solana transfer"}},

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -47,13 +48,8 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 		}
 	}
 	switch {
-	case active == 0:
-		for _, problem := range p.Keys.Problems {
-			if problem.Reason == v1alpha1.ReasonNoPayers {
-				return conditionFalse(problem.Reason, problem.Message)
-			}
-		}
-		return conditionFalse(v1alpha1.ReasonNoPayers, "there is no usable fee payer: see the condition SecretsResolved")
+	case active == 0 || hasNamedPayers(f) && noPayers(p) != "":
+		return conditionFalse(v1alpha1.ReasonNoPayers, cmp.Or(noPayers(p), "there is no usable fee payer: see the condition SecretsResolved"))
 	case len(underfunded) > 0:
 		return conditionFalse(v1alpha1.ReasonUnderfunded, joinFirst(underfunded, 4))
 	case len(unknown) > 0:
@@ -69,6 +65,23 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 		}
 	}
 	return conditionTrue(v1alpha1.ReasonFunded, "every fee payer in use holds its minimum of "+sol(minimum))
+}
+
+// hasNamedPayers reports whether the spec has payers beside those that it generates. They may be in
+// use although no generated key is.
+func hasNamedPayers(f *Facts) bool {
+	payers := &f.Pool.Spec.FeePayers
+	return len(payers.SecretRefs)+len(payers.Signers) > 0
+}
+
+// noPayers returns why there is no usable generated key, or "".
+func noPayers(p *Plan) string {
+	for _, problem := range p.Keys.Problems {
+		if problem.Reason == v1alpha1.ReasonNoPayers {
+			return problem.Message
+		}
+	}
+	return ""
 }
 
 // shortfall returns the message that asks a person to fund a payer. It rounds the balance

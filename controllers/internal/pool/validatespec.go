@@ -50,6 +50,15 @@ func faults(spec *v1alpha1.RelayPoolSpec) []string {
 		}
 		fields = append(fields, m.Field)
 	}
+	signers := map[string]string{} // names by address
+	for _, s := range spec.FeePayers.Signers {
+		field := fmt.Sprintf("feePayers.signers[%s].address", s.Name)
+		add(field, signerAddress(s.Address))
+		if other, ok := signers[s.Address]; ok {
+			add(field, fmt.Errorf("is also the address of the signer %s: name each fee payer once", other))
+		}
+		signers[s.Address] = s.Name
+	}
 	if spec.Swap != nil {
 		add("swap.router.programID", optionalKey(spec.Swap.Router.ProgramID))
 		if spec.NetworkPolicy != nil && len(spec.NetworkPolicy.Router) == 0 {
@@ -75,9 +84,11 @@ func labelFaults(spec *v1alpha1.RelayPoolSpec) []string {
 			}
 		}
 	}
-	for key := range t.Annotations {
-		for _, fault := range validation.IsQualifiedName(key) {
-			out = append(out, fmt.Sprintf("spec.template.annotations: %s", fault))
+	for field, annotations := range map[string]map[string]string{"annotations": t.Annotations, "serviceAccountAnnotations": t.ServiceAccountAnnotations} {
+		for key := range annotations {
+			for _, fault := range validation.IsQualifiedName(key) {
+				out = append(out, fmt.Sprintf("spec.template.%s: %s", field, fault))
+			}
 		}
 	}
 	slices.Sort(out)
@@ -90,6 +101,16 @@ func optionalKey(address string) error {
 	}
 	if _, err := solana.PublicKeyFromBase58(address); err != nil {
 		return fmt.Errorf("expected 32 bytes in base58, received %d characters that are not", len(address))
+	}
+	return nil
+}
+
+// signerAddress returns what is wrong with the address of a signer. An address that is not on the
+// curve has no key, and the relay would exit at its start.
+func signerAddress(address string) error {
+	key, err := solana.PublicKeyFromBase58(address)
+	if err != nil || key.IsZero() || !key.IsOnCurve() {
+		return fmt.Errorf("expected the address of an ed25519 key, 32 bytes in base58, received %d characters that are not", len(address))
 	}
 	return nil
 }

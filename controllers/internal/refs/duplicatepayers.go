@@ -24,3 +24,17 @@ func duplicateKey(n, first namedValue, address string) Problem {
 		n.key, address, first.field, first.name, first.key))
 	return *p
 }
+
+// addDuplicateSigners adds a problem for each signer whose address is also that of a key in a
+// Secret.
+func addDuplicateSigners(facts *Facts, payers map[string]namedValue, signers []v1alpha1.Signer) {
+	for i := range signers {
+		n, ok := payers[signers[i].Address]
+		if !ok {
+			continue
+		}
+		facts.Problems = append(facts.Problems, *n.problem(v1alpha1.ReasonDuplicateKey, v1alpha1.ReasonDuplicateKey, fmt.Sprintf(
+			"contains in its key %s the fee payer %s, which spec.feePayers.signers[%s] already names: name each fee payer once, or the fleet would count its funds twice",
+			n.key, signers[i].Address, signers[i].Name)))
+	}
+}

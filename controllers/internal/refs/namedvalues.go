@@ -38,6 +38,7 @@ func namedValues(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []namedValue {
 	for i := range spec.FeePayers.SecretRefs {
 		secret(fmt.Sprintf("spec.feePayers.secretRefs[%d]", i), &spec.FeePayers.SecretRefs[i], payerKey)
 	}
+	all = append(all, signerValues(spec.FeePayers.Signers)...)
 	if spec.Swap != nil {
 		secret("spec.swap.router.urlSecretRef", spec.Swap.Router.URLSecretRef, httpURL)
 		secret("spec.swap.router.apiKeySecretRef", spec.Swap.Router.APIKeySecretRef, headerValue)

@@ -77,15 +77,13 @@ func (n namedValue) problem(secretReason, configMapReason, what string) *Problem
 
 // factsOf makes facts from the findings, in an order that does not depend on the order
 // in which objects were read.
-func factsOf(all []namedValue, found map[namedValue]finding, unread []Unread) Facts {
+func factsOf(all []namedValue, signers []v1alpha1.Signer, found map[namedValue]finding, unread []Unread) Facts {
 	facts := Facts{Unread: unread}
 	seen := map[object]bool{}
 	payers := map[string]namedValue{} // by address
 	for _, n := range all {
 		f := found[n]
-		// The kubelet reads a pull secret for each new pod, so its changes do not need a
-		// rollout.
-		if f.object.UID != "" && !seen[n.object] && n.format != pullSecret {
+		if f.object.UID != "" && !seen[n.object] && n.format.changeReplacesPods() {
 			seen[n.object] = true
 			facts.Resolved = append(facts.Resolved, f.object)
 		}
@@ -103,6 +101,7 @@ func factsOf(all []namedValue, found map[namedValue]finding, unread []Unread) Fa
 			facts.Profile = f.content
 		}
 	}
+	addDuplicateSigners(&facts, payers, signers)
 	slices.SortFunc(facts.Resolved, func(a, b Object) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	})

@@ -69,7 +69,7 @@ type Unread struct {
 type Facts struct {
 	// ReadAt is when the last reading began, and Next is when another is due.
 	ReadAt, Next time.Time
-	// Resolved are the existing objects except pull secrets, sorted by kind and name.
+	// Resolved are the existing objects whose changes replace the pods, sorted by kind and name.
 	Resolved []Object
 	// Payers are the usable keys of spec.feePayers.secretRefs in their order, each
 	// address once.

@@ -94,7 +94,7 @@ func (r *Resolver) Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	if err := ctx.Err(); err != nil {
 		return Facts{}, fmt.Errorf("read the Secrets and ConfigMaps of the RelayPool: %w", err)
 	}
-	facts := factsOf(all, found, unread)
+	facts := factsOf(all, pool.Spec.FeePayers.Signers, found, unread)
 	facts.ReadAt = began
 	facts.Next = began.Add(r.interval(facts))
 	r.mu.Lock()

@@ -2,7 +2,9 @@ package refs
 
 import (
 	"bytes"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"net/url"
 
@@ -22,6 +24,12 @@ const (
 	nonEmpty
 	verifyingKey
 	profile
+	// signerToken, certificates, awsCredentials and gcpCredentials are for the key services of
+	// signers. Relays read their files again when they change.
+	signerToken
+	certificates
+	awsCredentials
+	gcpCredentials
 	// pullSecret is an image pull secret. Only the kubelet reads its values.
 	pullSecret
 )
@@ -29,6 +37,17 @@ const (
 // keepsValue reports whether a value of this format is kept, because the checks of the pool need
 // it. Only values of ConfigMaps are kept.
 func (f valueFormat) keepsValue() bool { return f == verifyingKey || f == profile }
+
+// changeReplacesPods reports whether pods have to be replaced when a value of this format changes.
+// The kubelet reads a pull secret for each new pod, and relays read the files of signers again.
+func (f valueFormat) changeReplacesPods() bool {
+	switch f {
+	case signerToken, certificates, awsCredentials, gcpCredentials, pullSecret:
+		return false
+	default:
+		return true
+	}
+}
 
 // evaluate checks a value. It ignores the white space around the value, as the relay does. For a
 // payer's key it returns the address. If the value is valid, fault is empty. If the value is
@@ -51,13 +70,15 @@ func (f valueFormat) evaluate(value []byte) (address, fault string) {
 		}
 		defer clear(private)
 		return keyfile.Address(private), ""
-	case headerValue:
+	case headerValue, signerToken:
 		return "", f.faultOf(value, !bytes.ContainsFunc(value, unprintable))
-	case verifyingKey:
+	case verifyingKey, gcpCredentials:
 		return "", f.faultOf(value, isJSONObject(value))
 	case profile:
 		return "", f.faultOf(value, isYAMLMapping(value))
-	case nonEmpty, pullSecret:
+	case certificates:
+		return "", f.faultOf(value, hasCertificate(value))
+	case nonEmpty, awsCredentials, pullSecret:
 	}
 	return "", ""
 }
@@ -77,8 +98,14 @@ func (f valueFormat) expected() string {
 		return "a URL that begins with http:// or https:// and names a host"
 	case payerKey:
 		return "a private key as relay keygen writes it, a JSON array of 64 numbers or base58"
-	case headerValue:
+	case headerValue, signerToken:
 		return "one line of printable characters"
+	case certificates:
+		return "certificates in PEM, at least one"
+	case awsCredentials:
+		return "a shared credentials file of AWS"
+	case gcpCredentials:
+		return "a JSON object, a credentials file of Google Cloud"
 	case nonEmpty:
 		return "at least one line"
 	case verifyingKey:
@@ -110,6 +137,21 @@ func unprintable(r rune) bool { return r < ' ' || r > '~' }
 func isJSONObject(value []byte) bool {
 	var object map[string]json.RawMessage
 	return json.Unmarshal(value, &object) == nil && object != nil
+}
+
+// hasCertificate reports whether value has at least one certificate in PEM, and no malformed one.
+func hasCertificate(value []byte) bool {
+	found := false
+	for block, rest := pem.Decode(value); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+			return false
+		}
+		found = true
+	}
+	return found
 }
 
 func isYAMLMapping(value []byte) bool {

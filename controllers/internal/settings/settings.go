@@ -17,7 +17,7 @@ type Run struct {
 	Cluster `embed:""`
 
 	RelayImage        string   `env:"RELAYPOOL_RELAY_IMAGE" placeholder:"IMAGE" group:"Fleets" help:"Required. Image of the relay for every RelayPool without spec.image, with a tag or a digest: registry.example/relaypool/relay:0.1.0."`
-	Namespaces        []string `env:"RELAYPOOL_NAMESPACES" placeholder:"NAMESPACE" group:"Fleets" help:"Namespaces whose RelayPools are managed; nothing else is read or watched, so Roles in these suffice. Several with commas between them. Required, unless --cluster-wide is given."`
+	Namespaces        []string `env:"RELAYPOOL_NAMESPACES" placeholder:"NAMESPACE" group:"Fleets" help:"Namespaces whose RelayPools are managed. Nothing else is read or watched, so Roles in these suffice. Several with commas between them. Required, unless --cluster-wide is given."`
 	ClusterWide       bool     `env:"RELAYPOOL_CLUSTER_WIDE" group:"Fleets" help:"Manage the RelayPools of all namespaces, including those that do not exist yet. The rights that this needs make anybody with the operator's token an administrator of the cluster."`
 	LeaderElect       bool     `default:"true" env:"RELAYPOOL_LEADER_ELECT" group:"Leading" help:"Act only while holding the Lease, so that several operators can run and one acts. Turn it off with --leader-elect=false only where no other operator runs."`
 	OperatorNamespace string   `env:"RELAYPOOL_OPERATOR_NAMESPACE" placeholder:"NAMESPACE" group:"Leading" help:"Namespace that the operator is installed in: its Lease is there, and network policies admit it from there. Empty means the namespace of the pod's service account; outside a cluster it is required while --leader-elect is on."`
@@ -44,7 +44,7 @@ type Cluster struct {
 type Work struct {
 	ConcurrentReconciles int           `default:"8" env:"RELAYPOOL_CONCURRENT_RECONCILES" placeholder:"NUMBER" group:"Fleets" help:"RelayPools that are worked on at once."`
 	CheckWorkers         int           `default:"8" env:"RELAYPOOL_CHECK_WORKERS" placeholder:"NUMBER" group:"Fleets" help:"Number of pools that are read from their chains concurrently. A dead endpoint occupies one of them for some seconds."`
-	RefsInterval         time.Duration `default:"1m" env:"RELAYPOOL_REFS_INTERVAL" placeholder:"DURATION" group:"Fleets" help:"How often the Secrets and ConfigMaps that a RelayPool names are read again, give or take a tenth: nothing tells the operator when they change, because it cannot watch them. Secrets of generated keys do not change, and are read a fifth as often."`
+	RefsInterval         time.Duration `default:"1m" env:"RELAYPOOL_REFS_INTERVAL" placeholder:"DURATION" group:"Fleets" help:"How often the Secrets and ConfigMaps that a RelayPool names are read again, give or take a tenth. Nothing tells the operator when they change, because it cannot watch them. Secrets of generated keys do not change, and are read a fifth as often."`
 	Resync               time.Duration `default:"10h" env:"RELAYPOOL_RESYNC" placeholder:"DURATION" group:"Fleets" help:"How often every RelayPool is worked on although nothing is known to have changed."`
 }
 
@@ -58,7 +58,7 @@ type Listening struct {
 // ExternalMetrics sets where the external metrics API is served, and which Service and Secret it
 // uses.
 type ExternalMetrics struct {
-	Listen  string `default:"none" env:"RELAYPOOL_EXTERNAL_METRICS_LISTEN" placeholder:"HOST:PORT" group:"External metrics" help:"Address that serves the backlog of fleets as Kubernetes' external metrics, over HTTPS to those whom the cluster knows and allows to list them, or none. In a pod :6443. Every replica serves. It needs --operator-namespace."`
+	Listen  string `default:"none" env:"RELAYPOOL_EXTERNAL_METRICS_LISTEN" placeholder:"HOST:PORT" group:"External metrics" help:"Address that serves the backlog of fleets as Kubernetes' external metrics, or none. It serves HTTPS to those whom the cluster knows and allows to list them. In a pod :6443. Every replica serves. It needs --operator-namespace."`
 	Service string `default:"relaypool-operator-external-metrics" env:"RELAYPOOL_EXTERNAL_METRICS_SERVICE" placeholder:"NAME" group:"External metrics" help:"Service in --operator-namespace that leads to that address. The certificate is for its name. The operator that leads keeps the caBundle of the APIService v1beta1.external.metrics.k8s.io, but changes no APIService of another server."`
 	Secret  string `default:"relaypool-operator-external-metrics" env:"RELAYPOOL_EXTERNAL_METRICS_SECRET" placeholder:"NAME" group:"External metrics" help:"Secret in --operator-namespace for the serving certificate. The operator makes it, and renews the certificate a month before it expires."`
 }

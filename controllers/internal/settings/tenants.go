@@ -19,7 +19,7 @@ const AllFields = "all"
 // single tenant, and allow everything.
 type Tenants struct {
 	Images         []string `env:"RELAYPOOL_TENANT_IMAGES" placeholder:"REPOSITORY" group:"Tenants" help:"Repositories whose images RelayPools may name in spec.image: registry.example/relaypool/relay, or registry.example/relaypool/* for all below it. Several with commas between them. The image of --relay-image is always allowed. Empty for every image."`
-	TemplateFields []string `default:"all" env:"RELAYPOOL_TENANT_TEMPLATE_FIELDS" placeholder:"FIELD" group:"Tenants" help:"Fields of spec.template that RelayPools may set: all, none, or several of labels, annotations, resources, nodeSelector, tolerations, affinity and priorityClassName with commas between them."`
+	TemplateFields []string `default:"all" env:"RELAYPOOL_TENANT_TEMPLATE_FIELDS" placeholder:"FIELD" group:"Tenants" help:"Fields of spec.template that RelayPools may set: all, none, or several with commas between them. They are labels, annotations, serviceAccountAnnotations, resources, nodeSelector, tolerations, affinity and priorityClassName."`
 	RequireLabel   bool     `env:"RELAYPOOL_TENANT_REQUIRE_LABEL" group:"Tenants" help:"Let a RelayPool use only those Secrets and ConfigMaps whose label relaypool.dev/usable-by has its name or any for a value, and those of --tenant-usable. Without this flag, it may use every Secret and ConfigMap of its namespace."`
 	Usable         []string `env:"RELAYPOOL_TENANT_USABLE" placeholder:"NAMESPACE/NAME" group:"Tenants" help:"Secrets and ConfigMaps that every RelayPool of their namespace may use without that label. Several with commas between them. It needs --tenant-require-label."`
 }

@@ -18,6 +18,7 @@ var templateFields = []struct {
 }{
 	{"labels", func(t *v1alpha1.Template) bool { return len(t.Labels) > 0 }},
 	{"annotations", func(t *v1alpha1.Template) bool { return len(t.Annotations) > 0 }},
+	{"serviceAccountAnnotations", func(t *v1alpha1.Template) bool { return len(t.ServiceAccountAnnotations) > 0 }},
 	{"resources", func(t *v1alpha1.Template) bool { return t.Resources != nil }},
 	{"nodeSelector", func(t *v1alpha1.Template) bool { return len(t.NodeSelector) > 0 }},
 	{"tolerations", func(t *v1alpha1.Template) bool { return len(t.Tolerations) > 0 }},

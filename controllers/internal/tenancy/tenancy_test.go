@@ -96,15 +96,16 @@ func TestOnlyAllowedRepositoriesRun(t *testing.T) {
 // templatesByField returns templates with one field set each, by the field's name.
 func templatesByField() map[string]v1alpha1.Template {
 	return map[string]v1alpha1.Template{
-		"labels":            {Labels: map[string]string{"a": "b"}},
-		"annotations":       {Annotations: map[string]string{"a": "b"}},
-		"resources":         {Resources: &corev1.ResourceRequirements{}},
-		"nodeSelector":      {NodeSelector: map[string]string{"a": "b"}},
-		"tolerations":       {Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
-		"affinity":          {Affinity: &corev1.Affinity{}},
-		"priorityClassName": {PriorityClassName: "system-cluster-critical"},
-		"imagePullSecrets":  {ImagePullSecrets: []v1alpha1.SecretReference{{Name: "registry"}}},
-		"logLevel":          {LogLevel: v1alpha1.LogDebug},
+		"labels":                    {Labels: map[string]string{"a": "b"}},
+		"annotations":               {Annotations: map[string]string{"a": "b"}},
+		"serviceAccountAnnotations": {ServiceAccountAnnotations: map[string]string{"a": "b"}},
+		"resources":                 {Resources: &corev1.ResourceRequirements{}},
+		"nodeSelector":              {NodeSelector: map[string]string{"a": "b"}},
+		"tolerations":               {Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
+		"affinity":                  {Affinity: &corev1.Affinity{}},
+		"priorityClassName":         {PriorityClassName: "system-cluster-critical"},
+		"imagePullSecrets":          {ImagePullSecrets: []v1alpha1.SecretReference{{Name: "registry"}}},
+		"logLevel":                  {LogLevel: v1alpha1.LogDebug},
 	}
 }
 

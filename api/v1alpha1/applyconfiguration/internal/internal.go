@@ -50,6 +50,21 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 30
+- name: com.github.relaypool.relaypool.api.v1alpha1.AWSKMS
+  map:
+    fields:
+    - name: credentialsSecretRef
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
+    - name: endpoint
+      type:
+        scalar: string
+    - name: keyID
+      type:
+        scalar: string
+    - name: region
+      type:
+        scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.Autoscaling
   map:
     fields:
@@ -71,6 +86,15 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 64
+- name: com.github.relaypool.relaypool.api.v1alpha1.CertificatesSource
+  map:
+    fields:
+    - name: configMapRef
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.ConfigMapKeyReference
+    - name: secretRef
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
 - name: com.github.relaypool.relaypool.api.v1alpha1.Commitment
   scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.ConfigMapKeyReference
@@ -164,6 +188,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: secretName
       type:
         scalar: string
+    - name: signerName
+      type:
+        scalar: string
     - name: state
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.FeePayerState
@@ -186,6 +213,14 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
           elementRelationship: atomic
+    - name: signers
+      type:
+        list:
+          elementType:
+            namedType: com.github.relaypool.relaypool.api.v1alpha1.Signer
+          elementRelationship: associative
+          keys:
+          - name
     - name: spendCaps
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.SpendCaps
@@ -193,6 +228,18 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 1000000000
+- name: com.github.relaypool.relaypool.api.v1alpha1.GCPKMS
+  map:
+    fields:
+    - name: credentialsSecretRef
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
+    - name: endpoint
+      type:
+        scalar: string
+    - name: keyVersion
+      type:
+        scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.Gate
   scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.GeneratedKeys
@@ -260,6 +307,12 @@ var schemaYAML = typed.YAMLObject(`types:
             namedType: com.github.relaypool.relaypool.api.v1alpha1.Destination
           elementRelationship: atomic
     - name: rpc
+      type:
+        list:
+          elementType:
+            namedType: com.github.relaypool.relaypool.api.v1alpha1.Destination
+          elementRelationship: atomic
+    - name: signers
       type:
         list:
           elementType:
@@ -519,6 +572,24 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+- name: com.github.relaypool.relaypool.api.v1alpha1.Signer
+  map:
+    fields:
+    - name: address
+      type:
+        scalar: string
+    - name: awsKMS
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.AWSKMS
+    - name: gcpKMS
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.GCPKMS
+    - name: name
+      type:
+        scalar: string
+    - name: vaultTransit
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.VaultTransit
 - name: com.github.relaypool.relaypool.api.v1alpha1.Solana
   map:
     fields:
@@ -623,6 +694,11 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: resources
       type:
         namedType: io.k8s.api.core.v1.ResourceRequirements
+    - name: serviceAccountAnnotations
+      type:
+        map:
+          elementType:
+            scalar: string
     - name: tolerations
       type:
         list:
@@ -652,6 +728,45 @@ var schemaYAML = typed.YAMLObject(`types:
   scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.TransactionFormat
   scalar: string
+- name: com.github.relaypool.relaypool.api.v1alpha1.VaultKubernetesLogin
+  map:
+    fields:
+    - name: audience
+      type:
+        scalar: string
+    - name: mount
+      type:
+        scalar: string
+    - name: role
+      type:
+        scalar: string
+- name: com.github.relaypool.relaypool.api.v1alpha1.VaultTransit
+  map:
+    fields:
+    - name: caFrom
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.CertificatesSource
+    - name: key
+      type:
+        scalar: string
+    - name: keyVersion
+      type:
+        scalar: numeric
+    - name: kubernetes
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.VaultKubernetesLogin
+    - name: mount
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: tokenSecretRef
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
+    - name: url
+      type:
+        scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.ViewingKeys
   map:
     fields:

@@ -13,8 +13,8 @@ import (
 // message for a field's rule repeats the field's value, which may contain a credential.
 // Endpoint is one RPC server.
 type EndpointApplyConfiguration struct {
-	// Name identifies the endpoint in logs, metrics and conditions, which never show
-	// its URL. It has lower-case letters, digits and dashes. Example: paid
+	// Name identifies the endpoint in logs, metrics and conditions: lower-case letters, digits
+	// and dashes. Example: paid
 	Name *string `json:"name,omitempty"`
 	// URL is the server's URL, if it contains no credentials. Default: none; either url
 	// or urlSecretRef is set. Example: https://api.mainnet-beta.solana.com

@@ -8,9 +8,8 @@ package v1alpha1
 // FallbackRouter is a swap router that relays ask when the routers before it have given no
 // route.
 type FallbackRouterApplyConfiguration struct {
-	// Name identifies the router in logs and metrics, which never show its URL. It has
-	// lower-case letters, digits and dashes; preferred is reserved for spec.swap.router.
-	// Example: second
+	// Name identifies the router in logs and metrics: lower-case letters, digits and dashes;
+	// preferred is reserved for spec.swap.router. Example: second
 	Name *string `json:"name,omitempty"`
 	// URL is the router's base URL, if it contains no credentials. Default: none;
 	// either url or urlSecretRef is set. Example: https://swap.example/v2

@@ -5,16 +5,17 @@ package v1alpha1
 // FeePayersApplyConfiguration represents a declarative configuration of the FeePayers type for use
 // with apply.
 //
-// FeePayers are the keys that pay network fees and rent: existing Secrets, or
-// keys that the operator makes.
+// FeePayers are the keys that pay network fees and rent: keys in existing Secrets, keys that
+// the operator makes, and keys in key services. All that are set are used.
 type FeePayersApplyConfiguration struct {
 	// SecretRefs are the Secrets of existing keys: JSON arrays of 64 numbers, as
-	// `relay keygen` writes them, or base58. Default: none; either secretRefs or generate
-	// is set.
+	// `relay keygen` writes them, or base58. Default: none; generate or signers is set.
 	SecretRefs []SecretKeyReferenceApplyConfiguration `json:"secretRefs,omitempty"`
 	// Generate makes the operator create keys. Their Secrets have no owner, and the
-	// operator never deletes them. Default: none; either secretRefs or generate is set.
+	// operator never deletes them. Default: none; secretRefs or signers is set.
 	Generate *GeneratedKeysApplyConfiguration `json:"generate,omitempty"`
+	// Signers are fee payers whose keys stay in key services. Default: none.
+	Signers []SignerApplyConfiguration `json:"signers,omitempty"`
 	// MinimumBalanceLamports is what a payer must hold, in lamports, to be used.
 	// Default: 50000000, which is 0.05 SOL.
 	MinimumBalanceLamports *int64 `json:"minimumBalanceLamports,omitempty"`
@@ -53,6 +54,19 @@ func (b *FeePayersApplyConfiguration) WithSecretRefs(values ...*SecretKeyReferen
 // If called multiple times, the Generate field is set to the value of the last call.
 func (b *FeePayersApplyConfiguration) WithGenerate(value *GeneratedKeysApplyConfiguration) *FeePayersApplyConfiguration {
 	b.Generate = value
+	return b
+}
+
+// WithSigners adds the given value to the Signers field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Signers field.
+func (b *FeePayersApplyConfiguration) WithSigners(values ...*SignerApplyConfiguration) *FeePayersApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithSigners")
+		}
+		b.Signers = append(b.Signers, *values[i])
+	}
 	return b
 }
 

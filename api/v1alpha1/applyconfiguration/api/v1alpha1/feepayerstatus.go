@@ -13,8 +13,10 @@ import (
 type FeePayerStatusApplyConfiguration struct {
 	// Address is the public key, in base58; send SOL here to fund the key.
 	Address *string `json:"address,omitempty"`
-	// SecretName is the Secret that holds the key.
+	// SecretName is the Secret that holds the key; absent for a signer.
 	SecretName *string `json:"secretName,omitempty"`
+	// SignerName is the signer of spec.feePayers.signers; absent for a key in a Secret.
+	SignerName *string `json:"signerName,omitempty"`
 	// State of the key.
 	State *apiv1alpha1.FeePayerState `json:"state,omitempty"`
 	// BalanceLamports is the last balance that could be read, rounded down to
@@ -44,6 +46,14 @@ func (b *FeePayerStatusApplyConfiguration) WithAddress(value string) *FeePayerSt
 // If called multiple times, the SecretName field is set to the value of the last call.
 func (b *FeePayerStatusApplyConfiguration) WithSecretName(value string) *FeePayerStatusApplyConfiguration {
 	b.SecretName = &value
+	return b
+}
+
+// WithSignerName sets the SignerName field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SignerName field is set to the value of the last call.
+func (b *FeePayerStatusApplyConfiguration) WithSignerName(value string) *FeePayerStatusApplyConfiguration {
+	b.SignerName = &value
 	return b
 }
 

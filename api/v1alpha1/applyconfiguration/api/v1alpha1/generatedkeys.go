@@ -7,8 +7,8 @@ package v1alpha1
 //
 // GeneratedKeys are keys that the operator makes.
 type GeneratedKeysApplyConfiguration struct {
-	// Count is the number of keys. The fleet spreads its transactions over them. With two
-	// or more, it continues while one lacks SOL. Example: 4
+	// Count is the number of keys. With two or more, the fleet continues while one lacks SOL.
+	// Example: 4. The fleet spreads its transactions over them.
 	Count *int32 `json:"count,omitempty"`
 }
 

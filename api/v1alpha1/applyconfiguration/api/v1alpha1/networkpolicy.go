@@ -25,6 +25,8 @@ type NetworkPolicyApplyConfiguration struct {
 	// Router is where the swap routers are. Default: nowhere; with swaps it is
 	// required.
 	Router []DestinationApplyConfiguration `json:"router,omitempty"`
+	// Signers is where key services are. Default: nowhere besides the other destinations.
+	Signers []DestinationApplyConfiguration `json:"signers,omitempty"`
 }
 
 // NetworkPolicyApplyConfiguration constructs a declarative configuration of the NetworkPolicy type for use with
@@ -88,6 +90,19 @@ func (b *NetworkPolicyApplyConfiguration) WithRouter(values ...*DestinationApply
 			panic("nil value passed to WithRouter")
 		}
 		b.Router = append(b.Router, *values[i])
+	}
+	return b
+}
+
+// WithSigners adds the given value to the Signers field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Signers field.
+func (b *NetworkPolicyApplyConfiguration) WithSigners(values ...*DestinationApplyConfiguration) *NetworkPolicyApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithSigners")
+		}
+		b.Signers = append(b.Signers, *values[i])
 	}
 	return b
 }

@@ -14,9 +14,8 @@ type PriorityFeeApplyConfiguration struct {
 	// CapMicroLamports is the highest fee, in micro-lamports a compute unit. Default: 1000000.
 	CapMicroLamports *int64 `json:"capMicroLamports,omitempty"`
 	// MaxEarlyFeesLamports is the most that a submission's transactions may cost in vain, in
-	// lamports, because it was signed again, at a higher fee, before the earlier one was dead:
-	// the nullifier lets one of them succeed, and another that lands costs its fee. 0 waits
-	// until the earlier one is dead. Default: 50000. Example: 20000.
+	// lamports, when it is signed again, at a higher fee, before the earlier one is dead. 0
+	// waits until it is dead. Default: 50000. Example: 20000.
 	MaxEarlyFeesLamports *int64 `json:"maxEarlyFeesLamports,omitempty"`
 }
 

@@ -10,9 +10,9 @@ type RelayPoolSpecApplyConfiguration struct {
 	// Image is the relay's container image. Default: the image that the operator
 	// was installed with. Example: registry.example/relaypool/relay:0.1.0
 	Image *string `json:"image,omitempty"`
-	// Replicas is the number of relay pods, if autoscaling is not set. kubectl scale
-	// writes this field. Default: 2 for a new fleet; the operator does not change the
-	// number later. Example: 3
+	// Replicas is the number of relay pods, if autoscaling is not set. Default: 2 for a new
+	// fleet; the operator does not change the number later. Example: 3
+	// kubectl scale writes this field.
 	Replicas *int32 `json:"replicas,omitempty"`
 	// Concurrency is how many submissions one pod has in flight. Default: 256.
 	Concurrency *int32 `json:"concurrency,omitempty"`

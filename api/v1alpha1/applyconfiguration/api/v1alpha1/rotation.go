@@ -11,7 +11,7 @@ package v1alpha1
 // keys.
 type RotationApplyConfiguration struct {
 	// Revision of the keys. Raising it by one starts a rotation; it never goes
-	// down. Keys of a RelayPool without rotation have revision 0. Example: 1
+	// down. Example: 1. Keys of a RelayPool without rotation have revision 0.
 	Revision *int32 `json:"revision,omitempty"`
 }
 

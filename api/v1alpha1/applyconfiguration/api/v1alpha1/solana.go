@@ -19,14 +19,14 @@ type SolanaApplyConfiguration struct {
 	// role Read, and at least one the role Submit; those with a tip do not count.
 	Endpoints []EndpointApplyConfiguration `json:"endpoints,omitempty"`
 	// Commitment is the level at which the operator reads the pool: Confirmed or
-	// Finalized. Relays always track transactions until they are finalized.
-	// Default: Confirmed.
+	// Finalized. Default: Confirmed. Relays always track transactions until they are
+	// finalized.
 	Commitment *apiv1alpha1.Commitment `json:"commitment,omitempty"`
 	// PriorityFee is what is paid beyond the signature's fee, so that transactions
 	// land when blocks are full.
 	PriorityFee *PriorityFeeApplyConfiguration `json:"priorityFee,omitempty"`
 	// LookupTable is the address, in base58, of an address lookup table with the
-	// pool's accounts. Transactions that use the table have more room for notes.
+	// pool's accounts, which leaves more room for notes.
 	// Default: none, and legacy transactions.
 	// Example: 4wmSnQ6Sm1CzVGzsUmX6CKRwnzuG4NEsyRYJpYQwRk4W
 	LookupTable *string `json:"lookupTable,omitempty"`

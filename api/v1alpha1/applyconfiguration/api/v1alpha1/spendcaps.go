@@ -14,9 +14,8 @@ type SpendCapsApplyConfiguration struct {
 	// Default: 0, which is no cap. Example: 20000000000
 	DayLamports *int64 `json:"dayLamports,omitempty"`
 	// TransfersDayLamports is the most that is spent on transfers in any 24 hours, in
-	// lamports; 0 is no cap. Transfers pay the pool no fee. Default: the relay's default,
-	// 1000000000, which pays for about 760 transfers at 5080 lamports of rent a byte.
-	// Example: 5000000000
+	// lamports; 0 is no cap. Default: the relay's, 1000000000, for about 760 transfers.
+	// Example: 5000000000. Transfers pay the pool no fee.
 	TransfersDayLamports *int64 `json:"transfersDayLamports,omitempty"`
 }
 

@@ -14,8 +14,8 @@ type SwapApplyConfiguration struct {
 	// Default: none.
 	FallbackRouters []FallbackRouterApplyConfiguration `json:"fallbackRouters,omitempty"`
 	// SlippageBps is how much worse the price may get, in hundredths of a percent,
-	// between a quote and its execution. No execution pays less than the user's minimum.
-	// Default: 50, which is 0.5 %.
+	// between a quote and its execution. Default: 50, which is 0.5 %. No execution pays less
+	// than the user's minimum.
 	SlippageBps *int32 `json:"slippageBps,omitempty"`
 	// Concurrency is how many swaps one pod executes at once.
 	// Default: 64.

@@ -19,6 +19,10 @@ type TemplateApplyConfiguration struct {
 	// Annotations are added to the pods. Annotations that the operator sets have priority.
 	// Default: none. Example: {example.com/owner: payments}
 	Annotations map[string]string `json:"annotations,omitempty"`
+	// ServiceAccountAnnotations are set on the pods' ServiceAccount, for an identity in a cloud.
+	// Default: none. A change replaces the pods.
+	// Example: {eks.amazonaws.com/role-arn: "arn:aws:iam::111122223333:role/payer"}
+	ServiceAccountAnnotations map[string]string `json:"serviceAccountAnnotations,omitempty"`
 	// Resources of the relay's container. Default: requests of 250m and 256Mi, a
 	// memory limit of 1Gi, and no limit of processor time.
 	Resources *v1.ResourceRequirements `json:"resources,omitempty"`
@@ -27,8 +31,8 @@ type TemplateApplyConfiguration struct {
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
 	// Tolerations of taints. Default: none.
 	Tolerations []v1.Toleration `json:"tolerations,omitempty"`
-	// Affinity of the pods. With or without it, the pods are spread over zones and nodes.
-	// Default: none.
+	// Affinity of the pods. Default: none. With or without it, the pods are spread over zones
+	// and nodes.
 	Affinity *v1.Affinity `json:"affinity,omitempty"`
 	// PriorityClassName of the pods. Default: the cluster's.
 	// Example: business-critical
@@ -71,6 +75,20 @@ func (b *TemplateApplyConfiguration) WithAnnotations(entries map[string]string) 
 	}
 	for k, v := range entries {
 		b.Annotations[k] = v
+	}
+	return b
+}
+
+// WithServiceAccountAnnotations puts the entries into the ServiceAccountAnnotations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the ServiceAccountAnnotations field,
+// overwriting an existing map entries in ServiceAccountAnnotations field with the same key.
+func (b *TemplateApplyConfiguration) WithServiceAccountAnnotations(entries map[string]string) *TemplateApplyConfiguration {
+	if b.ServiceAccountAnnotations == nil && len(entries) > 0 {
+		b.ServiceAccountAnnotations = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.ServiceAccountAnnotations[k] = v
 	}
 	return b
 }

@@ -12,8 +12,8 @@ type ViewingKeysApplyConfiguration struct {
 	// machine. The private key never enters the cluster.
 	// Example: 5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb
 	CompliancePublicKey *string `json:"compliancePublicKey,omitempty"`
-	// Messages are the sign-in texts. A wallet signs one of them to register its viewing key.
-	// Default: the profile's. Example: [Sign in to the pool]
+	// Messages are the sign-in texts. Default: the profile's. Example: [Sign in to the pool]
+	// A wallet signs one of them to register its viewing key.
 	Messages []string `json:"messages,omitempty"`
 }
 
