@@ -34,6 +34,8 @@ type RelayOptions struct {
 	Endpoints          []Endpoint
 	// Router is a swap router's URL; empty means no router.
 	Router string
+	// APIKey, if not empty, is the key that clients have to present.
+	APIKey string
 	// Flags are further flags, after those that every relay gets.
 	Flags []string
 }
@@ -49,6 +51,7 @@ type Relay struct {
 
 	sandbox *Sandbox
 	args    []string
+	apiKey  string
 }
 
 // NewRelay finds free ports, writes the endpoints' file and prepares the arguments. Start
@@ -85,6 +88,13 @@ func (s *Sandbox) NewRelay(ctx context.Context, o RelayOptions) (*Relay, error) 
 	if o.Router != "" {
 		r.args = append(r.args, "--router-url="+o.Router, "--router-program="+market.ProgramID.String())
 	}
+	if r.apiKey = o.APIKey; r.apiKey != "" {
+		file := s.File(o.Name + "-api-keys")
+		if err := os.WriteFile(file, []byte(r.apiKey+" client\n"), 0o600); err != nil {
+			return nil, fmt.Errorf("write the API key: %w", err)
+		}
+		r.args = append(r.args, "--api-keys-file="+file)
+	}
 	r.args = append(r.args, o.Flags...)
 	s.relays = append(s.relays, r)
 	return r, nil
@@ -111,7 +121,7 @@ func (r *Relay) Await(ctx context.Context) error {
 		if _, err := Get(ctx, r.Operations+contract.ReadinessPath); err != nil {
 			return err
 		}
-		_, err := Get(ctx, r.URL+contract.MerkleRootPath)
+		_, err := get(ctx, r.URL+contract.MerkleRootPath, r.apiKey)
 		return err
 	})
 }
@@ -147,12 +157,17 @@ func Await(ctx context.Context, p *process.Process, check func(context.Context) 
 }
 
 // Get reads a page. Unless the status is 200, it returns the page and an error.
-func Get(ctx context.Context, url string) ([]byte, error) {
+func Get(ctx context.Context, url string) ([]byte, error) { return get(ctx, url, "") }
+
+func get(ctx context.Context, url, apiKey string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callWithin)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
 		return nil, err
+	}
+	if apiKey != "" {
+		request.Header.Set("Authorization", "Bearer "+apiKey)
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {

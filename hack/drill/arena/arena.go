@@ -128,7 +128,7 @@ type arena struct {
 	chainReader *gather.Chain
 	load        *load.Load
 	director    *director
-	keyService  keyService
+	keyService  *sandbox.KeyService
 
 	connectionsCut atomic.Int64
 	mu             sync.Mutex
@@ -191,7 +191,7 @@ func Run(ctx context.Context, o Options) (out *Outcome, err error) {
 func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	events := schedule.Make(schedule.Options{
 		Seed: a.o.Seed, Duration: a.o.Duration, Relays: a.o.Relays, Endpoints: a.o.Endpoints,
-		Faults: faultNames(), Hard: hardFaults(), Kinds: schedule.AllKinds(), RouterFaults: routerFaultNames(), SignerFaults: signerFaults, Strangers: strangerNames(), Lies: a.o.Lies, Lasting: lastingLies(a.o.Lies, a.o.Endpoints), Attacks: a.o.Attacks, MaxForked: int(min(maxForkedBlocks, a.o.FinalizeAfter-2)),
+		Faults: faultNames(), Hard: hardFaults(), Kinds: schedule.AllKinds(), RouterFaults: routerFaultNames(), SignerFaults: sandbox.SignerFaults(), Strangers: strangerNames(), Lies: a.o.Lies, Lasting: lastingLies(a.o.Lies, a.o.Endpoints), Attacks: a.o.Attacks, MaxForked: int(min(maxForkedBlocks, a.o.FinalizeAfter-2)),
 	})
 	a.began = time.Now()
 	a.director = &director{arena: a, active: make(map[int]string)}
@@ -217,7 +217,7 @@ func (a *arena) drill(ctx context.Context) (*Outcome, error) {
 	directorErr = errors.Join(directorErr, a.director.endLastingLies())
 	stopWatching()
 	watchers.Wait()
-	if len(a.box.Payers) > 1 && a.keyService.signed.Load() == 0 {
+	if len(a.box.Payers) > 1 && a.keyService.Signed.Load() == 0 {
 		err = errors.Join(err, errors.New("the relays had the key service sign nothing"))
 	}
 	if err := errors.Join(directorErr, clearErr, err, ctx.Err()); err != nil {

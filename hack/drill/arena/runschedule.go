@@ -151,9 +151,9 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		load.Sleep(ctx, e.For)
 		return errors.Join(on, a.network.setRouter(e.Fault, false))
 	case schedule.SignerFault:
-		a.keyService.fault.Store(e.Fault)
+		a.keyService.Fault.Store(e.Fault)
 		load.Sleep(ctx, e.For)
-		a.keyService.fault.Store("")
+		a.keyService.Fault.Store("")
 	case schedule.Meddle:
 		ctx, cancel := context.WithTimeout(ctx, e.For)
 		defer cancel()

@@ -102,9 +102,9 @@ func (a *arena) firstFunds(i int) uint64 {
 
 // defineRelays gives each relay its ports and its arguments, among them the faulty
 // endpoints, which have every role.
-func (a *arena) defineRelays(ctx context.Context) error {
-	signers, err := a.startKeyService(ctx)
-	if err != nil {
+func (a *arena) defineRelays(ctx context.Context) (err error) {
+	var signers []string
+	if a.keyService, signers, err = a.box.StartKeyService(ctx); err != nil {
 		return err
 	}
 	for i := range a.o.Relays {

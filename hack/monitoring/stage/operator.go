@@ -93,7 +93,7 @@ func (s *Stage) declare(ctx context.Context) error {
 		secret("database", "postgres://relay@db.example/relay"),
 	}
 	var keys []v1alpha1.SecretKeyReference
-	for i := range payers {
+	for i := range payers - 1 { // the last one's key is in a key service
 		content, err := os.ReadFile(s.PayerFile(i + 1))
 		if err != nil {
 			return err
@@ -113,9 +113,13 @@ func (s *Stage) declare(ctx context.Context) error {
 				Profile: v1alpha1.Profile{Name: shieldpool.Development().Name}, VerifyingKeyConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: "circuit", Key: valueKey},
 				CheckIntervalSeconds: checkInterval,
 			},
-			Solana:      v1alpha1.Solana{Cluster: shieldpool.DevelopmentGenesisHash.String(), Endpoints: list},
-			Database:    v1alpha1.Database{URLSecretRef: v1alpha1.SecretKeyReference{Name: "database", Key: valueKey}},
-			FeePayers:   v1alpha1.FeePayers{SecretRefs: keys},
+			Solana:   v1alpha1.Solana{Cluster: shieldpool.DevelopmentGenesisHash.String(), Endpoints: list},
+			Database: v1alpha1.Database{URLSecretRef: v1alpha1.SecretKeyReference{Name: "database", Key: valueKey}},
+			FeePayers: v1alpha1.FeePayers{SecretRefs: keys, Signers: []v1alpha1.Signer{{
+				Name: "vault", Address: s.Payers[payers-1].PublicKey().String(), VaultTransit: &v1alpha1.VaultTransit{
+					URL: "https://vault.example", Key: "payer", KeyVersion: 1, TokenSecretRef: &v1alpha1.SecretKeyReference{Name: "database", Key: valueKey},
+				},
+			}}},
 			ViewingKeys: v1alpha1.ViewingKeys{CompliancePublicKey: s.Compliance},
 		},
 	})

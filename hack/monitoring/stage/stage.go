@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func Start(ctx context.Context, o Options) (_ *Stage, err error) {
 	if o.Root == "" || o.State == "" || o.Namespace == "" || o.Pool == "" || o.Slot <= 0 || o.Rate <= 0 || o.Progress == nil {
 		return nil, errors.New("start the stage: every option is required")
 	}
-	s := &Stage{o: o, http: &http.Client{}, began: time.Now()}
+	s := &Stage{o: o, http: &http.Client{Transport: clientWithKey{http.DefaultTransport}}, began: time.Now()}
 	if s.Sandbox, err = sandbox.New(o.Root, o.State, o.Progress); err != nil {
 		return nil, err
 	}
@@ -132,8 +133,12 @@ func (s *Stage) startPostgres(ctx context.Context) error {
 }
 
 func (s *Stage) startRelays(ctx context.Context) error {
+	_, flags, err := s.StartKeyService(ctx)
+	if err != nil {
+		return err
+	}
 	for i := range relays {
-		r, err := s.NewRelay(ctx, sandbox.RelayOptions{Name: fmt.Sprintf("relay-%d", i+1), Endpoints: s.endpoints, Router: s.Router, Flags: relayFlags})
+		r, err := s.NewRelay(ctx, sandbox.RelayOptions{Name: fmt.Sprintf("relay-%d", i+1), Endpoints: s.endpoints, Router: s.Router, APIKey: apiKey, Flags: slices.Concat(relayFlags, flags)})
 		if err != nil {
 			return err
 		}
@@ -143,6 +148,18 @@ func (s *Stage) startRelays(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// apiKey is the key that the load presents.
+const apiKey = "an-api-key-of-the-stage"
+
+// clientWithKey presents apiKey with each request.
+type clientWithKey struct{ http.RoundTripper }
+
+func (c clientWithKey) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+apiKey)
+	return c.RoundTripper.RoundTrip(r)
 }
 
 func startRelay(ctx context.Context, r *sandbox.Relay) error {

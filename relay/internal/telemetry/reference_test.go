@@ -31,6 +31,8 @@ func metricsWithAllSamples(t *testing.T) *Metrics {
 	t.Helper()
 	m := NewMetrics(Build{Version: "1.2.3", Revision: "abc"})
 	m.Request("GET", contract.HealthPath, 200, time.Millisecond)
+	m.ClientRequest("wallet", 200)
+	m.SignerCalled("vault", "signed", time.Millisecond)
 	m.Stage("verify", time.Millisecond)
 	m.Outcome(shieldpool.KindTransfer, "completed")
 	m.Outcome(shieldpool.KindTransfer, "finalized")

@@ -1,4 +1,4 @@
-package arena
+package sandbox
 
 import (
 	"context"
@@ -13,26 +13,27 @@ import (
 	"time"
 )
 
-// signerFaults are the faults of the key service that has the last payer's key.
-var signerFaults = []string{"dies", "slow", "sealed", "signs wrongly"}
+// SignerFaults are the faults that a key service can have.
+func SignerFaults() []string { return []string{"dies", "slow", "sealed", "signs wrongly"} }
 
-// keyService speaks the protocol of Vault's engine Transit around one payer's key.
-type keyService struct {
+// KeyService speaks the protocol of Vault's engine Transit around one payer's key.
+type KeyService struct {
 	key ed25519.PrivateKey
-	// fault is the fault that is on; "" for none.
-	fault atomic.Value
-	// signed counts the signatures, without the wrong ones.
-	signed atomic.Int64
+	// Fault is the fault that is on; "" for none.
+	Fault atomic.Value
+	// Signed counts the signatures, without the wrong ones.
+	Signed atomic.Int64
 }
 
-func (k *keyService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP implements http.Handler.
+func (k *KeyService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var request struct{ Input []byte }
 	if r.Method != http.MethodGet && json.NewDecoder(r.Body).Decode(&request) != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
 	signature := ed25519.Sign(k.key, request.Input)
-	switch k.fault.Load() {
+	switch k.Fault.Load() {
 	case "dies":
 		panic(http.ErrAbortHandler) // the connection ends without an answer
 	case "slow":
@@ -43,7 +44,7 @@ func (k *keyService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "signs wrongly":
 		signature[0] ^= 1
 	default:
-		k.signed.Add(1)
+		k.Signed.Add(1)
 	}
 	data := map[string]any{"signature": "vault:v1:" + base64.StdEncoding.EncodeToString(signature)}
 	if r.Method == http.MethodGet {
@@ -52,29 +53,30 @@ func (k *keyService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
 }
 
-// startKeyService moves the last payer's key from its file into a key service, unless it is the only
-// payer. It returns the relays' flag.
-func (a *arena) startKeyService(ctx context.Context) (flags []string, err error) {
-	a.keyService.fault.Store("")
-	last := len(a.box.Payers)
+// StartKeyService moves the last payer's key from its file into a key service, unless it is the only
+// payer. It returns the relays' flag. The service ends with ctx.
+func (s *Sandbox) StartKeyService(ctx context.Context) (k *KeyService, flags []string, err error) {
+	k = new(KeyService)
+	k.Fault.Store("")
+	last := len(s.Payers)
 	if last < 2 {
-		return nil, nil
+		return k, nil, nil
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("start the key service: %w", err)
+		return nil, nil, fmt.Errorf("start the key service: %w", err)
 	}
-	payer := a.box.Payers[last-1]
-	a.keyService.key = ed25519.PrivateKey(payer)
-	server := &http.Server{Handler: &a.keyService, ReadHeaderTimeout: time.Minute}
+	payer := s.Payers[last-1]
+	k.key = ed25519.PrivateKey(payer)
+	server := &http.Server{Handler: k, ReadHeaderTimeout: time.Minute}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() { _ = server.Serve(listener) }()
-	list, token := a.box.File("signers.yaml"), a.box.File("signer-token")
+	list, token := s.File("signers.yaml"), s.File("signer-token")
 	text := fmt.Sprintf("- {name: vault, address: %s, vaultTransit: {url: 'http://%s', key: payer, keyVersion: 1, tokenFile: %s}}\n", payer.PublicKey(), listener.Addr(), token)
 	for file, content := range map[string]string{list: text, token: "token"} {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			return nil, fmt.Errorf("write the list of signers: %w", err)
+			return nil, nil, fmt.Errorf("write the list of signers: %w", err)
 		}
 	}
-	return []string{"--fee-payer-signers-file=" + list}, os.Remove(a.box.PayerFile(last))
+	return k, []string{"--fee-payer-signers-file=" + list}, os.Remove(s.PayerFile(last))
 }
