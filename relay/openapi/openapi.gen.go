@@ -740,7 +740,7 @@ type SubmissionStatus struct {
 	// `swap_timeout_near` and `swap_timeout_not_reached` (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
 	// `chain_history` or `chain_expiry` (the operator has to look), or the code of what holds the
-	// relay up, such as `chain_unavailable` or `fee_payer_empty`.
+	// relay up, such as `chain_unavailable`, `fee_payer_empty` or `signer_unavailable`.
 	//
 	//
 	// Example: swap_price
@@ -835,7 +835,7 @@ type SwapProgress struct {
 	// `swap_timeout_near` and `swap_timeout_not_reached` (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
 	// `chain_history` or `chain_expiry` (the operator has to look), or the code of what holds the
-	// relay up, such as `chain_unavailable` or `fee_payer_empty`.
+	// relay up, such as `chain_unavailable`, `fee_payer_empty` or `signer_unavailable`.
 	//
 	//
 	// Example: swap_price
@@ -908,7 +908,7 @@ type SwapResult struct {
 	// `swap_timeout_near` and `swap_timeout_not_reached` (the refund is next), `swap_refund_failed` (it is tried again),
 	// `swap_state_missing`, `swap_state_wrong`, `swap_wallet_unknown` and
 	// `chain_history` or `chain_expiry` (the operator has to look), or the code of what holds the
-	// relay up, such as `chain_unavailable` or `fee_payer_empty`.
+	// relay up, such as `chain_unavailable`, `fee_payer_empty` or `signer_unavailable`.
 	//
 	//
 	// Example: swap_price
