@@ -72,6 +72,7 @@ relayPools:
     labels: {team: a}
     annotations: {note: the other one}
     spec:` + pool},
+		"another name": {values: `nameOverride: mixer`, options: release.Options{Name: "blue"}},
 		"several replicas": {values: `
 operator: {replicas: 3}
 leaderElection: {leaseName: lead, leaseDuration: 30s, renewDeadline: 20s, retryPeriod: 4s}`},
@@ -122,6 +123,14 @@ operator:
   log: {level: debug, format: json}
   metrics: {certificateSecret: operator-metrics}
   resources: {requests: {cpu: 100m, memory: 256Mi}, limits: {memory: 1Gi}}
+  extraArgs: [--kubeconfig=/etc/cluster/kubeconfig]
+  extraEnv: [{name: HTTPS_PROXY, value: "http://proxy.your.org:3128"}]
+  extraVolumes: [{name: cluster, secret: {secretName: cluster}}]
+  extraVolumeMounts: [{name: cluster, mountPath: /etc/cluster, readOnly: true}]
+  podSecurityContext: {runAsUser: 12345}
+  securityContext: {runAsGroup: 12345}
+  annotations: {note: ours}
+  revisionHistoryLimit: 2
   podLabels: {team: relays}
   podAnnotations: {note: ours}
   nodeSelector: {kubernetes.io/arch: amd64}
@@ -137,12 +146,17 @@ monitoring:
   prometheusRule: {enabled: true, labels: {release: prometheus}}
   dashboards: {enabled: true, labels: {dashboards: "yes"}, annotations: {note: ours}, folder: Relays}
 networkPolicy: {metricsNamespaceLabels: {scrapes: "yes"}}
+extraObjects:
+  - apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: "{{ .Release.Name }}-more", namespace: "{{ .Release.Namespace }}"}
 `
 
 // loaded returns the chart with one small dashboard in place of the real dashboards, which
 // change often.
 func loaded(t *testing.T) *chart.Chart {
 	t.Helper()
+	_ = os.Getenv("RELAYPOOL_SOURCES") // the cached result of a test that reads other modules' files holds until this changes
 	c, err := release.Load(chartPath)
 	must(t, err)
 	c.Files = slices.DeleteFunc(c.Files, func(f *common.File) bool { return strings.HasPrefix(f.Name, "dashboards/") })

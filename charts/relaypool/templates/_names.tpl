@@ -2,10 +2,13 @@
 {{- define "relaypool.base" -}}
 {{- if .Values.fullnameOverride -}}
 {{- trimSuffix "-operator" .Values.fullnameOverride -}}
-{{- else if contains "relaypool" .Release.Name -}}
+{{- else -}}
+{{- $name := .Values.nameOverride | default "relaypool" -}}
+{{- if contains $name .Release.Name -}}
 {{- .Release.Name | trunc 34 | trimSuffix "-" -}}
 {{- else -}}
-{{- printf "%s-relaypool" (.Release.Name | trunc 24 | trimSuffix "-") -}}
+{{- printf "%s-%s" (.Release.Name | trunc (sub 33 (len $name) | int) | trimSuffix "-") $name -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -4,6 +4,7 @@
 {{- fail (printf "leaderElection.enabled is false, and operator.replicas is %s: two operators would work against each other. Turn leader election on, or take one replica." (include "relaypool.replicas" .)) -}}
 {{- end -}}
 {{- include "relaypool.validateReach" . -}}
+{{- include "relaypool.validateExtras" . -}}
 {{- include "relaypool.validatePools" . -}}
 {{- include "relaypool.validateMonitoring" . -}}
 {{- include "relaypool.validateExternalMetrics" . -}}
@@ -71,6 +72,28 @@ the whole cluster
 {{- end -}}
 {{- if and .Values.tenants.usable (not .Values.tenants.requireLabel) -}}
 {{- fail (printf "tenants.usable has %s, but tenants.requireLabel is false, so that RelayPools may use every Secret of their namespaces. Set requireLabel to true, or leave usable out." (join ", " .Values.tenants.usable)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+A setting that values make has roles, ports or a Lease that go with it. A flag would win
+over it, and a variable that is there twice be refused.
+*/}}
+{{- define "relaypool.validateExtras" -}}
+{{- range .Values.operator.extraEnv -}}
+{{- if hasPrefix "RELAYPOOL_" .name -}}
+{{- fail (printf "operator.extraEnv has %s: variables of the operator itself come from its values. Set the value, or where there is none the flag in operator.extraArgs." .name) -}}
+{{- end -}}
+{{- end -}}
+{{- $taken := list "namespaces" "cluster-wide" "leader-elect" "lease-name" "operator-namespace" -}}
+{{- range include "relaypool.environment" . | fromYamlArray -}}
+{{- $taken = append $taken (trimPrefix "RELAYPOOL_" .name | lower | replace "_" "-") -}}
+{{- end -}}
+{{- range .Values.operator.extraArgs -}}
+{{- $flag := trimPrefix "--" . | splitList "=" | first -}}
+{{- if has $flag $taken -}}
+{{- fail (printf "operator.extraArgs has --%s, which other values set, together with what goes with it. Set these." $flag) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

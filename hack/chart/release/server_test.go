@@ -6,12 +6,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
+	helmrelease "helm.sh/helm/v4/pkg/release/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -86,6 +88,7 @@ func clusterWithServer(t *testing.T) (client.Client, *release.Client, *apiserver
 
 func load(t *testing.T, path string) *chart.Chart {
 	t.Helper()
+	_ = os.Getenv("RELAYPOOL_SOURCES") // the cached result of a test that reads other modules' files holds until this changes
 	c, err := release.Load(path)
 	must(t, err)
 	return c
@@ -345,8 +348,10 @@ func TestDefinitionOfAnotherFieldManagerIsNotOverwritten(t *testing.T) {
 	applyByHand(t, c, later)
 	rel, err := helm.Upgrade(withLaterDefinition(t, load(t, currentChart)), nil)
 	must(t, err)
-	if len(rel.Hooks) != 0 {
-		t.Errorf("the upgrade applied the definition that was there, with %d hooks; want none", len(rel.Hooks))
+	for _, hook := range rel.Hooks {
+		if !slices.Contains(hook.Events, helmrelease.HookTest) {
+			t.Errorf("the upgrade applied the definition that was there, with the hook %s; want none", hook.Path)
+		}
 	}
 }
 
@@ -545,7 +550,7 @@ func kubeconfig(t *testing.T, config *rest.Config) string {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken}},
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
 		CurrentContext: "x",
 	}, file))
