@@ -40,9 +40,10 @@ drill: ## Break relays, database and endpoints under load, then account for ever
 	bin/drill/drill -seed $(SEED) -duration $(DURATION) $(ARGS)
 
 .PHONY: build
-build: ## Build relay and operator into bin/.
+build: ## Build relay, operator and the kubectl plugin into bin/.
 	go build -trimpath -o bin/relay ./relay/cmd/relay
 	go build -trimpath -o bin/operator ./controllers/cmd/operator
+	go build -trimpath -o bin/kubectl-relaypool ./controllers/cmd/kubectl-relaypool
 
 # Where images are named for, and what for; the first platform is that of the
 # archives with the plain names. A version of Go that is newer than go.mod's could
@@ -62,6 +63,22 @@ e2e-images: bin/images/tool ## Build the images of the end-to-end suite into bin
 .PHONY: bin/images/tool
 bin/images/tool:
 	cd hack/images && $(IMAGES_GO) go build -buildvcs=false -o ../../bin/images/tool .
+
+# The archives are the same for each commit, as the images are.
+PLUGIN_PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
+
+.PHONY: plugin
+plugin: ## Build the kubectl plugin's archives and its manifest for krew into bin/krew/.
+	rm -rf bin/krew && mkdir -p bin/krew/files && cp LICENSE bin/krew/files/ && cp config/krew/relaypool.yaml bin/krew/
+	set -e -o pipefail; epoch=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct)}; \
+	  for platform in $(PLUGIN_PLATFORMS); do \
+	    CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} $(IMAGES_GO) go build -trimpath -o bin/krew/files/kubectl-relaypool ./controllers/cmd/kubectl-relaypool; \
+	    archive=bin/krew/kubectl-relaypool-$$platform.tar.gz; \
+	    tar -C bin/krew/files --sort=name --mtime=@$$epoch --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw -cf - LICENSE kubectl-relaypool | gzip -n9 >$$archive; \
+	    sed -i "s/{{sha256 $$platform}}/$$(sha256sum <$$archive | cut -d' ' -f1)/" bin/krew/relaypool.yaml; \
+	  done
+	sed -i "s/{{version}}/$$(sed -n 's/^const Version = "\(.*\)"/\1/p' relay/contract/contract.go)/" bin/krew/relaypool.yaml
+	rm -r bin/krew/files
 
 .PHONY: test
 test: ## Run every test, the main module's under the race detector, on one private Postgres and real API servers.

@@ -197,7 +197,7 @@ func TestFilesThatWorkflowsRunExist(t *testing.T) {
 		}
 	}
 	slices.Sort(called)
-	want := []string{"chart", "e2e", "fresh", "images", "lint", "test"}
+	want := []string{"chart", "e2e", "fresh", "images", "lint", "plugin", "test"}
 	if diff := cmp.Diff(want, slices.Compact(called)); diff != "" {
 		t.Errorf("targets that workflows run (-want +got):\n%s", diff)
 	}

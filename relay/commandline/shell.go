@@ -20,7 +20,7 @@ type Shell struct {
 }
 
 type completionCmd struct {
-	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish. Load the script with: source <(PROGRAM completion bash); the same with zsh, after compinit; PROGRAM completion fish | source. For kubectl, put an executable file kubectl_complete-relaypool into the PATH that runs: kubectl relaypool __complete \"$@\"."`
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish. Load the script with: source <(PROGRAM completion bash); the same with zsh, after compinit; PROGRAM completion fish | source."`
 }
 
 //go:embed completion
