@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -59,18 +60,23 @@ func (p *probe) payer(ctx context.Context, client *rpc.Client, slot uint64, addr
 // checkSigners asks each key service for its key. A fault replaces what the report says of the
 // payer's balance, because funds without a signer are of no use.
 func (p *probe) checkSigners(ctx context.Context, r *probeReport) {
-	signers, err := app.Signers(ctx, p.Signers, slog.New(slog.DiscardHandler), nil)
+	ctx, cancel := context.WithTimeout(ctx, p.flags.Timeout)
+	defer cancel()
+	var checks sync.WaitGroup
 	for i := range r.Payers {
 		of := slices.IndexFunc(p.Signers, func(s config.Signer) bool { return s.Address.String() == r.Payers[i].Address })
 		if of < 0 {
 			continue
 		}
-		fault := err
-		if fault == nil {
-			fault = signers[of].Check(ctx)
-		}
-		if fault != nil {
-			r.Payers[i].State, r.Payers[i].Remedy = poolcheck.Failed, fault.Error()
-		}
+		checks.Go(func() {
+			signers, err := app.Signers(ctx, p.Signers[of:of+1], slog.New(slog.DiscardHandler), nil)
+			if err == nil {
+				err = signers[0].Check(ctx)
+			}
+			if err != nil {
+				r.Payers[i].State, r.Payers[i].Remedy = poolcheck.Failed, err.Error()
+			}
+		})
 	}
+	checks.Wait()
 }

@@ -23,7 +23,7 @@ func (a *App) Check(ctx context.Context) httpapi.HealthReport {
 		"database": a.checkDatabase, "chain": a.checkChain, "finality": a.checkFinality, "rpc": a.checkEndpoints, "pool": a.checkPool,
 		"fee_payers": a.checkPayers, "spending": a.checkSpending, "ledger": a.checkLedger,
 		"commitments": a.checkIndex, "queue": a.checkQueue,
-		"swaps": a.checkSwaps, "router": a.checkRouter,
+		"swaps": a.checkSwaps, "router": a.checkRouter, "api_keys": a.apiKeys.problem,
 	}
 	r := httpapi.HealthReport{Status: openapi.HealthStatusOk, Checks: map[string]openapi.HealthCheck{}}
 	var mu sync.Mutex

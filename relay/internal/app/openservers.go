@@ -50,7 +50,9 @@ func (a *App) openServers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.requests = ratelimit.New(a.store, time.Now, a.log)
+	a.requests = ratelimit.New(ratelimit.Options{
+		Store: a.store, Secret: []byte(c.DatabaseURL.Reveal()), Now: time.Now, Log: a.log, // every process of the fleet has this URL
+	})
 	var apiKeys func() []httpapi.APIKey
 	if len(c.APIKeys) > 0 {
 		a.apiKeys.set(c.APIKeys)

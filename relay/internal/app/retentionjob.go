@@ -13,10 +13,18 @@ const (
 	// after each batch.
 	ledgerBatch = 1000
 	ledgerPause = 50 * time.Millisecond
+	// requestCountsKept is how long counts of clients' requests are kept at least; a limit looks back
+	// for two minutes.
+	requestCountsKept = 5 * time.Minute
 )
 
 // deleteOld deletes rows that are no longer needed.
 func (a *App) deleteOld(ctx context.Context) error {
+	counts, err := a.store.DeleteRequestCountsBefore(ctx, time.Now().Add(-requestCountsKept))
+	a.metrics.RowsDeleted("request_counts", counts)
+	if err != nil {
+		return err
+	}
 	snapshot, err := a.store.Ledger().Read(ctx, time.Now(), time.Now())
 	if err != nil {
 		return err

@@ -52,6 +52,9 @@ func (s Serve) ReadAPIKeys() (keys []APIKey, err error) {
 		if err := k.readNameAndLimit(words[1:]); err != nil {
 			return nil, commandline.Problem(flag, "line %d: %w", number, err)
 		}
+		if slices.ContainsFunc(keys, func(other APIKey) bool { return other.Hash == k.Hash }) {
+			return nil, commandline.Problem(flag, "line %d: the key is on an earlier line: expected each key once", number)
+		}
 		if slices.ContainsFunc(keys, func(other APIKey) bool {
 			return other.Name != "" && other.Name == k.Name && other.PerMinute != k.PerMinute
 		}) {
@@ -71,8 +74,8 @@ func (k *APIKey) readNameAndLimit(words []string) error {
 		return fmt.Errorf("expected a key, perhaps its name, and perhaps a limit, received %d words", len(words)+1)
 	}
 	if len(words) > 0 {
-		if !namePattern.MatchString(words[0]) {
-			return fmt.Errorf("name of %d characters: expected 1 to 32 lower-case letters, digits and hyphens between them", len(words[0]))
+		if _, err := strconv.Atoi(words[0]); err == nil || !namePattern.MatchString(words[0]) { // a number is meant as a limit
+			return fmt.Errorf("name of %d characters: expected 1 to 32 lower-case letters, digits and hyphens between them, with a letter; a limit follows the name", len(words[0]))
 		}
 		k.Name = words[0]
 	}

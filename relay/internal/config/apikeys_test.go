@@ -24,6 +24,8 @@ func TestAPIKeys(t *testing.T) {
 		"two keys of one name":                  {key16 + " a 5\n" + key16 + "2 a 5", []config.APIKey{{Hash: hash(key16), Name: "a", PerMinute: 5}, {Hash: hash(key16 + "2"), Name: "a", PerMinute: 5}}, ""},
 		"two limits of one name":                {key16 + " a 5\n" + key16 + "2 a 6", nil, "line 2: another key of the same name has another limit"},
 		"a name that could be a key":            {key16 + " Canary_" + canary, nil, "line 1: name of"},
+		"a limit without a name":                {key16 + " 600", nil, "line 1: name of 3 characters"},
+		"a key on two lines":                    {key16 + " a\n" + key16 + " b", nil, "line 2: the key is on an earlier line"},
 		"a limit of 0":                          {key16 + " a 0", nil, "line 1: limit of 1 characters: expected 1 to 1000000 requests a minute"},
 		"four words":                            {key16 + " a 5 " + canary, nil, "line 1: expected a key, perhaps its name, and perhaps a limit, received 4 words"},
 		"a key that is too short":               {canary + "\n", nil, "line 1: expected a key of 16 to 256 visible ASCII characters without spaces, received 12 characters"},

@@ -27,17 +27,19 @@ import (
 // swap; see minimumFor.
 func (p *Payers) Pick(ctx context.Context, lamports uint64, endsWork bool) (txmgr.Payer, error) {
 	minimum := p.minimumFor(lamports, endsWork)
-	if a := p.reserve(lamports, minimum); a != nil {
+	if a, _ := p.reserve(lamports, minimum); a != nil {
 		return a.key, nil
 	}
 	err := p.refreshOnDemand(ctx)
-	if a := p.reserve(lamports, minimum); a != nil {
+	a, unsigned := p.reserve(lamports, minimum)
+	switch {
+	case a != nil:
 		return a.key, nil
-	}
-	if p.canSpend(lamports) {
+	case unsigned:
 		return nil, fmt.Errorf("%w: no fee payer that could pay can sign", txmgr.ErrSignerUnavailable)
+	default:
+		return nil, p.refuse(lamports, err)
 	}
-	return nil, p.refuse(lamports, err)
 }
 
 // Ready checks that some payer could pay the amount now, with the same reads and refusals as
@@ -53,21 +55,25 @@ func (p *Payers) Ready(ctx context.Context, lamports uint64) error {
 	return p.refuse(lamports, err)
 }
 
-// reserve reserves lamports with the preferred payer, or returns nil when none can pay.
-func (p *Payers) reserve(lamports, minimum uint64) *account {
+// reserve reserves lamports with the preferred payer, or returns nil when none can pay. unsigned is
+// true if some payer could pay and cannot sign.
+func (p *Payers) reserve(lamports, minimum uint64) (best *account, unsigned bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var best *account
 	now := p.now()
 	for _, a := range p.accounts {
-		if a.canPay(now, lamports, minimum) && a.signs() && (best == nil || a.preferredTo(best)) {
+		switch {
+		case !a.canPay(now, lamports, minimum):
+		case !a.signs():
+			unsigned = true
+		case best == nil || a.preferredTo(best):
 			best = a
 		}
 	}
 	if best != nil {
 		best.reserve(lamports)
 	}
-	return best
+	return best, unsigned
 }
 
 func (p *Payers) canSpend(lamports uint64) bool {

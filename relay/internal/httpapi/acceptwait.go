@@ -23,7 +23,7 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte)
 	if err != nil {
 		return nil, 0, err
 	}
-	req.WithdrawalOnly, req.Client, req.Wait = withdrawalOnly, requestContextOf(r.Context()).client, wait/acceptDivisor
+	req.WithdrawalOnly, req.Client, req.Wait = withdrawalOnly, requestContextOf(r.Context()).key.client(), wait/acceptDivisor
 	if idempotencyKey != nil {
 		if err := checkIdempotencyKey(*idempotencyKey); err != nil {
 			return nil, 0, err

@@ -22,24 +22,33 @@ type APIKey struct {
 	PerMinute int
 }
 
-// client is the identity by which submissions of the key's clients are told from those of others.
-func (k APIKey) client() [sha256.Size]byte {
-	if k.Name == "" {
+// client is the identity by which submissions of the key's clients are told from those of others;
+// zero for a client without a key.
+func (k *APIKey) client() [sha256.Size]byte {
+	switch {
+	case k == nil:
+		return [sha256.Size]byte{}
+	case k.Name == "":
 		return k.Hash
 	}
 	return sha256.Sum256([]byte("API key named " + k.Name)) // remains the same when the key is replaced
+}
+
+// identifyKey finds out which API key the client presents.
+func (a *api) identifyKey(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if key, known := a.knownKey(r.Header.Get("Authorization")); known {
+			requestContextOf(r.Context()).key = &key
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // requireKey refuses requests without an API key. GET /health needs no key, because load
 // balancers have none.
 func (a *api) requireKey(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		key, known := a.knownKey(r.Header.Get("Authorization"))
-		if known {
-			x := requestContextOf(r.Context())
-			x.client, x.keyName = key.client(), key.Name
-		}
-		if known || r.URL.Path == contract.HealthPath {
+		if requestContextOf(r.Context()).key != nil || r.URL.Path == contract.HealthPath {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -53,7 +62,7 @@ func (a *api) requireKey(next http.Handler) http.Handler {
 // reveals nothing about the keys.
 func (a *api) knownKey(header string) (found APIKey, known bool) {
 	const longest = 1024
-	if a.APIKeys == nil || len(header) > longest {
+	if len(header) > longest {
 		return found, false
 	}
 	scheme, key, _ := strings.Cut(header, " ")

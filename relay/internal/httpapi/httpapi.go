@@ -240,6 +240,9 @@ func New(o Options) (*API, error) {
 	if len(o.CORSOrigins) > 0 {
 		r.Use(allowOrigins(o.CORSOrigins))
 	}
+	if o.APIKeys != nil {
+		r.Use(a.identifyKey)
+	}
 	if o.RatePerMinute > 0 || o.APIKeys != nil {
 		r.Use(a.limitRate())
 	}

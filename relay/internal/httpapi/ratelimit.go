@@ -21,7 +21,7 @@ func (a *api) limitRate() func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			client, from, limit := "address "+a.clientAddress(r), "from your address", a.RatePerMinute
-			if key, known := a.knownKey(r.Header.Get("Authorization")); known && key.PerMinute > 0 {
+			if key := requestContextOf(r.Context()).key; key != nil && key.PerMinute > 0 {
 				client, from, limit = "key "+key.Name, "with your API key", key.PerMinute
 			}
 			if limit > 0 && limiter.OnLimit(w, r.WithContext(httprate.WithRequestLimit(r.Context(), limit)), client) {

@@ -50,7 +50,7 @@ func TestLimitsOfAPIKeys(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("statuses (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"wallet 200", "wallet 200", "wallet 200"}, f.observer.clients); diff != "" {
+	if diff := cmp.Diff([]string{"wallet 200", "wallet 200", "wallet 200", "wallet 429"}, f.observer.clients); diff != "" {
 		t.Errorf("counted clients (-want +got):\n%s", diff)
 	}
 	if !strings.Contains(f.log.String(), "api_key=wallet") && !strings.Contains(f.log.String(), `"api_key":"wallet"`) {

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"crypto/sha256"
 
 	"github.com/relaypool/relaypool/relay/refusal"
 )
@@ -12,10 +11,8 @@ type requestContext struct {
 	id string
 	// code is the code of the refusal or error that was sent; empty when none was sent.
 	code refusal.Code
-	// client stands for the clients of the valid API key that was sent; zero without one. keyName is
-	// the key's name.
-	client  [sha256.Size]byte
-	keyName string
+	// key is the valid API key that the client sent; nil without one.
+	key *APIKey
 }
 
 type requestContextKey struct{}

@@ -40,9 +40,9 @@ func (a *api) observe(next http.Handler) http.Handler {
 			slog.String("request_id", x.id), slog.String("method", method), slog.String("route", route),
 			slog.Int("status", status), slog.Duration("duration", took),
 		}
-		if x.keyName != "" {
-			a.Observer.ClientRequest(x.keyName, status)
-			attrs = append(attrs, slog.String("api_key", x.keyName))
+		if x.key != nil && x.key.Name != "" {
+			a.Observer.ClientRequest(x.key.Name, status)
+			attrs = append(attrs, slog.String("api_key", x.key.Name))
 		}
 		if x.code != "" {
 			attrs = append(attrs, slog.String("code", string(x.code)))

@@ -4,6 +4,7 @@ package ratelimit
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"log/slog"
@@ -11,108 +12,111 @@ import (
 	"time"
 )
 
-// Client stands for a client in the database: a hash of its address or its key's name, and of the
-// window, so that the database holds no address, and no client can be followed from one window to
-// another.
+// Client stands for a client in the database: a keyed hash of its address or its key's name, and of
+// the window. Nobody who has the database alone learns an address from it, nor follows a client from
+// one window to the next.
 type Client [16]byte
 
 // Store keeps the fleet's counts.
 type Store interface {
 	// AddRequests adds each client's requests to its count in the window that starts at that time,
-	// and returns the counts. It deletes counts of windows that ended long before.
+	// and returns the counts.
 	AddRequests(ctx context.Context, window time.Time, requests map[Client]int) (counts map[Client]int, err error)
 }
 
-const (
-	// syncInterval is the longest time for which a request is unknown to the other processes.
-	syncInterval = time.Second
-	// syncShare is the share of a limit that a client may use up in one process before the other
-	// processes are told at once.
-	syncShare = 20
-	// syncTimeout bounds a call to the database.
-	syncTimeout = 5 * time.Second
-)
+// Options configure a Counter. All fields are required.
+type Options struct {
+	Store Store
+	// Secret is known to all processes of the fleet, and is not in the database.
+	Secret []byte
+	Now    func() time.Time
+	Log    *slog.Logger
+}
 
-// Counter counts requests. It is an httprate.LimitCounter, of one goroutine that counts at a time and
-// any that read. Requests are counted in memory, and Run shares the counts. While the database is
-// unavailable, each process limits its own clients.
+// Counter counts requests. It is an httprate.LimitCounter, and safe for concurrent use. Requests are
+// counted in memory, and Run shares the counts. While the database is unavailable, each process limits
+// its own clients.
 type Counter struct {
-	store Store
-	now   func() time.Time
-	log   *slog.Logger
-	// soon wakes Run before its next tick.
-	soon chan struct{}
+	o Options
+	// unshared wakes Run when there is something to share.
+	unshared chan struct{}
 
-	mu sync.Mutex
-	// limit is the largest number of requests in a window, and length the length of a window.
-	limit   int
-	length  time.Duration
-	windows map[time.Time]map[Client]*count
-	failing bool
+	mu      sync.Mutex
+	length  time.Duration // of a window
+	windows map[time.Time]*window
+	failing bool // the last sync failed
+}
+
+// window has the counts of a window.
+type window struct {
+	counts map[Client]*count
+	// unshared are the clients whose own is above 0.
+	unshared map[Client]struct{}
 }
 
 // count is the count of a client in a window.
 type count struct {
-	// shared are the fleet's requests, as of the last sync. own are those of this process since then,
-	// and sending are those that a sync under way tells.
-	shared, own, sending int
+	// known are the fleet's requests, as far as this process knows. own are those among them that the
+	// other processes do not know yet.
+	known, own int
 }
 
 // New makes a Counter.
-func New(store Store, now func() time.Time, log *slog.Logger) *Counter {
-	return &Counter{store: store, now: now, log: log, soon: make(chan struct{}, 1), windows: map[time.Time]map[Client]*count{}}
+func New(o Options) *Counter {
+	return &Counter{o: o, unshared: make(chan struct{}, 1), length: time.Minute, windows: map[time.Time]*window{}}
 }
 
-// Config implements httprate.LimitCounter.
-func (c *Counter) Config(limit int, length time.Duration) {
+// Config implements httprate.LimitCounter. Counts do not depend on the limit.
+func (c *Counter) Config(_ int, length time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.limit, c.length = limit, length
+	c.length = length
 }
 
 // Increment implements httprate.LimitCounter. It never fails.
-func (c *Counter) Increment(key string, window time.Time) error {
-	return c.IncrementBy(key, window, 1)
-}
+func (c *Counter) Increment(key string, start time.Time) error { return c.IncrementBy(key, start, 1) }
 
 // IncrementBy implements httprate.LimitCounter. It never fails.
-func (c *Counter) IncrementBy(key string, window time.Time, n int) error {
+func (c *Counter) IncrementBy(key string, start time.Time, n int) error {
+	client := c.clientOf(key, start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	clients := c.windows[window]
-	if clients == nil {
-		clients = map[Client]*count{}
-		c.windows[window] = clients
+	w := c.windows[start]
+	if w == nil {
+		w = &window{map[Client]*count{}, map[Client]struct{}{}}
+		c.windows[start] = w
 	}
-	client := clientOf(key, window)
-	if clients[client] == nil {
-		clients[client] = new(count)
+	if w.counts[client] == nil {
+		w.counts[client] = new(count)
 	}
-	clients[client].own += n
-	if clients[client].own >= max(1, c.limit/syncShare) {
-		select {
-		case c.soon <- struct{}{}:
-		default:
-		}
+	w.counts[client].known += n
+	w.counts[client].own += n
+	w.unshared[client] = struct{}{}
+	select {
+	case c.unshared <- struct{}{}:
+	default:
 	}
 	return nil
 }
 
 // Get implements httprate.LimitCounter. It never fails.
 func (c *Counter) Get(key string, current, previous time.Time) (requests, before int, err error) {
+	now, then := c.clientOf(key, current), c.clientOf(key, previous)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	in := func(window time.Time) int {
-		if n := c.windows[window][clientOf(key, window)]; n != nil {
-			return n.shared + n.sending + n.own
-		}
-		return 0
-	}
-	return in(current), in(previous), nil
+	return c.windows[current].known(now), c.windows[previous].known(then), nil
 }
 
-func clientOf(key string, window time.Time) (client Client) {
-	sum := sha256.Sum256(append(binary.BigEndian.AppendUint64([]byte("relaypool client"), uint64(window.Unix())), key...)) //nolint:gosec // a time after 1970
-	copy(client[:], sum[:])
+func (w *window) known(client Client) int {
+	if w == nil || w.counts[client] == nil {
+		return 0
+	}
+	return w.counts[client].known
+}
+
+func (c *Counter) clientOf(key string, start time.Time) (client Client) {
+	mac := hmac.New(sha256.New, c.o.Secret)
+	mac.Write(append(binary.BigEndian.AppendUint64(nil, uint64(start.Unix())), key...)) //nolint:gosec // a time after 1970
+	copy(client[:], mac.Sum(nil))
 	return client
 }

@@ -5,74 +5,109 @@ import (
 	"time"
 )
 
+const (
+	// syncPause is the time from a request until other processes are told of it, and the least time
+	// between two syncs.
+	syncPause = 200 * time.Millisecond
+	// syncTimeout bounds a call to the database.
+	syncTimeout = 5 * time.Second
+	// maxClients is the most clients in one call.
+	maxClients = 1000
+)
+
 // Run shares the counts with the other processes until ctx ends.
 func (c *Counter) Run(ctx context.Context) {
-	tick := time.NewTicker(syncInterval)
-	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
-		case <-c.soon:
+		case <-c.unshared:
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(syncPause):
 		}
 		c.Sync(ctx)
 	}
 }
 
-// Sync tells the database what was counted, and learns what other processes counted. It forgets
-// windows that are over.
+// Sync tells the database what was counted since the last Sync, and learns what other processes
+// counted of the same clients. It forgets windows that are over.
 func (c *Counter) Sync(ctx context.Context) {
-	for window, requests := range c.begin(c.now()) {
+	var failure error
+	for _, s := range c.take() {
 		call, cancel := context.WithTimeout(ctx, syncTimeout)
-		counts, err := c.store.AddRequests(call, window, requests)
+		counts, err := c.o.Store.AddRequests(call, s.start, s.requests)
 		cancel()
-		c.end(ctx, window, counts, err)
+		if err != nil {
+			failure = err
+			break // the rest would probably fail too, and is only told too late
+		}
+		c.learn(s.start, counts)
+	}
+	if ctx.Err() == nil {
+		c.logChange(ctx, failure)
 	}
 }
 
-// begin returns what is to be told of each window that still counts.
-func (c *Counter) begin(now time.Time) map[time.Time]map[Client]int {
+// share is what one call tells of a window.
+type share struct {
+	start    time.Time
+	requests map[Client]int
+}
+
+// take returns what the other processes do not know. It is told once: after a failed call nobody
+// knows whether it was counted, and counting it twice would refuse honest clients.
+func (c *Counter) take() (all []share) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	all := map[time.Time]map[Client]int{}
-	for window, clients := range c.windows {
-		if now.Sub(window) > 2*c.length { // a limit looks at the current window and the one before
-			delete(c.windows, window)
+	for start, w := range c.windows {
+		if c.o.Now().Sub(start) > 2*c.length { // a limit looks at the current window and the one before
+			delete(c.windows, start)
 			continue
 		}
-		if now.Sub(window) > c.length+2*syncInterval { // no process counts in it any more
-			continue
+		s := share{start, map[Client]int{}}
+		for client := range w.unshared {
+			if len(s.requests) == maxClients {
+				all, s = append(all, s), share{start, map[Client]int{}}
+			}
+			s.requests[client] = w.counts[client].own
+			w.counts[client].own = 0
 		}
-		requests := make(map[Client]int, len(clients))
-		for client, n := range clients {
-			n.sending, n.own = n.sending+n.own, 0
-			requests[client] = n.sending
+		clear(w.unshared)
+		if len(s.requests) > 0 {
+			all = append(all, s)
 		}
-		all[window] = requests
 	}
 	return all
 }
 
-// end takes over the counts. After an error the requests are told again, which may count some of
-// them twice: a stricter limit for a minute is the lesser evil.
-func (c *Counter) end(ctx context.Context, window time.Time, counts map[Client]int, err error) {
+// learn takes over the fleet's counts. A count never falls, because what a failed call told may be
+// missing from the fleet's.
+func (c *Counter) learn(start time.Time, counts map[Client]int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if failing := err != nil; failing != c.failing {
-		c.failing = failing
-		if failing {
-			c.log.WarnContext(ctx, "counts of clients' requests are not shared with other processes, which limit on their own", "error", err)
-		} else {
-			c.log.InfoContext(ctx, "counts of clients' requests are shared again")
-		}
-	}
-	if err != nil {
+	w := c.windows[start]
+	if w == nil {
 		return
 	}
-	for client, n := range c.windows[window] {
-		if total, ok := counts[client]; ok {
-			n.shared, n.sending = total, 0
+	for client, total := range counts {
+		if n := w.counts[client]; n != nil {
+			n.known = max(n.known, total+n.own)
 		}
+	}
+}
+
+func (c *Counter) logChange(ctx context.Context, failure error) {
+	c.mu.Lock()
+	changed := c.failing != (failure != nil)
+	c.failing = failure != nil
+	c.mu.Unlock()
+	switch {
+	case changed && failure != nil:
+		c.o.Log.WarnContext(ctx, "counts of clients' requests are not shared with other processes, which limit on their own", "error", failure)
+	case changed:
+		c.o.Log.InfoContext(ctx, "counts of clients' requests are shared again")
 	}
 }

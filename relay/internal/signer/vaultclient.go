@@ -53,6 +53,9 @@ func (c *vaultClient) call(ctx context.Context, token, method, path string, body
 	if err != nil {
 		return withVaultHost(err, request.Host)
 	}
+	if response.StatusCode/100 == 3 {
+		return fmt.Errorf("vault at %s redirects (%d), and the token is for no other server: give the url of the active server, or let standby servers forward requests", request.Host, response.StatusCode)
+	}
 	err = response.DecodeJSON(answer)
 	if ctx.Err() != nil {
 		return withVaultHost(ctx.Err(), request.Host)
@@ -86,8 +89,9 @@ func (c *vaultClient) current() (*api.Client, error) {
 	}
 	config := api.NewConfig() // unlike DefaultConfig it ignores the environment
 	config.Address = c.url
-	config.MaxRetries = 0 // the caller repeats calls
-	config.Timeout = 0    // the caller's context has one
+	config.MaxRetries = 0          // the caller repeats calls
+	config.Timeout = 0             // the caller's context has one
+	config.DisableRedirects = true // the token is for this server alone
 	config.HttpClient.Transport = newVaultTransport(roots)
 	client, err := api.NewClient(config)
 	if err != nil {

@@ -22,16 +22,30 @@ type vaultLogin struct {
 	turn  chan struct{}
 	token string
 	began time.Time
-	// lease is how long the token is valid; 0 for ever.
-	lease time.Duration
+	// lease is how long the token is valid; 0 for ever. renewed is when a login was last tried while
+	// the token was valid.
+	lease   time.Duration
+	renewed time.Time
+	// replaced is true if the token was got in the place of a refused one.
+	replaced bool
 }
 
 func newVaultLogin(client *vaultClient, o VaultTransitOptions) *vaultLogin {
 	return &vaultLogin{client: client, mount: o.KubernetesMount, role: o.KubernetesRole, jwt: o.JWTFile, now: time.Now, turn: make(chan struct{}, 1)}
 }
 
-// current returns a token that is not the refused one. It logs in when it has none, or when less than
-// a fifth of the lease is left; if that fails, the old token serves until its lease ends.
+const (
+	// renewTimeout and renewPause bound what a login costs that hangs while the old token still serves.
+	renewTimeout = 500 * time.Millisecond
+	renewPause   = 5 * time.Second
+	// reloginPause is the time after a login because of a refused token in which a refusal leads to
+	// no other one: the policy lacks rights, and each login would leave another token behind.
+	reloginPause = time.Minute
+)
+
+// current returns a token: another than the refused one, unless that was got in the place of a
+// refused one a moment ago. It logs in when it has none, or when less than a fifth of the lease is
+// left; if that fails, the old token serves until its lease ends.
 func (l *vaultLogin) current(ctx context.Context, refused string) (string, error) {
 	select {
 	case l.turn <- struct{}{}:
@@ -39,16 +53,25 @@ func (l *vaultLogin) current(ctx context.Context, refused string) (string, error
 	case <-ctx.Done():
 		return "", fmt.Errorf("wait for the login to vault: %w", ctx.Err())
 	}
-	if l.token == refused {
+	now := l.now()
+	if l.token == refused && (!l.replaced || now.Sub(l.began) >= reloginPause) {
 		l.token = ""
 	}
-	if l.token != "" && (l.lease == 0 || l.now().Sub(l.began) < l.lease*4/5) {
+	valid := l.token != "" && (l.lease == 0 || now.Sub(l.began) < l.lease)
+	switch {
+	case valid && (l.lease == 0 || now.Sub(l.began) < l.lease*4/5 || now.Sub(l.renewed) < renewPause):
+		return l.token, nil
+	case valid:
+		l.renewed = now
+		renewal, cancel := context.WithTimeout(ctx, renewTimeout)
+		defer cancel()
+		_ = l.login(renewal) // it is tried again until the lease ends
 		return l.token, nil
 	}
-	err := l.login(ctx)
-	if err != nil && (l.token == "" || l.now().Sub(l.began) >= l.lease) {
+	if err := l.login(ctx); err != nil {
 		return "", err
 	}
+	l.replaced = refused != ""
 	return l.token, nil
 }
 

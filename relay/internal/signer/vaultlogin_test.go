@@ -52,6 +52,10 @@ func TestVaultLogin(t *testing.T) {
 				refuseAsVault(w, http.StatusInternalServerError, "no Kubernetes")
 			}
 		}, "", 2},
+		"the old token serves while a login hangs": {func(_ *testing.T, v *vaultServer, _ *VaultTransit, clock *time.Time) {
+			*clock = clock.Add(50 * time.Minute)
+			v.loginAnswer = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+		}, "", 2},
 		"the old token does not serve after its lease": {func(_ *testing.T, v *vaultServer, _ *VaultTransit, clock *time.Time) {
 			*clock = clock.Add(time.Hour)
 			v.loginAnswer = func(w http.ResponseWriter, _ *http.Request) {
@@ -110,6 +114,23 @@ func TestVaultLogin(t *testing.T) {
 				t.Errorf("got %d logins, want %d", server.logins, test.logins)
 			}
 		})
+	}
+}
+
+// Each login leaves a token behind in Vault, so a policy that is missing must not cause many.
+func TestAMissingPolicyCausesFewLogins(t *testing.T) {
+	t.Parallel()
+	server := newVaultServer(t, vaultSeed(1))
+	transit, clock := server.newLogin(t)
+	server.set(vaultFails(http.StatusForbidden, "permission denied"))
+	for range 20 {
+		if _, err := transit.Sign(t.Context(), vaultMessage); err == nil {
+			t.Fatal("a call without a policy succeeded")
+		}
+		*clock = clock.Add(2 * time.Second)
+	}
+	if server.logins != 2 {
+		t.Errorf("got %d logins in 40 s, want 2", server.logins)
 	}
 }
 

@@ -192,7 +192,7 @@ func TestVaultTransitErrors(t *testing.T) {
 		}), wantPublic: "answered to transit/keys/payer: EOF", wantSig: "EOF"},
 		"a redirect that shows the token to the network": {server: vaultAnswers(func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://"+r.Host+r.URL.Path, http.StatusTemporaryRedirect)
-		}), wantPublic: "redirect would cause protocol downgrade", wantSig: "protocol downgrade"},
+		}), wantPublic: "redirects (307), and the token is for no other server", wantSig: "redirects (307)"},
 		"another token": {server: func(v *vaultServer) { clear(v.tokens) }, wantPublic: "vault refused the token (403", wantSig: "vault refused the token (403"},
 		"a token file that is missing": {
 			options:    func(o *VaultTransitOptions) { o.TokenFile += ".gone" },

@@ -10,16 +10,9 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/ratelimit"
 )
 
-// requestCountsKept is how long counts are kept; longer than a limit looks back.
-const requestCountsKept = 5 * time.Minute
-
 // addRequestsSQL adds $3 to the counts of the clients $2 in the window $1. Rows are locked in the
-// order of client, and old ones only if nobody has locked them, so that statements cannot deadlock.
-const addRequestsSQL = `WITH deleted AS (
-	DELETE FROM request_counts WHERE (started, client) IN (
-		SELECT started, client FROM request_counts WHERE started < $1::timestamptz - $4::interval LIMIT 1000 FOR UPDATE SKIP LOCKED)
-)
-INSERT INTO request_counts AS c (started, client, requests)
+// order of client, so that statements cannot deadlock.
+const addRequestsSQL = `INSERT INTO request_counts AS c (started, client, requests)
 	SELECT $1, client, requests FROM unnest($2::bytea[], $3::int[]) AS n (client, requests) ORDER BY client
 	ON CONFLICT (started, client) DO UPDATE SET requests = c.requests + EXCLUDED.requests
 	RETURNING client, requests`
@@ -30,7 +23,7 @@ func (s *Store) AddRequests(ctx context.Context, window time.Time, requests map[
 	for client, n := range requests {
 		clients, numbers = append(clients, client[:]), append(numbers, n)
 	}
-	rows, err := s.Pool.Query(ctx, addRequestsSQL, window, clients, numbers, requestCountsKept)
+	rows, err := s.Pool.Query(ctx, addRequestsSQL, window, clients, numbers)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("share the counts of requests: %w", err))
 	}
@@ -45,4 +38,14 @@ func (s *Store) AddRequests(ctx context.Context, window time.Time, requests map[
 		return nil, unavailable(fmt.Errorf("share the counts of requests: %w", err))
 	}
 	return counts, nil
+}
+
+// DeleteRequestCountsBefore deletes the counts of windows that started before a time, and returns
+// the number of rows.
+func (s *Store) DeleteRequestCountsBefore(ctx context.Context, before time.Time) (int64, error) {
+	tag, err := s.Pool.Exec(ctx, `DELETE FROM request_counts WHERE started < $1`, before)
+	if err != nil {
+		return 0, unavailable(fmt.Errorf("delete old counts of requests: %w", err))
+	}
+	return tag.RowsAffected(), nil
 }

@@ -75,11 +75,13 @@ type onePayer struct {
 	key solana.PrivateKey
 }
 
-func (p onePayer) PublicKey() solana.PublicKey                   { return p.key.PublicKey() }
-func (p onePayer) Sign(_ context.Context, message []byte) (solana.Signature, error) { return p.key.Sign(message) }
-func (p onePayer) Keys() []solana.PublicKey                      { return []solana.PublicKey{p.PublicKey()} }
-func (onePayer) Cancel(solana.PublicKey, uint64)                 {}
-func (onePayer) MarkRefused(solana.PublicKey, error)             {}
+func (p onePayer) PublicKey() solana.PublicKey { return p.key.PublicKey() }
+func (p onePayer) Sign(_ context.Context, message []byte) (solana.Signature, error) {
+	return p.key.Sign(message)
+}
+func (p onePayer) Keys() []solana.PublicKey          { return []solana.PublicKey{p.PublicKey()} }
+func (onePayer) Cancel(solana.PublicKey, uint64)     {}
+func (onePayer) MarkRefused(solana.PublicKey, error) {}
 func (p onePayer) Pick(context.Context, uint64, bool) (txmgr.Payer, error) {
 	return p, nil
 }

@@ -243,8 +243,11 @@ func (r *run) balances(ctx context.Context, keys []solana.PublicKey, c onchain.C
 // pauseIfUnavailable waits if err only means that the chain or a signer did not answer, and returns
 // nil, so that the caller tries again. It returns any other error.
 func (r *run) pauseIfUnavailable(ctx context.Context, what string, err error) error {
-	if errors.Is(err, txmgr.ErrSignerUnavailable) {
+	switch {
+	case errors.Is(err, txmgr.ErrSignerUnavailable):
 		return r.pause(ctx, fmt.Sprintf("a signer, to %s (%v)", what, err))
+	case ctx.Err() != nil: // the call may have failed only because of that
+		return r.pause(ctx, fmt.Sprintf("an answer, to %s (%v)", what, err))
 	}
 	if !errors.Is(err, onchain.ErrUnavailable) {
 		return fmt.Errorf("%s: %w", what, err)

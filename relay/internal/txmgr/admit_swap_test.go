@@ -162,7 +162,7 @@ func (unusedServices) Register(context.Context, viewingkey.Registration) (string
 }
 func (unusedServices) Check(context.Context) httpapi.HealthReport { return httpapi.HealthReport{} }
 func (unusedServices) Request(string, string, int, time.Duration) {}
-func (unusedServices) ClientRequest(string, int) {}
+func (unusedServices) ClientRequest(string, int)                  {}
 
 func (w *world) serve(r *relay) *swapAPI {
 	w.t.Helper()

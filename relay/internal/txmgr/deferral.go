@@ -52,10 +52,11 @@ func (d *Deferral) Unwrap() error { return d.Cause }
 const triesBeforeHold = 3
 
 // Refused returns a deferral if err is the refusal of a pool, chain, cap or payer that is not
-// ready, or if no payer's signer is available. It returns other errors as they are. It also returns chain_unavailable as it is, until the
-// job has had triesBeforeHold failed tries. An empty payer, an uninitialised pool or
-// the lack of a signer pauses the queue. A spend cap does not pause the queue, because the cap may apply to transfers alone. A
-// failed call does not pause it either, because the next call may succeed.
+// ready, or if no payer's signer is available. It returns other errors as they are. It also returns
+// chain_unavailable as it is, until the job has had triesBeforeHold failed tries. An empty payer,
+// an uninitialised pool or the lack of a signer pauses the queue. A spend cap does not pause the
+// queue, because the cap may apply to transfers alone. A failed call does not pause it either,
+// because the next call may succeed.
 func Refused(j *Job, err error) error {
 	r, ok := refusal.As(err)
 	pausable := j.queue == nil || j.queue.pausable()

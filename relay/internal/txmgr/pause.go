@@ -136,9 +136,11 @@ func (m *Manager) tryResume(ctx context.Context) {
 	}
 }
 
-// signerError returns an error while no payer's signer is available.
+// signerError returns an error while no payer's signer is available for what was last refused.
 func (m *Manager) signerError(ctx context.Context) error {
-	const least = 2*shieldpool.RentExempt + shieldpool.SignatureFee
+	ctx, cancel := context.WithTimeout(ctx, m.Timing.Lease)
+	defer cancel()
+	least := m.unsigned.Load()
 	payer, err := m.Payers.Pick(ctx, least, false)
 	if err != nil && errors.Is(err, ErrSignerUnavailable) {
 		return err

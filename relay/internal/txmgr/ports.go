@@ -110,7 +110,8 @@ type FeePayers interface {
 type Payer interface {
 	PublicKey() solana.PublicKey
 	// Sign signs a serialised message. Its error is an ErrSignerUnavailable when the key is in a
-	// service that does not sign now; nothing is signed then, and the service may be asked again.
+	// service that does not sign now; no signature was sent anywhere then, and the service may be asked
+	// again.
 	Sign(ctx context.Context, message []byte) (solana.Signature, error)
 }
 

@@ -2,6 +2,7 @@ package txmgr
 
 import (
 	"context"
+	"errors"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -86,6 +87,9 @@ func (m *Manager) reserve(ctx context.Context, t *transaction) error {
 	var err error
 	if t.payer, err = m.Payers.Pick(ctx, t.reserved, d.EndsWork); err != nil {
 		t.endAllowance(false)
+		if errors.Is(err, ErrSignerUnavailable) {
+			m.unsigned.Store(t.reserved)
+		}
 		return Refused(j, err)
 	}
 	return nil

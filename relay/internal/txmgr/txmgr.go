@@ -84,6 +84,8 @@ type Manager struct {
 	// rowsMayRemain is true if the last claim may have left due rows unclaimed, because the
 	// capacity was used up.
 	rowsMayRemain atomic.Bool
+	// unsigned is what the last transaction that no available signer could pay needed, in lamports.
+	unsigned atomic.Uint64
 	// orphanSuspects are the leases that the last audit found only in the database. A lease that
 	// the next audit finds there again is orphaned.
 	orphanSuspects map[Lease]bool

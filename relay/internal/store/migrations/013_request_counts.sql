@@ -1,5 +1,6 @@
 -- How many requests each client made in a minute, over all processes. client is a hash of its
--- address and the minute. Counts are deleted after minutes, and may be lost in a crash.
+-- address and the minute, keyed with a secret that is not in the database. Retention deletes counts
+-- that are older than five minutes. They may be lost in a crash.
 -- An addition: a relay of the release before counts in memory.
 CREATE UNLOGGED TABLE request_counts (
     started timestamptz NOT NULL,
