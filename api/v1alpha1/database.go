@@ -6,9 +6,9 @@ type Database struct {
 	// postgres://user:password@host:port/name.
 	// +required
 	URLSecretRef SecretKeyReference `json:"urlSecretRef"`
-	// CAFrom has the only authorities of the database's certificate, in PEM: secretRef or
-	// configMapRef. Every connection then uses TLS, and the certificate has to name the URL's
-	// host, whatever the URL's sslmode is. Default: none; the URL decides on TLS.
+	// CAFrom is the source, secretRef or configMapRef, of the only authorities of the database's
+	// certificate, in PEM. Every connection then uses TLS, and the certificate has to name the
+	// URL's host, whatever the URL's sslmode is. Default: none; the URL decides on TLS.
 	// +optional
 	CAFrom *CertificatesSource `json:"caFrom,omitempty"`
 	// ClientCertificateSecretRef is the Secret with the relays' certificate for the database,

@@ -131,8 +131,8 @@ type Endpoint struct {
 	// either url or urlSecretRef is set.
 	// +optional
 	URLSecretRef *SecretKeyReference `json:"urlSecretRef,omitempty"`
-	// CAFrom has the only authorities of the server's certificate, in PEM: secretRef or
-	// configMapRef. The operator trusts them, too. Default: the system's.
+	// CAFrom is the source, secretRef or configMapRef, of the only authorities of the server's
+	// certificate, in PEM. The operator trusts them, too. Default: the system's.
 	// +optional
 	CAFrom *CertificatesSource `json:"caFrom,omitempty"`
 	// WebSocket says whether relays subscribe to the endpoint's notifications: Enabled or

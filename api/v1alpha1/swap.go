@@ -48,8 +48,8 @@ type Router struct {
 	// either url or urlSecretRef is set.
 	// +optional
 	URLSecretRef *SecretKeyReference `json:"urlSecretRef,omitempty"`
-	// CAFrom has the only authorities of the router's certificate, in PEM: secretRef or
-	// configMapRef. Default: the system's.
+	// CAFrom is the source, secretRef or configMapRef, of the only authorities of the router's
+	// certificate, in PEM. Default: the system's.
 	// +optional
 	CAFrom *CertificatesSource `json:"caFrom,omitempty"`
 	// APIKeySecretRef is the Secret of the router's API key. Default: none is sent.
@@ -100,8 +100,8 @@ type FallbackRouter struct {
 	// either url or urlSecretRef is set.
 	// +optional
 	URLSecretRef *SecretKeyReference `json:"urlSecretRef,omitempty"`
-	// CAFrom has the only authorities of the router's certificate, in PEM: secretRef or
-	// configMapRef. Default: the system's.
+	// CAFrom is the source, secretRef or configMapRef, of the only authorities of the router's
+	// certificate, in PEM. Default: the system's.
 	// +optional
 	CAFrom *CertificatesSource `json:"caFrom,omitempty"`
 	// APIKeySecretRef is the Secret of the router's API key. Default: none is sent.

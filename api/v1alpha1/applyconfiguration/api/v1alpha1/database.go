@@ -10,9 +10,9 @@ type DatabaseApplyConfiguration struct {
 	// URLSecretRef is the Secret with the database's URL,
 	// postgres://user:password@host:port/name.
 	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
-	// CAFrom has the only authorities of the database's certificate, in PEM: secretRef or
-	// configMapRef. Every connection then uses TLS, and the certificate has to name the URL's
-	// host, whatever the URL's sslmode is. Default: none; the URL decides on TLS.
+	// CAFrom is the source, secretRef or configMapRef, of the only authorities of the database's
+	// certificate, in PEM. Every connection then uses TLS, and the certificate has to name the
+	// URL's host, whatever the URL's sslmode is. Default: none; the URL decides on TLS.
 	CAFrom *CertificatesSourceApplyConfiguration `json:"caFrom,omitempty"`
 	// ClientCertificateSecretRef is the Secret with the relays' certificate for the database,
 	// tls.crt, and its key, tls.key. Every connection then uses TLS, as with caFrom.

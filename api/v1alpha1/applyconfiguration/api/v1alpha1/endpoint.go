@@ -22,8 +22,8 @@ type EndpointApplyConfiguration struct {
 	// URLSecretRef is the Secret with a URL that contains credentials. Default: none;
 	// either url or urlSecretRef is set.
 	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
-	// CAFrom has the only authorities of the server's certificate, in PEM: secretRef or
-	// configMapRef. The operator trusts them, too. Default: the system's.
+	// CAFrom is the source, secretRef or configMapRef, of the only authorities of the server's
+	// certificate, in PEM. The operator trusts them, too. Default: the system's.
 	CAFrom *CertificatesSourceApplyConfiguration `json:"caFrom,omitempty"`
 	// WebSocket says whether relays subscribe to the endpoint's notifications: Enabled or
 	// Disabled. Default: Enabled. Relays use the server's URL with ws:// in place of

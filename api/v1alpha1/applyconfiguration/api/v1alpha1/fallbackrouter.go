@@ -17,8 +17,8 @@ type FallbackRouterApplyConfiguration struct {
 	// URLSecretRef is the Secret with a base URL that contains credentials. Default: none;
 	// either url or urlSecretRef is set.
 	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
-	// CAFrom has the only authorities of the router's certificate, in PEM: secretRef or
-	// configMapRef. Default: the system's.
+	// CAFrom is the source, secretRef or configMapRef, of the only authorities of the router's
+	// certificate, in PEM. Default: the system's.
 	CAFrom *CertificatesSourceApplyConfiguration `json:"caFrom,omitempty"`
 	// APIKeySecretRef is the Secret of the router's API key. Default: none is sent.
 	APIKeySecretRef *SecretKeyReferenceApplyConfiguration `json:"apiKeySecretRef,omitempty"`
