@@ -135,7 +135,9 @@ func TestSecretsOfCloudNativePGAreUsedAsTheyAre(t *testing.T) {
 		renewed := issue(t, nil)
 		secret.StringData = map[string]string{"ca.crt": authority.certificate + renewed.certificate, "ca.key": renewed.key}
 	})
-	pooltest.Change(t, s, "pg-client", &corev1.Secret{}, func(secret *corev1.Secret) { secret.StringData = map[string]string{corev1.TLSPrivateKeyKey: issue(t, nil).key} })
+	pooltest.Change(t, s, "pg-client", &corev1.Secret{}, func(secret *corev1.Secret) {
+		secret.StringData = map[string]string{corev1.TLSPrivateKeyKey: issue(t, nil).key}
+	})
 	broken := s.Await(t, "demo", v1alpha1.ConditionSecretsResolved, "False/SecretMalformed")
 	if !strings.Contains(broken.Message, "spec.database.clientCertificateSecretRef: Secret pg-client has a key tls.key whose value is not the private key") {
 		t.Errorf("the condition says %q, want the Secret whose values do not fit together", broken.Message)
