@@ -42,6 +42,8 @@ const (
 
 const (
 	oneService = "exactly one of the fields in [vaultTransit awsKMS gcpKMS] must be set"
+	caFrom     = `"caFrom":{"configMapRef":{"name":"a","key":"ca.crt"}}`
+	caMessage  = "caFrom is set, and url does not begin with https://: only a server with TLS has a certificate; correct url, or remove caFrom"
 	// vault is a signer's service, without the login and the last bracket.
 	vault = `"vaultTransit":{"url":"https://vault.example:8200","key":"payer","keyVersion":1,`
 )
@@ -235,6 +237,31 @@ func rules() map[string]rule {
 			accepted: signer(vault + `"kubernetes":{"role":"r"},"caFrom":{"configMapRef":{"name":"a","key":"b"}}}`),
 			refused:  signer(vault + `"kubernetes":{"role":"r"},"caFrom":{}}`),
 			message:  "exactly one of the fields in [secretRef configMapRef] must be set",
+		},
+		"the database's authorities are in a Secret or in a ConfigMap, not both": {
+			accepted: `{"spec":{"database":{"caFrom":{"secretRef":{"name":"pg-ca","key":"ca.crt"}},"clientCertificateSecretRef":{"name":"pg-client"}}}}`,
+			refused:  `{"spec":{"database":{"caFrom":{"secretRef":{"name":"pg-ca","key":"ca.crt"},"configMapRef":{"name":"a","key":"b"}}}}}`,
+			message:  "exactly one of the fields in [secretRef configMapRef] must be set",
+		},
+		"an endpoint with authorities has TLS": {
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","url":"https://a.example",` + caFrom + `}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"http://a.example/canary",` + caFrom + `}]}}}`,
+			message:  caMessage,
+		},
+		"an endpoint with authorities may have its URL in a Secret": {
+			accepted: `{"spec":{"solana":{"endpoints":[{"name":"a","urlSecretRef":{"name":"a","key":"b"},` + caFrom + `}]}}}`,
+			refused:  `{"spec":{"solana":{"endpoints":[{"name":"a","url":"http://a.example",` + caFrom + `}]}}}`,
+			message:  caMessage,
+		},
+		"a router with authorities has TLS": {
+			accepted: `{"spec":{"swap":{"router":{"url":"https://a.example",` + caFrom + `}}}}`,
+			refused:  `{"spec":{"swap":{"router":{"url":"http://a.example/canary",` + caFrom + `}}}}`,
+			message:  caMessage,
+		},
+		"a fallback router with authorities has TLS": {
+			accepted: `{"spec":{"swap":{"router":{"url":"http://a.example"},"fallbackRouters":[{"name":"b","url":"https://b.example",` + caFrom + `}]}}}`,
+			refused:  `{"spec":{"swap":{"router":{"url":"http://a.example"},"fallbackRouters":[{"name":"b","url":"http://b.example",` + caFrom + `}]}}}`,
+			message:  caMessage,
 		},
 		"Vault's URL is an HTTPS URL": {
 			accepted: signer(vault + `"kubernetes":{"role":"r"}}`),

@@ -113,6 +113,7 @@ type Solana struct {
 // +kubebuilder:validation:ExactlyOneOf=url;urlSecretRef
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: give the HTTP URL, from which the relay derives the ws:// or wss:// URL of notifications"
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.caFrom) || !has(self.url) || self.url.startsWith('https://')",fieldPath=".caFrom",message="caFrom is set, and url does not begin with https://: only a server with TLS has a certificate; correct url, or remove caFrom"
 // +kubebuilder:validation:XValidation:rule="!has(self.tip) || has(self.roles) && self.roles == ['Submit']",fieldPath=".roles",message="endpoint has a tip, so it only receives transactions: set roles to [Submit]"
 type Endpoint struct {
 	// Name identifies the endpoint in logs, metrics and conditions: lower-case letters, digits
@@ -130,6 +131,10 @@ type Endpoint struct {
 	// either url or urlSecretRef is set.
 	// +optional
 	URLSecretRef *SecretKeyReference `json:"urlSecretRef,omitempty"`
+	// CAFrom is the source, secretRef or configMapRef, of the only authorities of the server's
+	// certificate, in PEM. The operator trusts them, too. Default: the system's.
+	// +optional
+	CAFrom *CertificatesSource `json:"caFrom,omitempty"`
 	// WebSocket says whether relays subscribe to the endpoint's notifications: Enabled or
 	// Disabled. Default: Enabled. Relays use the server's URL with ws:// in place of
 	// http://, or with wss:// in place of https://.

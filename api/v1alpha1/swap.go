@@ -35,6 +35,7 @@ type Swap struct {
 // +kubebuilder:validation:ExactlyOneOf=url;urlSecretRef
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: expected the base URL of a swap API"
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef, or the key in apiKeySecretRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.caFrom) || !has(self.url) || self.url.startsWith('https://')",fieldPath=".caFrom",message="caFrom is set, and url does not begin with https://: only a server with TLS has a certificate; correct url, or remove caFrom"
 type Router struct {
 	// URL is the router's base URL, if it contains no credentials. Default: none; either url
 	// or urlSecretRef is set. If the path ends with /v2, relays use v2 of Jupiter's swap API,
@@ -47,6 +48,10 @@ type Router struct {
 	// either url or urlSecretRef is set.
 	// +optional
 	URLSecretRef *SecretKeyReference `json:"urlSecretRef,omitempty"`
+	// CAFrom is the source, secretRef or configMapRef, of the only authorities of the router's
+	// certificate, in PEM. Default: the system's.
+	// +optional
+	CAFrom *CertificatesSource `json:"caFrom,omitempty"`
 	// APIKeySecretRef is the Secret of the router's API key. Default: none is sent.
 	// +optional
 	APIKeySecretRef *SecretKeyReference `json:"apiKeySecretRef,omitempty"`
@@ -77,6 +82,7 @@ type Router struct {
 // +kubebuilder:validation:ExactlyOneOf=url;urlSecretRef
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || self.url.matches('^https?://[^ ]+$')",fieldPath=".url",message="url does not begin with http:// or https://, or has a space: expected the base URL of a swap API"
 // +kubebuilder:validation:XValidation:rule="!has(self.url) || !self.url.contains('@') && !self.url.contains('?')",fieldPath=".url",message="url has a user or a query, which may contain credentials: put the URL into a Secret and name the Secret in urlSecretRef, or the key in apiKeySecretRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.caFrom) || !has(self.url) || self.url.startsWith('https://')",fieldPath=".caFrom",message="caFrom is set, and url does not begin with https://: only a server with TLS has a certificate; correct url, or remove caFrom"
 type FallbackRouter struct {
 	// Name identifies the router in logs and metrics: lower-case letters, digits and dashes;
 	// preferred is reserved for spec.swap.router. Example: second
@@ -94,6 +100,10 @@ type FallbackRouter struct {
 	// either url or urlSecretRef is set.
 	// +optional
 	URLSecretRef *SecretKeyReference `json:"urlSecretRef,omitempty"`
+	// CAFrom is the source, secretRef or configMapRef, of the only authorities of the router's
+	// certificate, in PEM. Default: the system's.
+	// +optional
+	CAFrom *CertificatesSource `json:"caFrom,omitempty"`
 	// APIKeySecretRef is the Secret of the router's API key. Default: none is sent.
 	// +optional
 	APIKeySecretRef *SecretKeyReference `json:"apiKeySecretRef,omitempty"`

@@ -16,6 +16,7 @@ type endpoint struct {
 	URL               string   `json:"url,omitempty"`
 	URLFile           string   `json:"urlFile,omitempty"`
 	WebSocketURL      string   `json:"websocketURL,omitempty"`
+	CAFile            string   `json:"caFile,omitempty"`
 	Roles             []string `json:"roles,omitempty"`
 	RequestsPerSecond int32    `json:"requestsPerSecond,omitempty"`
 	Tip               *tip     `json:"tip,omitempty"`
@@ -35,6 +36,7 @@ type fallbackRouter struct {
 	URL               string `json:"url,omitempty"`
 	URLFile           string `json:"urlFile,omitempty"`
 	APIKeyFile        string `json:"apiKeyFile,omitempty"`
+	CAFile            string `json:"caFile,omitempty"`
 	RequestsPerSecond int32  `json:"requestsPerSecond,omitempty"`
 }
 
@@ -61,6 +63,9 @@ func configFiles(pool *v1alpha1.RelayPool) map[string]string {
 		}
 		if e.URLSecretRef != nil {
 			item.URLFile = contract.EndpointURLFile(e.Name)
+		}
+		if e.CAFrom != nil {
+			item.CAFile = contract.EndpointCAFile(e.Name)
 		}
 		if e.WebSocket == string(v1alpha1.Disabled) {
 			item.WebSocketURL = noWebSocket
@@ -92,6 +97,9 @@ func fallbackRouters(swap *v1alpha1.Swap) []fallbackRouter {
 		}
 		if r.APIKeySecretRef != nil {
 			routers[i].APIKeyFile = contract.FallbackRouterAPIKeyFile(r.Name)
+		}
+		if r.CAFrom != nil {
+			routers[i].CAFile = contract.FallbackRouterCAFile(r.Name)
 		}
 	}
 	return routers

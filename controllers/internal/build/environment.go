@@ -82,6 +82,13 @@ func transactionFormat(f v1alpha1.TransactionFormat) string {
 // shared adds the variables that every relay command needs to use the database and the chain.
 func (e *environment) shared(spec *v1alpha1.RelayPoolSpec) {
 	e.set(contract.EnvDatabaseURLFile, contract.DatabaseURLFile)
+	if spec.Database.CAFrom != nil {
+		e.set(contract.EnvDatabaseCAFile, contract.DatabaseCAFile)
+	}
+	if spec.Database.ClientCertificateSecretRef != nil {
+		e.set(contract.EnvDatabaseClientCertFile, contract.DatabaseClientCertFile)
+		e.set(contract.EnvDatabaseClientKeyFile, contract.DatabaseClientKeyFile)
+	}
 	e.setUnlessZero(contract.EnvDatabaseMaxConns, int64(spec.Database.MaxConnections))
 	e.set(contract.EnvRPCEndpointsFile, contract.EndpointsFile)
 	e.set(contract.EnvGenesisHash, contract.GenesisHash(spec.Solana.Cluster))
@@ -133,6 +140,9 @@ func (e *environment) swap(swap *v1alpha1.Swap) {
 	}
 	if swap.Router.APIKeySecretRef != nil {
 		e.set(contract.EnvRouterAPIKeyFile, contract.RouterAPIKeyFile)
+	}
+	if swap.Router.CAFrom != nil {
+		e.set(contract.EnvRouterCAFile, contract.RouterCAFile)
 	}
 	if len(swap.FallbackRouters) > 0 {
 		e.set(contract.EnvRouterFallbacksFile, contract.FallbackRoutersFile)

@@ -75,6 +75,7 @@ func TestVariablesMatchTheContract(t *testing.T) {
 	unused := map[string]string{
 		contract.EnvRPCURL:                  "the endpoints file contains it",
 		contract.EnvRPCURLFile:              "the endpoints file names it",
+		contract.EnvRPCCAFile:               "the endpoints file names it",
 		contract.EnvCompliancePublicKeyFile: "the key is public and stands in the variable itself",
 		contract.EnvSignInMessages:          "the file contains the messages",
 		contract.EnvWaitMax:                 "the relay's default is the most that spec.api.waitSeconds may be",
@@ -126,8 +127,8 @@ func TestEveryFileThatIsNamedIsMounted(t *testing.T) {
 				}
 				mounted[item.Path] = true
 				file := contract.Root + "/" + item.Path
-				listed := strings.HasPrefix(item.Path, "rpc/") || strings.HasPrefix(item.Path, "fallback-routers/") ||
-					strings.HasPrefix(item.Path, "signers/") // the lists of endpoints, routers and signers name these
+				// The lists of endpoints, routers and signers name these.
+				listed := slices.ContainsFunc([]string{"rpc/", "rpc-ca/", "fallback-routers/", "fallback-router-ca/", "signers/"}, func(folder string) bool { return strings.HasPrefix(item.Path, folder) })
 				if !named[file] && !listed {
 					t.Errorf("%s: %s is mounted, but no variable or argument names it", name, file)
 				}

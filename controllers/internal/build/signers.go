@@ -112,12 +112,7 @@ func (f *files) signers(configMap string, declared []v1alpha1.Signer) {
 }
 
 func (f *files) vault(name string, v *v1alpha1.VaultTransit) {
-	if from := v.CAFrom; from != nil {
-		f.secretKey(from.SecretRef, contract.SignerCAFile(name))
-		if ref := from.ConfigMapRef; ref != nil {
-			f.configMap(ref.Name, ref.Key, contract.SignerCAFile(name))
-		}
-	}
+	f.certificates(v.CAFrom, contract.SignerCAFile(name))
 	f.secretKey(v.TokenSecretRef, contract.SignerTokenFile(name))
 	if k := v.Kubernetes; k != nil {
 		f.sources = append(f.sources, corev1ac.VolumeProjection().

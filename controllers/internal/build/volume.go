@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
@@ -35,6 +36,17 @@ func (f *files) configMap(name, key, file string) {
 		WithConfigMap(corev1ac.ConfigMapProjection().WithName(name).WithItems(item(key, file))))
 }
 
+// certificates adds the value with certificates, or nothing if from is nil.
+func (f *files) certificates(from *v1alpha1.CertificatesSource, file string) {
+	if from == nil {
+		return
+	}
+	f.secretKey(from.SecretRef, file)
+	if ref := from.ConfigMapRef; ref != nil {
+		f.configMap(ref.Name, ref.Key, file)
+	}
+}
+
 func (f *files) volume() *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 	return corev1ac.ProjectedVolumeSource().WithSources(f.sources...)
 }
@@ -61,6 +73,7 @@ func serveFiles(in Input) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 	if swap := spec.Swap; swap != nil {
 		f.secretKey(swap.Router.URLSecretRef, contract.RouterURLFile)
 		f.secretKey(swap.Router.APIKeySecretRef, contract.RouterAPIKeyFile)
+		f.certificates(swap.Router.CAFrom, contract.RouterCAFile)
 		f.fallbackRouters(in.Pool.Name, swap.FallbackRouters)
 	}
 	f.secretKey(spec.API.KeysSecretRef, contract.APIKeysFile)
@@ -72,9 +85,16 @@ func serveFiles(in Input) *corev1ac.ProjectedVolumeSourceApplyConfiguration {
 // shared adds the files that every relay command needs to reach the database and the chain.
 func (f *files) shared(pool *v1alpha1.RelayPool) {
 	f.configMap(pool.Name, path.Base(contract.EndpointsFile), contract.EndpointsFile)
-	f.secretKey(&pool.Spec.Database.URLSecretRef, contract.DatabaseURLFile)
+	database := &pool.Spec.Database
+	f.secretKey(&database.URLSecretRef, contract.DatabaseURLFile)
+	f.certificates(database.CAFrom, contract.DatabaseCAFile)
+	if from := database.ClientCertificateSecretRef; from != nil {
+		f.secret(from.Name, corev1.TLSCertKey, contract.DatabaseClientCertFile)
+		f.secret(from.Name, corev1.TLSPrivateKeyKey, contract.DatabaseClientKeyFile)
+	}
 	for _, e := range pool.Spec.Solana.Endpoints {
 		f.secretKey(e.URLSecretRef, contract.EndpointURLFile(e.Name))
+		f.certificates(e.CAFrom, contract.EndpointCAFile(e.Name))
 	}
 }
 
@@ -85,6 +105,7 @@ func (f *files) fallbackRouters(configMap string, routers []v1alpha1.FallbackRou
 	for i := range routers {
 		f.secretKey(routers[i].URLSecretRef, contract.FallbackRouterURLFile(routers[i].Name))
 		f.secretKey(routers[i].APIKeySecretRef, contract.FallbackRouterAPIKeyFile(routers[i].Name))
+		f.certificates(routers[i].CAFrom, contract.FallbackRouterCAFile(routers[i].Name))
 	}
 }
 

@@ -18,16 +18,17 @@ const failureMaxAge = 10 * time.Minute
 
 // endpointState is what is kept about one endpoint between checks.
 type endpointState struct {
-	// urlHash is the seeded hash of the URL from which genesis was read.
-	urlHash   uint64
-	genesis   solana.Hash
-	genesisAt time.Time
-	failedAt  time.Time
+	// serverHash is the seeded hash of the URL from which genesis was read, and of the authorities
+	// that were trusted.
+	serverHash uint64
+	genesis    solana.Hash
+	genesisAt  time.Time
+	failedAt   time.Time
 }
 
 // checker makes the checks of one RelayPool, one at a time.
 type checker struct {
-	dial    func(url string, finalized bool) (poolcheck.Reader, error)
+	dial    func(url, ca string, finalized bool) (poolcheck.Reader, error)
 	now     func() time.Time
 	timeout time.Duration
 	seed    maphash.Seed

@@ -2,6 +2,7 @@ package chainwatch
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/relay/cafile"
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 	"github.com/relaypool/relaypool/relay/rpc"
@@ -24,10 +26,17 @@ type reader struct {
 	commitment onchain.Commitment
 }
 
-// dial makes a reader of an endpoint, without a call. The reader's errors omit the text
+// dial makes a reader of an endpoint, without a call. It trusts only the authorities in ca, unless
+// ca is empty. The reader's errors omit the text
 // of the endpoint's refusals: a condition shows errors to everybody who may read
 // RelayPools, and the URL may lead to a server that only the operator can reach.
-func dial(client *http.Client, url string, finalized bool, now func() time.Time, timeout time.Duration) (poolcheck.Reader, error) {
+func dial(client *http.Client, url, ca string, finalized bool, now func() time.Time, timeout time.Duration) (poolcheck.Reader, error) {
+	if ca != "" {
+		var err error
+		if client, err = trusting(client, ca); err != nil {
+			return nil, err
+		}
+	}
 	c, err := rpc.New(rpc.Options{URL: url, HTTP: client, Now: now, Timeout: timeout, Silent: true})
 	if err != nil {
 		return nil, err
@@ -37,6 +46,25 @@ func dial(client *http.Client, url string, finalized bool, now func() time.Time,
 		r.commitment = onchain.Finalized
 	}
 	return r, nil
+}
+
+// trusting returns a client with the settings of another that trusts only the authorities in ca. It
+// keeps no connection: the authorities may be others at the next check, a minute later.
+func trusting(client *http.Client, ca string) (*http.Client, error) {
+	base, ok := client.Transport.(*http.Transport)
+	if !ok {
+		return nil, fmt.Errorf("client of the chain watcher has a transport of the type %T: expected an *http.Transport", client.Transport)
+	}
+	roots, err := cafile.Parse([]byte(ca))
+	if err != nil {
+		return nil, fmt.Errorf("parse the authorities of the endpoint's certificate: %w", err)
+	}
+	transport := base.Clone()
+	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
+	transport.DisableKeepAlives = true
+	own := *client
+	own.Transport = transport
+	return &own, nil
 }
 
 // Accounts implements poolcheck.Reader.
@@ -57,11 +85,17 @@ func (c *checker) readEndpoint(ctx context.Context, e *Endpoint, t poolcheck.Tar
 	if err != nil {
 		return facts, err
 	}
-	r, err := c.dial(url, finalized)
+	ca := ""
+	if e.CA != nil {
+		if ca, err = e.CA(ctx); err != nil {
+			return facts, err
+		}
+	}
+	r, err := c.dial(url, ca, finalized)
 	if err != nil {
 		return facts, err
 	}
-	if facts.Genesis, err = c.genesis(ctx, e.Name, url, r); err != nil {
+	if facts.Genesis, err = c.genesis(ctx, e.Name, maphash.Comparable(c.seed, [2]string{url, ca}), r); err != nil {
 		return facts, err
 	}
 	if !t.Genesis.IsZero() && facts.Genesis != t.Genesis {
@@ -75,17 +109,17 @@ func (c *checker) readEndpoint(ctx context.Context, e *Endpoint, t poolcheck.Tar
 	return facts, c.rejectFarBehind(facts.Slot)
 }
 
-// genesis returns the genesis hash. It reads the hash once an hour, and when the URL has
-// changed.
-func (c *checker) genesis(ctx context.Context, name, url string, r poolcheck.Reader) (solana.Hash, error) {
-	state, hash := c.stateOf(name), maphash.String(c.seed, url)
-	if state.urlHash == hash && !state.genesisAt.IsZero() && c.now().Sub(state.genesisAt) < genesisMaxAge {
+// genesis returns the genesis hash. It reads the hash once an hour, and when the hash of the server's
+// URL and authorities has changed.
+func (c *checker) genesis(ctx context.Context, name string, server uint64, r poolcheck.Reader) (solana.Hash, error) {
+	state := c.stateOf(name)
+	if state.serverHash == server && !state.genesisAt.IsZero() && c.now().Sub(state.genesisAt) < genesisMaxAge {
 		return state.genesis, nil
 	}
 	genesis, err := r.GenesisHash(ctx)
 	if err != nil {
 		return solana.Hash{}, err
 	}
-	state.urlHash, state.genesis, state.genesisAt = hash, genesis, c.now()
+	state.serverHash, state.genesis, state.genesisAt = server, genesis, c.now()
 	return genesis, nil
 }

@@ -312,7 +312,7 @@ func TestReasonsMatchTheCondition(t *testing.T) {
 func TestNoPrintingShowsAURL(t *testing.T) {
 	t.Parallel()
 	url := "http://" + canary + ":" + canary + "@127.0.0.1:1/" + canary
-	r, err := dial(rpc.NewHTTPClient(), url, false, time.Now, 0)
+	r, err := dial(rpc.NewHTTPClient(), url, "", false, time.Now, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

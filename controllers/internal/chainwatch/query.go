@@ -14,13 +14,16 @@ import (
 type Endpoint struct {
 	// Name stands for the endpoint in errors and logs.
 	Name string
-	// Identity changes when the URL may have changed. For an inline URL, Identity may be the
-	// URL's hash. For a URL in a Secret, it may be the Secret's name, key and resource
-	// version. Identity is compared and never shown.
+	// Identity changes when the URL or the reference to the authorities may have changed. For an
+	// inline URL, Identity may be the URL's hash. For a URL in a Secret, it may be the Secret's
+	// name, key and resource version. Identity is compared and never shown.
 	Identity string
 	// URL returns the URL at the time of a check. Its errors are shown in conditions: they
 	// must name the Secret and its key, and must not contain any of the value.
 	URL func(ctx context.Context) (string, error)
+	// CA returns the only authorities of the endpoint's certificate, in PEM, at the time of a
+	// check. If it is nil, these are the system's. Its errors are shown like those of URL.
+	CA func(ctx context.Context) (string, error)
 }
 
 // Query is what to read for one RelayPool. It must not change after Set.

@@ -50,7 +50,7 @@ type Options struct {
 // be called concurrently, and none waits for the chain.
 type Watcher struct {
 	o      Options
-	dial   func(url string, finalized bool) (poolcheck.Reader, error)
+	dial   func(url, ca string, finalized bool) (poolcheck.Reader, error)
 	events chan event.GenericEvent
 	// wake makes Start look for checks that are due. reportSoon makes sendEvents look at
 	// changedPools.
@@ -101,8 +101,8 @@ func New(o Options) (*Watcher, error) {
 		o: o, events: make(chan event.GenericEvent), wake: make(chan struct{}, 1), reportSoon: make(chan struct{}, 1),
 		pools: map[types.NamespacedName]*pool{}, stopped: make(chan struct{}),
 	}
-	w.dial = func(url string, finalized bool) (poolcheck.Reader, error) {
-		return dial(o.HTTP, url, finalized, o.Now, o.Timeout)
+	w.dial = func(url, ca string, finalized bool) (poolcheck.Reader, error) {
+		return dial(o.HTTP, url, ca, finalized, o.Now, o.Timeout)
 	}
 	return w, nil
 }

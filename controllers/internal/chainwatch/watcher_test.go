@@ -122,7 +122,7 @@ func startWatcher(t *testing.T, nodes map[string]*node, o Options) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.dial = func(url string, _ bool) (poolcheck.Reader, error) { return nodes[url], nil }
+	w.dial = func(url, _ string, _ bool) (poolcheck.Reader, error) { return nodes[url], nil }
 	ctx, cancel := context.WithCancel(t.Context())
 	f := &fixture{T: t, Watcher: w, sent: map[types.NamespacedName]int{}, cancel: cancel, done: make(chan error, 1)}
 	go func() { f.done <- w.Start(ctx) }()
@@ -484,7 +484,7 @@ func TestEventsWaitForTheirReceiver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.dial = func(string, bool) (poolcheck.Reader, error) { return n, nil }
+		w.dial = func(string, string, bool) (poolcheck.Reader, error) { return n, nil }
 		done := make(chan error, 1)
 		go func() { done <- w.Start(t.Context()) }()
 		for i := range 50 {

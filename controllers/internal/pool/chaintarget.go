@@ -17,18 +17,21 @@ import (
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 
-// secretValue reads one value of a Secret at the moment of use, for a RelayPool.
-type secretValue func(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKeyReference) (string, error)
+// valueReader reads one value at the moment of use, for a RelayPool.
+type valueReader interface {
+	Value(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKeyReference) (string, error)
+	Certificates(ctx context.Context, pool types.NamespacedName, from *v1alpha1.CertificatesSource) (string, error)
+}
 
 // targetOf returns what to check on the chain for a RelayPool. A check that needs an
 // unresolved object is left out, and its result is unknown.
-func targetOf(pool *v1alpha1.RelayPool, references *refs.Facts, parse func([]byte) (*poolcheck.Key, error), value secretValue) Target {
+func targetOf(pool *v1alpha1.RelayPool, references *refs.Facts, parse func([]byte) (*poolcheck.Key, error), values valueReader) Target {
 	spec := &pool.Spec
 	var t Target
 	q := &t.Query
 	q.Finalized = spec.Solana.Commitment == v1alpha1.CommitmentFinalized
 	q.Interval = time.Duration(spec.Pool.CheckIntervalSeconds) * time.Second
-	q.Endpoints = endpoints(pool, references, value)
+	q.Endpoints = endpoints(pool, references, values)
 	// An invalid cluster is a fault of the spec, which the condition Accepted reports.
 	q.Target.Genesis, _ = Genesis(spec.Solana.Cluster)
 
@@ -59,8 +62,9 @@ func malformedConfigMap(ref *v1alpha1.ConfigMapKeyReference, expected string, er
 }
 
 // endpoints returns the endpoints that serve reads, in the order of the spec.
-func endpoints(pool *v1alpha1.RelayPool, references *refs.Facts, value secretValue) []chainwatch.Endpoint {
+func endpoints(pool *v1alpha1.RelayPool, references *refs.Facts, values valueReader) []chainwatch.Endpoint {
 	var out []chainwatch.Endpoint
+	key := client.ObjectKeyFromObject(pool)
 	for _, e := range pool.Spec.Solana.Endpoints {
 		if !servesReads(e.Roles) {
 			continue
@@ -71,9 +75,13 @@ func endpoints(pool *v1alpha1.RelayPool, references *refs.Facts, value secretVal
 			endpoint.Identity = hex.EncodeToString(sum[:])
 			endpoint.URL = func(context.Context) (string, error) { return e.URL, nil }
 		} else {
-			ref, key := *e.URLSecretRef, client.ObjectKeyFromObject(pool)
+			ref := *e.URLSecretRef
 			endpoint.Identity = identity(references, ref)
-			endpoint.URL = func(ctx context.Context) (string, error) { return value(ctx, key, ref) }
+			endpoint.URL = func(ctx context.Context) (string, error) { return values.Value(ctx, key, ref) }
+		}
+		if from := e.CAFrom.DeepCopy(); from != nil {
+			endpoint.Identity += authoritiesIdentity(from)
+			endpoint.CA = func(ctx context.Context) (string, error) { return values.Certificates(ctx, key, from) }
 		}
 		out = append(out, endpoint)
 	}
@@ -97,6 +105,18 @@ func identity(references *refs.Facts, ref v1alpha1.SecretKeyReference) string {
 		}
 	}
 	return ref.Name + "/" + ref.Key
+}
+
+// authoritiesIdentity returns a text that changes with the reference to an endpoint's authorities.
+// Every check reads the authorities anew, so the text need not change with them.
+func authoritiesIdentity(from *v1alpha1.CertificatesSource) string {
+	if ref := from.SecretRef; ref != nil {
+		return "/Secret/" + ref.Name + "/" + ref.Key
+	}
+	if ref := from.ConfigMapRef; ref != nil {
+		return "/ConfigMap/" + ref.Name + "/" + ref.Key
+	}
+	return ""
 }
 
 // parser parses verifying keys and keeps the results. Parsing takes about 20 ms, and fleets

@@ -170,6 +170,11 @@ func TestTheChainIsCheckedForTheDeclaredPool(t *testing.T) {
 	if after := targetOf(f.Pool, &f.References, (&parser{}).parse, nil).Query.Endpoints[1].Identity; after == before {
 		t.Error("the endpoint's identity is unchanged after its Secret changed")
 	}
+	before = q.Endpoints[0].Identity
+	f.Pool.Spec.Solana.Endpoints[0].CAFrom = &v1alpha1.CertificatesSource{SecretRef: &v1alpha1.SecretKeyReference{Name: "rpc", Key: "ca.crt"}}
+	if main := targetOf(f.Pool, &f.References, (&parser{}).parse, nil).Query.Endpoints[0]; main.Identity == before || main.CA == nil {
+		t.Error("the endpoint's identity is unchanged with authorities, or the reader does not get them")
+	}
 	if q.Target.Profile.RootHistory != 64 || q.Target.Profile.ProgramID != payerB() {
 		t.Errorf("root history %d, program %s: want 64 and the program in the spec", q.Target.Profile.RootHistory, q.Target.Profile.ProgramID)
 	}

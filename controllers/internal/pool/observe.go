@@ -32,7 +32,7 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 	recordUnread(PartFleet, r.observeFleet(ctx, f))
 	recordUnread(PartAutoscaler, r.observeAutoscaler(ctx, f))
 	f.KeysKnown = !f.isUnread(PartKeys) && !f.isUnread(PartFleet)
-	f.Target = targetOf(pool, &f.References, r.keyParser.parse, r.References.Value)
+	f.Target = targetOf(pool, &f.References, r.keyParser.parse, r.References)
 	f.Chain, f.ChainRead = r.Watcher.Reading(key)
 	// The watcher gets this spec's query only after Decide, so the watcher's last reading may
 	// be about the pool of an earlier spec, or of an earlier RelayPool with the same name. Such

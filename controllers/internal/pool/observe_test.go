@@ -37,6 +37,9 @@ func (g fixedReadings) Resolve(context.Context, *v1alpha1.RelayPool) (refs.Facts
 func (g fixedReadings) Value(context.Context, types.NamespacedName, v1alpha1.SecretKeyReference) (string, error) {
 	return "", nil
 }
+func (g fixedReadings) Certificates(context.Context, types.NamespacedName, *v1alpha1.CertificatesSource) (string, error) {
+	return "", nil
+}
 func (g fixedReadings) Forget(types.NamespacedName) {}
 func (g fixedReadings) Observe(context.Context, *v1alpha1.RelayPool) (keys.Facts, error) {
 	return g.keys, nil

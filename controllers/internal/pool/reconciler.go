@@ -29,6 +29,7 @@ import (
 type References interface {
 	Resolve(ctx context.Context, pool *v1alpha1.RelayPool) (refs.Facts, error)
 	Value(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKeyReference) (string, error)
+	Certificates(ctx context.Context, pool types.NamespacedName, from *v1alpha1.CertificatesSource) (string, error)
 	Forget(pool types.NamespacedName)
 }
 

@@ -31,20 +31,26 @@ func namedValues(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []namedValue {
 			all = append(all, namedValue{object{Secret, ref.Name}, ref.Key, field, format})
 		}
 	}
-	secret("spec.database.urlSecretRef", &spec.Database.URLSecretRef, databaseURL)
+	all = append(all, databaseValues(&spec.Database)...)
 	for _, e := range spec.Solana.Endpoints {
-		secret(fmt.Sprintf("spec.solana.endpoints[%s].urlSecretRef", e.Name), e.URLSecretRef, httpURL)
+		field := fmt.Sprintf("spec.solana.endpoints[%s].", e.Name)
+		secret(field+"urlSecretRef", e.URLSecretRef, urlFormat(e.CAFrom))
+		all = append(all, authorities(field+"caFrom", e.CAFrom)...)
 	}
 	for i := range spec.FeePayers.SecretRefs {
 		secret(fmt.Sprintf("spec.feePayers.secretRefs[%d]", i), &spec.FeePayers.SecretRefs[i], payerKey)
 	}
 	all = append(all, signerValues(spec.FeePayers.Signers)...)
 	if spec.Swap != nil {
-		secret("spec.swap.router.urlSecretRef", spec.Swap.Router.URLSecretRef, httpURL)
-		secret("spec.swap.router.apiKeySecretRef", spec.Swap.Router.APIKeySecretRef, headerValue)
+		router := &spec.Swap.Router
+		secret("spec.swap.router.urlSecretRef", router.URLSecretRef, urlFormat(router.CAFrom))
+		secret("spec.swap.router.apiKeySecretRef", router.APIKeySecretRef, headerValue)
+		all = append(all, authorities("spec.swap.router.caFrom", router.CAFrom)...)
 		for _, r := range spec.Swap.FallbackRouters {
-			secret(fmt.Sprintf("spec.swap.fallbackRouters[%s].urlSecretRef", r.Name), r.URLSecretRef, httpURL)
-			secret(fmt.Sprintf("spec.swap.fallbackRouters[%s].apiKeySecretRef", r.Name), r.APIKeySecretRef, headerValue)
+			field := fmt.Sprintf("spec.swap.fallbackRouters[%s].", r.Name)
+			secret(field+"urlSecretRef", r.URLSecretRef, urlFormat(r.CAFrom))
+			secret(field+"apiKeySecretRef", r.APIKeySecretRef, headerValue)
+			all = append(all, authorities(field+"caFrom", r.CAFrom)...)
 		}
 	}
 	secret("spec.api.keysSecretRef", spec.API.KeysSecretRef, nonEmpty)

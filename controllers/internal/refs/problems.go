@@ -50,6 +50,9 @@ func evaluate(n namedValue, got content, policy tenancy.Policy, pool types.Names
 		return f
 	}
 	address, fault := n.format.evaluate(value)
+	if n.format == clientKey && fault == "" {
+		fault = pairFault(values)
+	}
 	if fault != "" {
 		f.problem = n.problem(v1alpha1.ReasonSecretMalformed, v1alpha1.ReasonConfigMapMalformed,
 			fmt.Sprintf("has a key %s whose value %s; correct it", n.key, fault))

@@ -212,14 +212,17 @@ func discard(kind Kind, values map[string][]byte) {
 // it. The caller must use the value at once and not keep it. Errors name the Secret and the
 // key.
 func (r *Resolver) Value(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKeyReference) (string, error) {
-	got, err := r.get(ctx, pool.Namespace, object{Secret, ref.Name})
+	return r.value(ctx, pool, namedValue{object{Secret, ref.Name}, ref.Key, "", nonEmpty})
+}
+
+func (r *Resolver) value(ctx context.Context, pool types.NamespacedName, n namedValue) (string, error) {
+	got, err := r.get(ctx, pool.Namespace, n.object)
 	if err != nil {
-		return "", fmt.Errorf("read Secret %s: %w", ref.Name, err)
+		return "", fmt.Errorf("read %s %s: %w", n.kind, n.name, err)
 	}
-	defer discard(Secret, got.values)
-	n := namedValue{object{Secret, ref.Name}, ref.Key, "", nonEmpty}
+	defer discard(n.kind, got.values)
 	if p := evaluate(n, got, r.Policy, pool, time.Time{}).problem; p != nil {
 		return "", errors.New(p.Message)
 	}
-	return trimSpace(got.values[ref.Key]), nil
+	return trimSpace(got.values[n.key]), nil
 }

@@ -17,12 +17,7 @@ func signerValues(signers []v1alpha1.Signer) (all []namedValue) {
 		}
 		if v := signers[i].VaultTransit; v != nil {
 			secret("vaultTransit.tokenSecretRef", v.TokenSecretRef, signerToken)
-			if from := v.CAFrom; from != nil {
-				secret("vaultTransit.caFrom.secretRef", from.SecretRef, certificates)
-				if ref := from.ConfigMapRef; ref != nil {
-					all = append(all, namedValue{object{ConfigMap, ref.Name}, ref.Key, field + "vaultTransit.caFrom.configMapRef", certificates})
-				}
-			}
+			all = append(all, authorities(field+"vaultTransit.caFrom", v.CAFrom)...)
 		}
 		if a := signers[i].AWSKMS; a != nil {
 			secret("awsKMS.credentialsSecretRef", a.CredentialsSecretRef, awsCredentials)

@@ -1,11 +1,7 @@
 package refs
 
 import (
-	"crypto/ed25519"
-	"crypto/rand"
-	"crypto/x509"
 	"encoding/pem"
-	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -44,16 +40,8 @@ func withSigners(t *testing.T) *stand {
 
 func certificate(t *testing.T) string {
 	t.Helper()
-	public, private, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
-	content, err := x509.CreateCertificate(rand.Reader, template, template, public, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: content}))
+	content, _ := certificateAndKey(t)
+	return string(content)
 }
 
 // Relays read the files of signers again, so a new token must not replace the pods.

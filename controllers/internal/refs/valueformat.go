@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/relaypool/relaypool/relay/cafile"
 	"github.com/relaypool/relaypool/relay/keyfile"
 )
 
@@ -19,15 +20,19 @@ type valueFormat int
 const (
 	databaseURL valueFormat = iota
 	httpURL
+	httpsURL
 	payerKey
 	headerValue
 	nonEmpty
 	verifyingKey
 	profile
-	// signerToken, certificates, awsCredentials and gcpCredentials are for the key services of
-	// signers. Relays read their files again when they change.
-	signerToken
+	// certificates are the authorities of a server's certificate, clientCertificate and clientKey
+	// a certificate for the database. The next three are for the key services of signers. Relays
+	// read the files of all these again when they change.
 	certificates
+	clientCertificate
+	clientKey
+	signerToken
 	awsCredentials
 	gcpCredentials
 	// pullSecret is an image pull secret. Only the kubelet reads its values.
@@ -39,10 +44,11 @@ const (
 func (f valueFormat) keepsValue() bool { return f == verifyingKey || f == profile }
 
 // changeReplacesPods reports whether pods have to be replaced when a value of this format changes.
-// The kubelet reads a pull secret for each new pod, and relays read the files of signers again.
+// The kubelet reads a pull secret for each new pod, and relays read the files of certificates and
+// of signers again.
 func (f valueFormat) changeReplacesPods() bool {
 	switch f {
-	case signerToken, certificates, awsCredentials, gcpCredentials, pullSecret:
+	case certificates, clientCertificate, clientKey, signerToken, awsCredentials, gcpCredentials, pullSecret:
 		return false
 	default:
 		return true
@@ -63,6 +69,8 @@ func (f valueFormat) evaluate(value []byte) (address, fault string) {
 		return "", f.faultOf(value, isURL(value, "postgres", "postgresql"))
 	case httpURL:
 		return "", f.faultOf(value, isURL(value, "http", "https"))
+	case httpsURL:
+		return "", f.faultOf(value, isURL(value, "https"))
 	case payerKey:
 		private, err := keyfile.Parse(value)
 		if err != nil {
@@ -77,8 +85,11 @@ func (f valueFormat) evaluate(value []byte) (address, fault string) {
 	case profile:
 		return "", f.faultOf(value, isYAMLMapping(value))
 	case certificates:
-		return "", f.faultOf(value, hasCertificate(value))
-	case nonEmpty, awsCredentials, pullSecret:
+		_, err := cafile.Parse(value) // as relays do: an error that they would report has to show here
+		return "", f.faultOf(value, err == nil)
+	case clientCertificate:
+		return "", f.faultOf(value, isCertificateChain(value))
+	case nonEmpty, clientKey, awsCredentials, pullSecret:
 	}
 	return "", ""
 }
@@ -96,12 +107,18 @@ func (f valueFormat) expected() string {
 		return "a Postgres URL, postgres://user:password@host:port/name"
 	case httpURL:
 		return "a URL that begins with http:// or https:// and names a host"
+	case httpsURL:
+		return "a URL that begins with https:// and names a host, because caFrom is set"
 	case payerKey:
 		return "a private key as relay keygen writes it, a JSON array of 64 numbers or base58"
 	case headerValue, signerToken:
 		return "one line of printable characters"
 	case certificates:
-		return "certificates in PEM, at least one"
+		return "certificates in PEM, at least one, and nothing else in PEM"
+	case clientCertificate:
+		return "a certificate in PEM"
+	case clientKey:
+		return "the certificate's private key in PEM, without a password"
 	case awsCredentials:
 		return "a shared credentials file of AWS"
 	case gcpCredentials:
@@ -139,8 +156,9 @@ func isJSONObject(value []byte) bool {
 	return json.Unmarshal(value, &object) == nil && object != nil
 }
 
-// hasCertificate reports whether value has at least one certificate in PEM, and no malformed one.
-func hasCertificate(value []byte) bool {
+// isCertificateChain reports whether value has a certificate in PEM, perhaps with those of
+// authorities between it and a trusted one.
+func isCertificateChain(value []byte) bool {
 	found := false
 	for block, rest := pem.Decode(value); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {

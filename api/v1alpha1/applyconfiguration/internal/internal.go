@@ -109,6 +109,12 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.relaypool.relaypool.api.v1alpha1.Database
   map:
     fields:
+    - name: caFrom
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.CertificatesSource
+    - name: clientCertificateSecretRef
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretReference
     - name: maxConnections
       type:
         scalar: numeric
@@ -128,6 +134,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.relaypool.relaypool.api.v1alpha1.Endpoint
   map:
     fields:
+    - name: caFrom
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.CertificatesSource
     - name: name
       type:
         scalar: string
@@ -159,6 +168,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: apiKeySecretRef
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
+    - name: caFrom
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.CertificatesSource
     - name: name
       type:
         scalar: string
@@ -541,6 +553,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: apiKeySecretRef
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
+    - name: caFrom
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.CertificatesSource
     - name: programID
       type:
         scalar: string

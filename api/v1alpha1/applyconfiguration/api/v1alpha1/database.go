@@ -10,6 +10,14 @@ type DatabaseApplyConfiguration struct {
 	// URLSecretRef is the Secret with the database's URL,
 	// postgres://user:password@host:port/name.
 	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
+	// CAFrom is the source, secretRef or configMapRef, of the only authorities of the database's
+	// certificate, in PEM. Every connection then uses TLS, and the certificate has to name the
+	// URL's host, whatever the URL's sslmode is. Default: none; the URL decides on TLS.
+	CAFrom *CertificatesSourceApplyConfiguration `json:"caFrom,omitempty"`
+	// ClientCertificateSecretRef is the Secret with the relays' certificate for the database,
+	// tls.crt, and its key, tls.key. Every connection then uses TLS, as with caFrom.
+	// Default: none.
+	ClientCertificateSecretRef *SecretReferenceApplyConfiguration `json:"clientCertificateSecretRef,omitempty"`
 	// MaxConnections is the most connections that one pod opens. Default: 40.
 	MaxConnections *int32 `json:"maxConnections,omitempty"`
 }
@@ -25,6 +33,22 @@ func Database() *DatabaseApplyConfiguration {
 // If called multiple times, the URLSecretRef field is set to the value of the last call.
 func (b *DatabaseApplyConfiguration) WithURLSecretRef(value *SecretKeyReferenceApplyConfiguration) *DatabaseApplyConfiguration {
 	b.URLSecretRef = value
+	return b
+}
+
+// WithCAFrom sets the CAFrom field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CAFrom field is set to the value of the last call.
+func (b *DatabaseApplyConfiguration) WithCAFrom(value *CertificatesSourceApplyConfiguration) *DatabaseApplyConfiguration {
+	b.CAFrom = value
+	return b
+}
+
+// WithClientCertificateSecretRef sets the ClientCertificateSecretRef field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ClientCertificateSecretRef field is set to the value of the last call.
+func (b *DatabaseApplyConfiguration) WithClientCertificateSecretRef(value *SecretReferenceApplyConfiguration) *DatabaseApplyConfiguration {
+	b.ClientCertificateSecretRef = value
 	return b
 }
 

@@ -22,6 +22,9 @@ type EndpointApplyConfiguration struct {
 	// URLSecretRef is the Secret with a URL that contains credentials. Default: none;
 	// either url or urlSecretRef is set.
 	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
+	// CAFrom is the source, secretRef or configMapRef, of the only authorities of the server's
+	// certificate, in PEM. The operator trusts them, too. Default: the system's.
+	CAFrom *CertificatesSourceApplyConfiguration `json:"caFrom,omitempty"`
 	// WebSocket says whether relays subscribe to the endpoint's notifications: Enabled or
 	// Disabled. Default: Enabled. Relays use the server's URL with ws:// in place of
 	// http://, or with wss:// in place of https://.
@@ -66,6 +69,14 @@ func (b *EndpointApplyConfiguration) WithURL(value string) *EndpointApplyConfigu
 // If called multiple times, the URLSecretRef field is set to the value of the last call.
 func (b *EndpointApplyConfiguration) WithURLSecretRef(value *SecretKeyReferenceApplyConfiguration) *EndpointApplyConfiguration {
 	b.URLSecretRef = value
+	return b
+}
+
+// WithCAFrom sets the CAFrom field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CAFrom field is set to the value of the last call.
+func (b *EndpointApplyConfiguration) WithCAFrom(value *CertificatesSourceApplyConfiguration) *EndpointApplyConfiguration {
+	b.CAFrom = value
 	return b
 }
 

@@ -17,6 +17,9 @@ type FallbackRouterApplyConfiguration struct {
 	// URLSecretRef is the Secret with a base URL that contains credentials. Default: none;
 	// either url or urlSecretRef is set.
 	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
+	// CAFrom is the source, secretRef or configMapRef, of the only authorities of the router's
+	// certificate, in PEM. Default: the system's.
+	CAFrom *CertificatesSourceApplyConfiguration `json:"caFrom,omitempty"`
 	// APIKeySecretRef is the Secret of the router's API key. Default: none is sent.
 	APIKeySecretRef *SecretKeyReferenceApplyConfiguration `json:"apiKeySecretRef,omitempty"`
 	// RequestsPerSecond is the most requests a second that the fleet sends to the router.
@@ -51,6 +54,14 @@ func (b *FallbackRouterApplyConfiguration) WithURL(value string) *FallbackRouter
 // If called multiple times, the URLSecretRef field is set to the value of the last call.
 func (b *FallbackRouterApplyConfiguration) WithURLSecretRef(value *SecretKeyReferenceApplyConfiguration) *FallbackRouterApplyConfiguration {
 	b.URLSecretRef = value
+	return b
+}
+
+// WithCAFrom sets the CAFrom field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CAFrom field is set to the value of the last call.
+func (b *FallbackRouterApplyConfiguration) WithCAFrom(value *CertificatesSourceApplyConfiguration) *FallbackRouterApplyConfiguration {
+	b.CAFrom = value
 	return b
 }
 

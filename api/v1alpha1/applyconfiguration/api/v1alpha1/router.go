@@ -15,6 +15,9 @@ type RouterApplyConfiguration struct {
 	// URLSecretRef is the Secret with a base URL that contains credentials. Default: none;
 	// either url or urlSecretRef is set.
 	URLSecretRef *SecretKeyReferenceApplyConfiguration `json:"urlSecretRef,omitempty"`
+	// CAFrom is the source, secretRef or configMapRef, of the only authorities of the router's
+	// certificate, in PEM. Default: the system's.
+	CAFrom *CertificatesSourceApplyConfiguration `json:"caFrom,omitempty"`
 	// APIKeySecretRef is the Secret of the router's API key. Default: none is sent.
 	APIKeySecretRef *SecretKeyReferenceApplyConfiguration `json:"apiKeySecretRef,omitempty"`
 	// ProgramID is the router's program on the chain, in base58.
@@ -47,6 +50,14 @@ func (b *RouterApplyConfiguration) WithURL(value string) *RouterApplyConfigurati
 // If called multiple times, the URLSecretRef field is set to the value of the last call.
 func (b *RouterApplyConfiguration) WithURLSecretRef(value *SecretKeyReferenceApplyConfiguration) *RouterApplyConfiguration {
 	b.URLSecretRef = value
+	return b
+}
+
+// WithCAFrom sets the CAFrom field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the CAFrom field is set to the value of the last call.
+func (b *RouterApplyConfiguration) WithCAFrom(value *CertificatesSourceApplyConfiguration) *RouterApplyConfiguration {
+	b.CAFrom = value
 	return b
 }
 
