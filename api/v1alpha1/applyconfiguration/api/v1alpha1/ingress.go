@@ -11,9 +11,9 @@ type IngressApplyConfiguration struct {
 	ClassName *string `json:"className,omitempty"`
 	// Hosts are the host names to serve, each with all paths. Example: [relay.example]
 	Hosts []string `json:"hosts,omitempty"`
-	// Annotations of the Ingress, for its controller. Default: for ingress-nginx the
-	// proxy-read-timeout and the proxy-send-timeout that fit the longest wait. Annotations given
-	// here have priority over these. Example: {nginx.ingress.kubernetes.io/limit-rps: "20"}
+	// Annotations of the Ingress, for its controller. Default: only
+	// nginx.ingress.kubernetes.io/proxy-read-timeout, which fits the longest wait. A value given
+	// here has priority. Example: {nginx.ingress.kubernetes.io/limit-rps: "20"}
 	Annotations map[string]string `json:"annotations,omitempty"`
 	// TLS says where the certificate for the hosts is. Default: none, and the hosts are served
 	// without TLS, or with a certificate of the controller.
