@@ -52,8 +52,8 @@ const (
 	ReasonValid = "Valid"
 	// ReasonInvalidSpec: the message names the field, what was expected and what to do.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonNotAllowed: the operator's settings do not allow the image or a field of the
-	// template.
+	// ReasonNotAllowed: the operator's settings do not allow the image, a field of the template or
+	// a field of the API.
 	ReasonNotAllowed = "NotAllowed"
 )
 
