@@ -24,6 +24,18 @@ type API struct {
 	// +kubebuilder:validation:items:Pattern=`^(\*|https?://[^/,\s]+)$`
 	// +kubebuilder:validation:items:MaxLength=256
 	CORSOrigins []string `json:"corsOrigins,omitempty"`
+	// Service changes the Service that leads clients to the pods. Default: a Service of the type
+	// ClusterIP.
+	// +optional
+	Service *Service `json:"service,omitempty"`
+	// Ingress leads clients to the pods through an ingress controller. Default: no Ingress is
+	// made.
+	// +optional
+	Ingress *Ingress `json:"ingress,omitempty"`
+	// Gateway leads clients to the pods through Gateways of the Gateway API, by an HTTPRoute.
+	// Default: no HTTPRoute is made.
+	// +optional
+	Gateway *Gateway `json:"gateway,omitempty"`
 	// KeysSecretRef is the Secret with the API keys, one key per line. Clients have to
 	// present one of them. Default: everybody is served.
 	// +optional

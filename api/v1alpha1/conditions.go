@@ -1,8 +1,8 @@
 package v1alpha1
 
 // The conditions. Every pass sets those that apply, with the generation that they
-// describe. The others are absent: AutoscalingActive without spec.autoscaling, and
-// Reconciling and Stalled while they are not true.
+// describe. The others are absent: Exposed without spec.api.ingress and spec.api.gateway,
+// AutoscalingActive without spec.autoscaling, and Reconciling and Stalled while they are not true.
 const (
 	// ConditionAccepted: the spec itself is valid. The objects that it names are not
 	// considered.
@@ -20,6 +20,9 @@ const (
 	ConditionSpendingCapped = "SpendingCapped"
 	// ConditionAvailable: pods serve clients.
 	ConditionAvailable = "Available"
+	// ConditionExposed: the Ingress and the HTTPRoute lead clients to the pods. Absent without
+	// spec.api.ingress and spec.api.gateway.
+	ConditionExposed = "Exposed"
 	// ConditionAutoscalingActive: the backlog sizes the fleet. Absent without
 	// spec.autoscaling.
 	ConditionAutoscalingActive = "AutoscalingActive"
@@ -49,8 +52,8 @@ const (
 	ReasonValid = "Valid"
 	// ReasonInvalidSpec: the message names the field, what was expected and what to do.
 	ReasonInvalidSpec = "InvalidSpec"
-	// ReasonNotAllowed: the operator's settings do not allow the image or a field of the
-	// template.
+	// ReasonNotAllowed: the operator's settings do not allow the image, a field of the template or
+	// a field of the API.
 	ReasonNotAllowed = "NotAllowed"
 )
 
@@ -148,10 +151,18 @@ const (
 	ReasonNotDeployed = "NotDeployed"
 )
 
+// Reasons of Exposed; ProviderMissing and Pending are other ones.
+const (
+	ReasonExposed = "Exposed"
+	// ReasonNotAccepted: a Gateway does not accept the HTTPRoute, or cannot resolve what the
+	// route refers to. The message contains the Gateway's own message.
+	ReasonNotAccepted = "NotAccepted"
+)
+
 // Reasons of AutoscalingActive.
 const (
 	ReasonScaling = "Scaling"
-	// ReasonProviderMissing: KEDA's CRD is not installed.
+	// ReasonProviderMissing: the CRD of KEDA is not installed, or that of HTTPRoutes.
 	ReasonProviderMissing = "ProviderMissing"
 	// ReasonMetricUnavailable: the autoscaler cannot read the backlog, or cannot change the
 	// fleet's size. The message contains the autoscaler's own message.
@@ -159,8 +170,8 @@ const (
 	// ReasonLimited: more pods would not help, because every waiting submission is held. The
 	// message names the reasons.
 	ReasonLimited = "Limited"
-	// ReasonPending: the autoscaler has not reported yet, or the gate holds the fleet. The
-	// status is Unknown.
+	// ReasonPending: the autoscaler, or the controller of the Ingress or the Gateway, has not
+	// reported yet, or the gate holds the fleet. The status is Unknown.
 	ReasonPending = "Pending"
 )
 

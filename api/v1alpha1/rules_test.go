@@ -391,6 +391,61 @@ func rules() map[string]rule {
 			refused:  `{"spec":{"template":{"annotations":{"a":"` + strings.Repeat("a", 8193) + `"}}}}`,
 			message:  annotationMessage,
 		},
+		"a load balancer's class is for a load balancer": {
+			accepted: `{"spec":{"api":{"service":{"type":"LoadBalancer","loadBalancerClass":"a/b"}}}}`,
+			refused:  `{"spec":{"api":{"service":{"type":"NodePort","loadBalancerClass":"a/b"}}}}`,
+			message:  loadBalancerMessage,
+		},
+		"source ranges are for a load balancer": {
+			accepted: `{"spec":{"api":{"service":{"type":"LoadBalancer","loadBalancerSourceRanges":["10.0.0.0/8"]}}}}`,
+			refused:  `{"spec":{"api":{"service":{"loadBalancerSourceRanges":["10.0.0.0/8"]}}}}`,
+			message:  loadBalancerMessage,
+		},
+		"source ranges are address ranges": {
+			accepted: `{"spec":{"api":{"service":{"type":"LoadBalancer","loadBalancerSourceRanges":["fd00::/8"]}}}}`,
+			refused:  `{"spec":{"api":{"service":{"type":"LoadBalancer","loadBalancerSourceRanges":["10.0.0.1"]}}}}`,
+			message:  "api.service.loadBalancerSourceRanges has an item that is no address range such as 203.0.113.0/24: write the address of the network, a slash and the length of its prefix",
+		},
+		"a policy for external traffic is for a Service that gets such traffic": {
+			accepted: `{"spec":{"api":{"service":{"type":"NodePort","externalTrafficPolicy":"Local"}}}}`,
+			refused:  `{"spec":{"api":{"service":{"externalTrafficPolicy":"Local"}}}}`,
+			message:  "api.service has externalTrafficPolicy, and its type is ClusterIP: set type to NodePort or LoadBalancer, or remove externalTrafficPolicy",
+		},
+		"a Service's annotations have valid keys": {
+			accepted: `{"spec":{"api":{"service":{"annotations":{"example.com/a":"b"}}}}}`,
+			refused:  `{"spec":{"api":{"service":{"annotations":{"a key":"b"}}}}}`,
+			message:  "api.service.annotations" + ownerMessage,
+		},
+		"an Ingress' annotations have valid keys": {
+			accepted: `{"spec":{"api":{"ingress":{"hosts":["a.example"],"annotations":{"example.com/a":"b"}}}}}`,
+			refused:  `{"spec":{"api":{"ingress":{"hosts":["a.example"],"annotations":{"a key":"b"}}}}}`,
+			message:  "api.ingress.annotations" + ownerMessage,
+		},
+		"an HTTPRoute's annotations have valid keys": {
+			accepted: `{"spec":{"api":{"gateway":{"parentRefs":[{"name":"a"}],"annotations":{"example.com/a":"b"}}}}}`,
+			refused:  `{"spec":{"api":{"gateway":{"parentRefs":[{"name":"a"}],"annotations":{"a key":"b"}}}}}`,
+			message:  "api.gateway.annotations" + ownerMessage,
+		},
+		"a certificate is in a Secret or comes from cert-manager": {
+			accepted: `{"spec":{"api":{"ingress":{"hosts":["*.a.example"],"tls":{"secretName":"a"}}}}}`,
+			refused:  `{"spec":{"api":{"ingress":{"hosts":["*.a.example"],"tls":{"secretName":"a","certManager":{"issuer":"b"}}}}}}`,
+			message:  "exactly one of the fields in [secretName certManager] must be set",
+		},
+		"cert-manager has one issuer": {
+			accepted: `{"spec":{"api":{"ingress":{"hosts":["a.example"],"tls":{"certManager":{"clusterIssuer":"b"}}}}}}`,
+			refused:  `{"spec":{"api":{"ingress":{"hosts":["a.example"],"tls":{"certManager":{}}}}}}`,
+			message:  "exactly one of the fields in [clusterIssuer issuer] must be set",
+		},
+		"a destination is not both an address range and pods": {
+			accepted: `{"spec":{"networkPolicy":{"database":[{"namespaceSelector":{},"podSelector":{"matchLabels":{"a":"b"}},"port":5432}],"rpc":[{"podSelector":{},"port":443}]}}}`,
+			refused:  `{"spec":{"networkPolicy":{"database":[{"cidr":"10.0.0.0/8","podSelector":{},"port":5432}],"rpc":[{"cidr":"10.0.0.0/8","port":443}]}}}`,
+			message:  destinationMessage,
+		},
+		"a destination is not everywhere": {
+			accepted: `{"spec":{"networkPolicy":{"database":[{"namespaceSelector":{},"port":5432}],"rpc":[{"cidr":"10.0.0.0/8","port":443}]}}}`,
+			refused:  `{"spec":{"networkPolicy":{"database":[{"port":5432}],"rpc":[{"cidr":"10.0.0.0/8","port":443}]}}}`,
+			message:  destinationMessage,
+		},
 		"a destination is an address range": {
 			accepted: `{"spec":{"networkPolicy":{"database":[{"cidr":"fd00::/8","port":5432}],"rpc":[{"cidr":"10.0.0.0/8","port":443}]}}}`,
 			refused:  `{"spec":{"networkPolicy":{"database":[{"cidr":"database.example","port":5432}],"rpc":[{"cidr":"10.0.0.0/8","port":443}]}}}`,
@@ -405,6 +460,10 @@ const (
 	revisionMessage = "rotation.revision can only be raised by one, and cannot be lowered or removed: keys that were retired are not used again"
 	labelMessage    = " has a key that no label can have, or a value of more than 63 characters: expected keys such as team or example.com/team"
 	countMessage    = "generate.count goes down only together with a rotation: raise rotation.revision by one in the same change, which moves the funds"
+
+	destinationMessage  = "a destination is either an address range or pods: set cidr, or namespaceSelector and podSelector, or one of these two"
+	loadBalancerMessage = "api.service has loadBalancerClass or loadBalancerSourceRanges, and its type is not LoadBalancer: set type to LoadBalancer, or remove them"
+	ownerMessage        = " has a key that no annotation can have, or a value of more than 8192 characters: expected keys such as example.com/owner"
 
 	annotationMessage = "template.annotations has a key that no annotation can have, or a value of more than 8192 characters: expected keys such as example.com/owner"
 )

@@ -21,6 +21,10 @@ import (
 // foreignSchemas are the fields whose schema is Kubernetes' own.
 var foreignSchemas = []string{
 	".spec.template.resources", ".spec.template.tolerations[]", ".spec.template.affinity",
+	".spec.networkPolicy.database[].namespaceSelector", ".spec.networkPolicy.database[].podSelector",
+	".spec.networkPolicy.rpc[].namespaceSelector", ".spec.networkPolicy.rpc[].podSelector",
+	".spec.networkPolicy.router[].namespaceSelector", ".spec.networkPolicy.router[].podSelector",
+	".spec.networkPolicy.signers[].namespaceSelector", ".spec.networkPolicy.signers[].podSelector",
 	".spec.networkPolicy.apiFrom[]", ".spec.networkPolicy.operationsFrom[]",
 	".status.conditions[]",
 }

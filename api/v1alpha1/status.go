@@ -40,6 +40,10 @@ type RelayPoolStatus struct {
 	// Selector is the label selector of the pods, for the scale subresource.
 	// +optional
 	Selector string `json:"selector,omitempty"`
+	// API says where clients reach the fleet; absent without spec.api.ingress and
+	// spec.api.gateway.
+	// +optional
+	API *APIStatus `json:"api,omitempty"`
 	// NextIndex is how many leaves the pool's tree has, rounded.
 	// +optional
 	NextIndex *int64 `json:"nextIndex,omitempty"`
@@ -55,6 +59,22 @@ type RelayPoolStatus struct {
 	// Rotation is the rotation under way, or the last one.
 	// +optional
 	Rotation *RotationStatus `json:"rotation,omitempty"`
+}
+
+// APIStatus says where clients reach the fleet.
+type APIStatus struct {
+	// Hosts are the host names of the Ingress and the HTTPRoute whose controllers have accepted
+	// them.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	Hosts []string `json:"hosts,omitempty"`
+	// Addresses are the IP addresses and host names of the Ingress' load balancer, to which DNS
+	// has to lead its hosts. An HTTPRoute has the addresses of its Gateways.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	Addresses []string `json:"addresses,omitempty"`
 }
 
 // FeePayerState is the stage of a fee payer key, between its creation and its retirement.

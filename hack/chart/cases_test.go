@@ -107,7 +107,7 @@ imagePullSecrets: [{name: mirror}]
 extraLabels: {cost-centre: relays}
 relay: {image: {registry: r, repository: our/relay, tag: 1.2.3}}
 namespaces: [team-a, relaypool-system]
-tenants: {images: [registry.your.org/our/*], templateFields: [labels], requireLabel: true, usable: [team-a/shared]}
+tenants: {images: [registry.your.org/our/*], templateFields: [labels], apiFields: [ingress], requireLabel: true, usable: [team-a/shared]}
 relayPools:
   shield:
     namespace: team-a

@@ -53,6 +53,7 @@ func TestInvalidValuesAreRefused(t *testing.T) {
 		"a repository of tenants with a space":     {"tenants: {images: ['a b']}", "does not match pattern"},
 		"images below a path":                      {"tenants: {images: ['registry.your.org:5000/relaypool/*']}", ""},
 		"an unknown field of the template":         {"tenants: {templateFields: [hostNetwork]}", "does not match pattern"},
+		"a field of the API that is no exposure":   {"tenants: {apiFields: [keysSecretRef]}", "does not match pattern"},
 		"every field of the template":              {"tenants: {templateFields: null}", ""},
 		"a usable Secret without its namespace":    {"tenants: {requireLabel: true, usable: [rpc]}", "does not match pattern"},
 		"an interval without a unit":               {"operator: {refsInterval: '30'}", "does not match pattern"},

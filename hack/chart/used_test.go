@@ -30,6 +30,7 @@ func changes() map[string]string {
 		"clusterWide":                                 `true`,
 		"tenants.images":                              `[other.org/relay]`,
 		"tenants.templateFields":                      `[]`,
+		"tenants.apiFields":                           `[]`,
 		"tenants.requireLabel":                        `false`,
 		"tenants.usable":                              `[team-a/other]`,
 		"crds.upgrade":                                `false`,

@@ -37,6 +37,7 @@ const (
 	OperatorEnvClusterWide          = "RELAYPOOL_CLUSTER_WIDE"
 	OperatorEnvTenantImages         = "RELAYPOOL_TENANT_IMAGES"
 	OperatorEnvTenantTemplateFields = "RELAYPOOL_TENANT_TEMPLATE_FIELDS"
+	OperatorEnvTenantAPIFields      = "RELAYPOOL_TENANT_API_FIELDS"
 	OperatorEnvTenantRequireLabel   = "RELAYPOOL_TENANT_REQUIRE_LABEL"
 	OperatorEnvTenantUsable         = "RELAYPOOL_TENANT_USABLE"
 	OperatorEnvOperatorNamespace    = "RELAYPOOL_OPERATOR_NAMESPACE"
@@ -62,7 +63,7 @@ func OperatorEnvironmentVariables() []string {
 	return []string{
 		OperatorEnvConcurrentReconciles, OperatorEnvCheckWorkers, OperatorEnvRefsInterval, OperatorEnvResync,
 		OperatorEnvKubeconfig, OperatorEnvContext, OperatorEnvRelayImage, OperatorEnvNamespaces, OperatorEnvClusterWide, OperatorEnvOperatorNamespace,
-		OperatorEnvTenantImages, OperatorEnvTenantTemplateFields, OperatorEnvTenantRequireLabel, OperatorEnvTenantUsable,
+		OperatorEnvTenantImages, OperatorEnvTenantTemplateFields, OperatorEnvTenantAPIFields, OperatorEnvTenantRequireLabel, OperatorEnvTenantUsable,
 		OperatorEnvMetricsListen, OperatorEnvMetricsCertDir, OperatorEnvHealthListen,
 		OperatorEnvExternalListen, OperatorEnvExternalService, OperatorEnvExternalSecret,
 		OperatorEnvLeaderElect, OperatorEnvLeaseName, OperatorEnvLeaseDuration, OperatorEnvLeaseRenewDeadline, OperatorEnvLeaseRetryPeriod,

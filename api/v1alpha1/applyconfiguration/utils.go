@@ -18,12 +18,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 	// Group=relaypool.dev, Version=v1alpha1
 	case v1alpha1.SchemeGroupVersion.WithKind("API"):
 		return &apiv1alpha1.APIApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("APIStatus"):
+		return &apiv1alpha1.APIStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Autoscaling"):
 		return &apiv1alpha1.AutoscalingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("AWSKMS"):
 		return &apiv1alpha1.AWSKMSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("CertificatesSource"):
 		return &apiv1alpha1.CertificatesSourceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CertManager"):
+		return &apiv1alpha1.CertManagerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ConfigMapKeyReference"):
 		return &apiv1alpha1.ConfigMapKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Database"):
@@ -38,10 +42,18 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.FeePayersApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("FeePayerStatus"):
 		return &apiv1alpha1.FeePayerStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Gateway"):
+		return &apiv1alpha1.GatewayApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GatewayReference"):
+		return &apiv1alpha1.GatewayReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GCPKMS"):
 		return &apiv1alpha1.GCPKMSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GeneratedKeys"):
 		return &apiv1alpha1.GeneratedKeysApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Ingress"):
+		return &apiv1alpha1.IngressApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("IngressTLS"):
+		return &apiv1alpha1.IngressTLSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Mint"):
 		return &apiv1alpha1.MintApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Monitoring"):
@@ -70,6 +82,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.SecretKeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretReference"):
 		return &apiv1alpha1.SecretReferenceApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Service"):
+		return &apiv1alpha1.ServiceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Signer"):
 		return &apiv1alpha1.SignerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Solana"):

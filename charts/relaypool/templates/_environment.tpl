@@ -27,6 +27,10 @@
 - name: RELAYPOOL_TENANT_TEMPLATE_FIELDS
   value: {{ join "," .Values.tenants.templateFields | default "none" | quote }}
 {{- end }}
+{{- if not (kindIs "invalid" .Values.tenants.apiFields) }}
+- name: RELAYPOOL_TENANT_API_FIELDS
+  value: {{ join "," .Values.tenants.apiFields | default "none" | quote }}
+{{- end }}
 {{- if .Values.tenants.requireLabel }}
 - name: RELAYPOOL_TENANT_REQUIRE_LABEL
   value: "true"

@@ -34,7 +34,7 @@ func (c *planCmd) printOffline(env *environment, pools []*v1alpha1.RelayPool) er
 func render(p *v1alpha1.RelayPool, s pool.Settings) ([]build.Object, error) {
 	return pool.Render(p, pool.RenderOptions{
 		Settings:     s,
-		Capabilities: build.Capabilities{PodMonitor: true, PrometheusRule: true, ScaledObject: true},
+		Capabilities: build.Capabilities{PodMonitor: true, PrometheusRule: true, ScaledObject: true, HTTPRoute: true},
 	})
 }
 

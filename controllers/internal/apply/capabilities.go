@@ -83,6 +83,7 @@ func (c *Capabilities) ForBuild(ctx context.Context) (build.Capabilities, error)
 		PodMonitor:     kinds[build.KindPodMonitor],
 		PrometheusRule: kinds[build.KindPrometheusRule],
 		ScaledObject:   kinds[build.KindScaledObject],
+		HTTPRoute:      kinds[build.KindHTTPRoute],
 	}, err
 }
 

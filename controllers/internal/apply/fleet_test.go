@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -13,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/hack/apiserver"
+	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
 // golden reads a golden file: the built objects of a RelayPool.
@@ -69,5 +72,56 @@ func TestBuiltObjectsAreNotWrittenAgainAfterARestart(t *testing.T) {
 				t.Errorf("wrote %q, %+v, want no call", writes, result)
 			}
 		})
+	}
+}
+
+// The same holds for an HTTPRoute, of which the API server's schema is that of the Gateway API.
+func TestAnHTTPRouteIsNotWrittenAgainAfterARestart(t *testing.T) {
+	t.Parallel()
+	server := apiservertest.Start(t, apiserver.Options{})
+	must(t, server.Install(apiservertest.HTTPRouteCRD(t)))
+	config, err := server.Config()
+	must(t, err)
+	for _, file := range []string{"full", "exposed"} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			w := newWorldOn(t, config, apiservertest.NamespaceOn(t, config))
+			route := slices.DeleteFunc(golden(t, "../build/testdata/"+file+".golden.yaml"), func(o build.Object) bool { return o.Kind != build.KindHTTPRoute })
+			w.owner.Name = route[0].Name
+			if result := w.apply(route); len(result.Applied) != 1 {
+				t.Fatalf("%+v, want the HTTPRoute applied", result)
+			}
+			w.calls.reset()
+			w.restart()
+			result := w.apply(route)
+			if writes, _ := w.calls.reset(); len(writes) > 0 || result.Changed() {
+				t.Errorf("wrote %q, %+v, want no call", writes, result)
+			}
+		})
+	}
+}
+
+// Some fields of a Service belong to its type, and the API server sets others of these itself.
+func TestAServiceChangesItsType(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	service := func(file string) []build.Object {
+		for _, o := range golden(t, "../build/testdata/"+file+".golden.yaml") {
+			if o.Kind == build.KindService {
+				o.Name = poolName
+				u := o.Config.(interface{ SetName(name string) })
+				u.SetName(poolName)
+				return []build.Object{o}
+			}
+		}
+		t.Fatalf("%s has no Service", file)
+		return nil
+	}
+	for _, file := range []string{"minimal", "full", "exposed", "full", "minimal"} {
+		objects := service(file)
+		if result := w.apply(objects); len(result.Applied) != 1 {
+			t.Fatalf("the Service of %s: %+v, want it applied", file, result)
+		}
+		w.applyUntilUnchanged(objects)
 	}
 }

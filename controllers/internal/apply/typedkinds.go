@@ -20,6 +20,7 @@ func OwnedTypes() []client.Object {
 	return []client.Object{
 		&appsv1.Deployment{}, &batchv1.Job{}, &corev1.ConfigMap{}, &corev1.Service{}, &corev1.ServiceAccount{},
 		&policyv1.PodDisruptionBudget{}, &autoscalingv2.HorizontalPodAutoscaler{}, &networkingv1.NetworkPolicy{},
+		&networkingv1.Ingress{},
 	}
 }
 
@@ -42,6 +43,8 @@ func typedObject(kind schema.GroupVersionKind) client.Object {
 		return &autoscalingv2.HorizontalPodAutoscaler{}
 	case build.KindNetworkPolicy:
 		return &networkingv1.NetworkPolicy{}
+	case build.KindIngress:
+		return &networkingv1.Ingress{}
 	default:
 		return nil
 	}
@@ -66,6 +69,8 @@ func typedList(kind schema.GroupVersionKind) client.ObjectList {
 		return &autoscalingv2.HorizontalPodAutoscalerList{}
 	case build.KindNetworkPolicy:
 		return &networkingv1.NetworkPolicyList{}
+	case build.KindIngress:
+		return &networkingv1.IngressList{}
 	default:
 		return nil
 	}

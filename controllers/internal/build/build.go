@@ -48,7 +48,7 @@ type PayerMount struct {
 
 // Capabilities says which optional kinds the API server serves.
 type Capabilities struct {
-	PodMonitor, PrometheusRule, ScaledObject bool
+	PodMonitor, PrometheusRule, ScaledObject, HTTPRoute bool
 }
 
 // Object is one wanted object.
@@ -66,6 +66,7 @@ type Object struct {
 func Objects(in Input) []Object {
 	objects := []Object{serviceAccount(in), configMap(in), service(in)}
 	objects = append(objects, networkPolicy(in)...)
+	objects = append(objects, exposure(in)...)
 	objects = append(objects, podDisruptionBudget(in), deployment(in))
 	objects = append(objects, scaler(in)...)
 	return append(objects, monitoring(in)...)

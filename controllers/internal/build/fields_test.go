@@ -145,7 +145,7 @@ func change(field reflect.Value, n int) bool {
 		return n == 0
 	}
 	// A field may react to certain words only, so the words of all enums are tried.
-	words := []string{field.String() + "x", "", "Enabled", "Disabled", "Allow", "Refuse", "HPA", "KEDA", "Hold", "Warn"}
+	words := []string{field.String() + "x", "", "Enabled", "Disabled", "Allow", "Refuse", "HPA", "KEDA", "Hold", "Warn", "NodePort", "Local"}
 	if n < len(words) {
 		field.SetString(words[n])
 	}

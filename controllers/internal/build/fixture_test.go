@@ -25,7 +25,7 @@ const resourceDefinition = "../../../config/crd/relaypool.dev_relaypools.yaml"
 // testdata.
 func fixtures(t *testing.T) map[string]build.Input {
 	t.Helper()
-	everything := build.Capabilities{PodMonitor: true, PrometheusRule: true, ScaledObject: true}
+	everything := build.Capabilities{PodMonitor: true, PrometheusRule: true, ScaledObject: true, HTTPRoute: true}
 	minimal := input(load(t, "minimal"), 2)
 	minimal.Capabilities = build.Capabilities{}
 	full := input(load(t, "full"), 0)
@@ -42,11 +42,13 @@ func fixtures(t *testing.T) map[string]build.Input {
 	held.Withheld = true
 	held.Capabilities = everything
 	signers := input(load(t, "signers"), 2)
+	exposed := input(load(t, "exposed"), 2)
+	exposed.Capabilities = build.Capabilities{HTTPRoute: true}
 	least, greatest := input(atBounds(t, false), 0), input(atBounds(t, true), 0)
 	least.Pool.Name, greatest.Pool.Name = "l", strings.Repeat("g", 40)
 	least.Replicas, greatest.Replicas = nil, nil
 	return map[string]build.Input{
-		"minimal": minimal, "full": full, "keda": keda, "swap": swap, "held": held, "signers": signers, "least": least, "greatest": greatest,
+		"minimal": minimal, "full": full, "keda": keda, "swap": swap, "held": held, "signers": signers, "exposed": exposed, "least": least, "greatest": greatest,
 	}
 }
 

@@ -31,7 +31,7 @@ func scaledObject(in Input, a *v1alpha1.Autoscaling) Object {
 	if a.OldestAgeSeconds > 0 {
 		triggers = append(triggers, trigger("age", "Value", url, backlogAgeField, int64(a.OldestAgeSeconds)))
 	}
-	return optionalObject(in, KindScaledObject, nil, map[string]any{
+	return optionalObject(in, KindScaledObject, optionalMetadata{}, map[string]any{
 		"scaleTargetRef": map[string]any{
 			"apiVersion": KindDeployment.GroupVersion().String(),
 			"kind":       KindDeployment.Kind,

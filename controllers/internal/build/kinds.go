@@ -18,11 +18,13 @@ var (
 	KindDeployment              = appsv1.SchemeGroupVersion.WithKind("Deployment")
 	KindPodDisruptionBudget     = policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget")
 	KindNetworkPolicy           = networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")
+	KindIngress                 = networkingv1.SchemeGroupVersion.WithKind("Ingress")
 	KindHorizontalPodAutoscaler = autoscalingv2.SchemeGroupVersion.WithKind("HorizontalPodAutoscaler")
 	KindJob                     = batchv1.SchemeGroupVersion.WithKind("Job")
 	KindPodMonitor              = schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"}
 	KindPrometheusRule          = schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "PrometheusRule"}
 	KindScaledObject            = schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}
+	KindHTTPRoute               = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}
 )
 
 // Kinds lists every kind of owned objects: first Kubernetes' own kinds, then the optional
@@ -30,11 +32,11 @@ var (
 func Kinds() []schema.GroupVersionKind {
 	return append([]schema.GroupVersionKind{
 		KindServiceAccount, KindConfigMap, KindService, KindDeployment, KindPodDisruptionBudget,
-		KindNetworkPolicy, KindHorizontalPodAutoscaler, KindJob,
+		KindNetworkPolicy, KindIngress, KindHorizontalPodAutoscaler, KindJob,
 	}, OptionalKinds()...)
 }
 
 // OptionalKinds lists the kinds that a cluster may lack.
 func OptionalKinds() []schema.GroupVersionKind {
-	return []schema.GroupVersionKind{KindPodMonitor, KindPrometheusRule, KindScaledObject}
+	return []schema.GroupVersionKind{KindPodMonitor, KindPrometheusRule, KindScaledObject, KindHTTPRoute}
 }

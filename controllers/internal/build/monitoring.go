@@ -38,7 +38,7 @@ func monitoring(in Input) []Object {
 
 func podMonitor(in Input) Object {
 	m := in.Pool.Spec.Monitoring
-	return optionalObject(in, KindPodMonitor, m.Labels, map[string]any{
+	return optionalObject(in, KindPodMonitor, optionalMetadata{labels: m.Labels}, map[string]any{
 		"selector": map[string]any{"matchLabels": anyMap(Selector(in.Pool.Name))},
 		"podMetricsEndpoints": []any{map[string]any{
 			"port":     portOperations,
@@ -61,19 +61,23 @@ func prometheusRule(in Input) Object {
 	for _, a := range alerts(in) {
 		rules = append(rules, a.rule(in))
 	}
-	return optionalObject(in, KindPrometheusRule, in.Pool.Spec.Monitoring.Labels, map[string]any{
+	return optionalObject(in, KindPrometheusRule, optionalMetadata{labels: in.Pool.Spec.Monitoring.Labels}, map[string]any{
 		"groups": []any{map[string]any{"name": in.Pool.Namespace + "." + in.Pool.Name + ".relaypool", "rules": rules}},
 	})
 }
 
+// optionalMetadata is what the user adds to an object's metadata.
+type optionalMetadata struct{ labels, annotations map[string]string }
+
 // optionalObject makes an object of a kind for which the operator has no Go types.
-func optionalObject(in Input, kind schema.GroupVersionKind, labels map[string]string, spec map[string]any) Object {
+func optionalObject(in Input, kind schema.GroupVersionKind, user optionalMetadata, spec map[string]any) Object {
 	name := in.Pool.Name
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(kind)
 	u.SetName(name)
 	u.SetNamespace(in.Pool.Namespace)
-	u.SetLabels(mergeMaps(labels, Labels(name)))
+	u.SetLabels(mergeMaps(user.labels, Labels(name)))
+	u.SetAnnotations(user.annotations)
 	return Object{kind, name, client.ApplyConfigurationFromUnstructured(u)}
 }
 

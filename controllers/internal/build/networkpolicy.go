@@ -71,11 +71,18 @@ func egress(p *v1alpha1.NetworkPolicy) []*networkingv1ac.NetworkPolicyEgressRule
 	for _, group := range [][]v1alpha1.Destination{p.Database, p.RPC, p.Router, p.Signers} {
 		for _, d := range group {
 			rules = append(rules, networkingv1ac.NetworkPolicyEgressRule().
-				WithTo(networkingv1ac.NetworkPolicyPeer().WithIPBlock(networkingv1ac.IPBlock().WithCIDR(d.CIDR))).
+				WithTo(destination(d)).
 				WithPorts(port(corev1.ProtocolTCP, d.Port)))
 		}
 	}
 	return rules
+}
+
+func destination(d v1alpha1.Destination) *peer {
+	if d.CIDR != "" {
+		return networkingv1ac.NetworkPolicyPeer().WithIPBlock(networkingv1ac.IPBlock().WithCIDR(d.CIDR))
+	}
+	return convert[peer](networkingv1.NetworkPolicyPeer{NamespaceSelector: d.NamespaceSelector, PodSelector: d.PodSelector})
 }
 
 func peers(from []networkingv1.NetworkPolicyPeer) []*peer {

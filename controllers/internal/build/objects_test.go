@@ -2,6 +2,7 @@ package build_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	psa "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
@@ -253,6 +255,47 @@ func TestThereIsOneScalerAtMost(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("scalers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnHTTPRouteNeedsItsKind(t *testing.T) {
+	t.Parallel()
+	for name, has := range map[string]bool{"the Gateway API is installed": true, "the Gateway API is not installed": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := fixtures(t)["exposed"]
+			in.Capabilities.HTTPRoute = has
+			isRoute := func(o build.Object) bool { return o.Kind == build.KindHTTPRoute }
+			if got := slices.ContainsFunc(build.Objects(in), isRoute); got != has {
+				t.Errorf("an HTTPRoute is made: %t, want %t", got, has)
+			}
+		})
+	}
+}
+
+// A proxy that gives up before the relay takes the outcome away from a client that waits for it.
+func TestProxiesWaitAsLongAsTheRelay(t *testing.T) {
+	t.Parallel()
+	const readTimeout = "nginx.ingress.kubernetes.io/proxy-read-timeout"
+	tests := map[string]struct{ fixture, want string }{
+		"the operator sets the time":   {"exposed", strconv.Itoa(int(contract.LongestRequest.Seconds()))},
+		"the user's time has priority": {"full", "200"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects := build.Objects(fixtures(t)[tc.fixture])
+			if got := asUnstructured(t, single(t, objects, "Ingress")).GetAnnotations()[readTimeout]; got != tc.want {
+				t.Errorf("%s is %q, want %q", readTimeout, got, tc.want)
+			}
+			rules, _, _ := unstructured.NestedSlice(asUnstructured(t, single(t, objects, "HTTPRoute")).Object, "spec", "rules")
+			timeouts := rules[0].(map[string]any)["timeouts"].(map[string]any)
+			for _, field := range []string{"request", "backendRequest"} {
+				if d, err := time.ParseDuration(timeouts[field].(string)); err != nil || d < contract.LongestRequest {
+					t.Errorf("the HTTPRoute's timeout %s is %v, want at least %v", field, timeouts[field], contract.LongestRequest)
+				}
 			}
 		})
 	}

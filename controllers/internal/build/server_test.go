@@ -31,6 +31,9 @@ func TestAnAPIServerAcceptsEveryObject(t *testing.T) {
 			}
 		}
 	}
+	if err := apiservertest.Server(t).Install(apiservertest.HTTPRouteCRD(t)); err != nil {
+		t.Fatal(err)
+	}
 	cl, err := client.New(apiservertest.Config(t), client.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -19,12 +20,29 @@ const (
 // and the backlog are not for clients.
 func service(in Input) Object {
 	name := in.Pool.Name
-	return Object{KindService, name, corev1ac.Service(name, in.Pool.Namespace).
-		WithLabels(Labels(name)).
-		WithSpec(corev1ac.ServiceSpec().
-			WithType(corev1.ServiceTypeClusterIP).
-			WithSelector(Selector(name)).
-			WithPorts(servicePort(portAPI, contract.APIPort)))}
+	spec := corev1ac.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).
+		WithSelector(Selector(name)).
+		WithPorts(servicePort(portAPI, contract.APIPort))
+	config := corev1ac.Service(name, in.Pool.Namespace).WithLabels(Labels(name)).WithSpec(spec)
+	if s := in.Pool.Spec.API.Service; s != nil {
+		changeService(config.WithAnnotations(s.Annotations), s)
+	}
+	return Object{KindService, name, config}
+}
+
+// changeService sets what the RelayPool declares for the Service.
+func changeService(config *corev1ac.ServiceApplyConfiguration, s *v1alpha1.Service) {
+	if s.Type != "" {
+		config.Spec.WithType(corev1.ServiceType(s.Type))
+	}
+	if s.LoadBalancerClass != "" {
+		config.Spec.WithLoadBalancerClass(s.LoadBalancerClass)
+	}
+	if s.ExternalTrafficPolicy != "" {
+		config.Spec.WithExternalTrafficPolicy(corev1.ServiceExternalTrafficPolicy(s.ExternalTrafficPolicy))
+	}
+	config.Spec.WithLoadBalancerSourceRanges(s.LoadBalancerSourceRanges...)
 }
 
 // operationsService is the Service from which KEDA reads the backlog, because /backlog on

@@ -41,6 +41,7 @@ import (
 	"github.com/relaypool/relaypool/controllers/internal/pool"
 	"github.com/relaypool/relaypool/controllers/internal/refs"
 	"github.com/relaypool/relaypool/controllers/internal/settings"
+	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/rpc"
 )
@@ -241,7 +242,7 @@ func eventually(t *testing.T, what string, try func() error) {
 	}
 }
 
-// definitions are CRDs of the optional kinds.
+// definitions are CRDs of the optional kinds without HTTPRoute.
 func definitions() []*apiextensionsv1.CustomResourceDefinition {
 	plurals := map[schema.GroupVersionKind]string{
 		build.KindPodMonitor: "podmonitors", build.KindPrometheusRule: "prometheusrules", build.KindScaledObject: "scaledobjects",
@@ -289,6 +290,7 @@ func (w *cluster) awaitKinds(what string, kinds ...schema.GroupVersionKind) {
 	eventually(w.t, what, func() error {
 		for _, kind := range []schema.GroupVersionKind{
 			build.KindHorizontalPodAutoscaler, build.KindNetworkPolicy, build.KindPodMonitor, build.KindPrometheusRule, build.KindScaledObject,
+			build.KindIngress, build.KindHTTPRoute,
 		} {
 			u := &unstructured.Unstructured{}
 			u.SetGroupVersionKind(kind)
@@ -338,7 +340,7 @@ func usedElsewhere() map[string]string {
 func withFleet(t *testing.T, components ...string) (*cluster, *rest.Config) {
 	t.Helper()
 	server, _ := startWithManifests(t, components...)
-	must(t, server.Install(definitions()...))
+	must(t, server.Install(append(definitions(), apiservertest.HTTPRouteCRD(t))...))
 	admin, err := server.Config()
 	must(t, err)
 	scheme := runtime.NewScheme()
@@ -497,9 +499,14 @@ func (w *cluster) runLifetime() {
 		s.Autoscaling = &v1alpha1.Autoscaling{MaxReplicas: 4}
 		anywhere := []v1alpha1.Destination{{CIDR: "10.0.0.0/8", Port: 5432}}
 		s.NetworkPolicy = &v1alpha1.NetworkPolicy{Database: anywhere, RPC: anywhere}
+		s.API.Ingress = &v1alpha1.Ingress{Hosts: []string{"relay.example"}}
+		s.API.Gateway = &v1alpha1.Gateway{ParentRefs: []v1alpha1.GatewayReference{{Name: "public"}}}
 	})
-	w.awaitKinds("a fleet with an HPA and a network policy", append(monitoring, build.KindHorizontalPodAutoscaler, build.KindNetworkPolicy)...)
-	w.change(func(s *v1alpha1.RelayPoolSpec) { s.Autoscaling.Provider = v1alpha1.ProviderKEDA })
+	w.awaitKinds("a fleet with an HPA, a network policy and ways in", append(monitoring, build.KindHorizontalPodAutoscaler, build.KindNetworkPolicy, build.KindIngress, build.KindHTTPRoute)...)
+	w.change(func(s *v1alpha1.RelayPoolSpec) {
+		s.Autoscaling.Provider = v1alpha1.ProviderKEDA
+		s.API.Ingress, s.API.Gateway = nil, nil
+	})
 	w.awaitKinds("a fleet that KEDA scales", append(monitoring, build.KindScaledObject, build.KindNetworkPolicy)...)
 	w.change(func(s *v1alpha1.RelayPoolSpec) {
 		s.Autoscaling, s.NetworkPolicy = nil, nil

@@ -14,7 +14,8 @@ import (
 func conditionTypes() []string {
 	return []string{
 		v1alpha1.ConditionAccepted, v1alpha1.ConditionSecretsResolved, v1alpha1.ConditionPoolInitialised,
-		v1alpha1.ConditionFeePayersFunded, v1alpha1.ConditionSpendingCapped, v1alpha1.ConditionAvailable, v1alpha1.ConditionAutoscalingActive,
+		v1alpha1.ConditionFeePayersFunded, v1alpha1.ConditionSpendingCapped, v1alpha1.ConditionAvailable, v1alpha1.ConditionExposed,
+		v1alpha1.ConditionAutoscalingActive,
 		v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
 	}
 }
@@ -26,7 +27,14 @@ func onlyWhileTrue(kind string) bool {
 
 // conditionApplies reports whether a RelayPool can have a condition of this type.
 func conditionApplies(kind string, p *v1alpha1.RelayPool) bool {
-	return kind != v1alpha1.ConditionAutoscalingActive || p.Spec.Autoscaling != nil
+	switch kind {
+	case v1alpha1.ConditionAutoscalingActive:
+		return p.Spec.Autoscaling != nil
+	case v1alpha1.ConditionExposed:
+		return p.Spec.API.Ingress != nil || p.Spec.API.Gateway != nil
+	default:
+		return true
+	}
 }
 
 // conditions counts and reports the RelayPool's conditions. A missing condition counts as false if

@@ -85,7 +85,7 @@ func chainState(f *Facts) poolcheck.State {
 // changeFacts makes one random change of the facts.
 func changeFacts(random *rand.Rand, f *Facts) {
 	spec := &f.Pool.Spec
-	switch random.IntN(16) {
+	switch random.IntN(18) {
 	case 0:
 		f.ChainRead, f.Chain.UnavailableSince, f.Chain.Report = true, time.Time{}, reportOf(poolcheck.OK, "")
 	case 1:
@@ -115,7 +115,7 @@ func changeFacts(random *rand.Rand, f *Facts) {
 	case 11:
 		clear(f.Unread)
 		if random.IntN(2) == 0 {
-			f.Unread[[]Part{PartFleet, PartKeys, PartAutoscaler, PartCapabilities}[random.IntN(4)]] = errors.New("boom")
+			f.Unread[[]Part{PartFleet, PartKeys, PartAutoscaler, PartExposure, PartCapabilities}[random.IntN(5)]] = errors.New("boom")
 		}
 		f.KeysKnown = !f.isUnread(PartKeys) && !f.isUnread(PartFleet)
 	case 12:
@@ -128,6 +128,12 @@ func changeFacts(random *rand.Rand, f *Facts) {
 		f.Autoscaler = Autoscaler{Present: random.IntN(2) == 0, Working: ptr.To(random.IntN(2) == 0)}
 	case 15:
 		f.Backlog = Backlog{At: f.Now, Due: random.Int64N(200), Held: map[string]int64{"fee_payer_empty": random.Int64N(2)}}
+	case 16:
+		ingressed(f)
+		routed(f)
+		f.Capabilities.HTTPRoute = random.IntN(2) == 0
+	case 17:
+		spec.API.Ingress, spec.API.Gateway, f.Exposure = nil, nil, Exposure{}
 	}
 }
 
@@ -188,6 +194,9 @@ func violation(f *Facts, p *Plan, status *v1alpha1.RelayPoolStatus) error {
 	}
 	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAutoscalingActive); (c != nil) != (f.Pool.Spec.Autoscaling != nil) {
 		return fmt.Errorf("condition AutoscalingActive is %v, with spec.autoscaling %v", c, f.Pool.Spec.Autoscaling)
+	}
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionExposed); (c != nil) != (f.Pool.Spec.API.Ingress != nil || f.Pool.Spec.API.Gateway != nil) {
+		return fmt.Errorf("condition Exposed is %v, with spec.api %+v", c, f.Pool.Spec.API)
 	}
 	for _, kind := range []string{v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
 		if c := meta.FindStatusCondition(status.Conditions, kind); c != nil && c.Status != metav1.ConditionTrue {

@@ -31,6 +31,7 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 	recordUnread(PartCapabilities, err)
 	recordUnread(PartFleet, r.observeFleet(ctx, f))
 	recordUnread(PartAutoscaler, r.observeAutoscaler(ctx, f))
+	recordUnread(PartExposure, r.observeExposure(ctx, f))
 	f.KeysKnown = !f.isUnread(PartKeys) && !f.isUnread(PartFleet)
 	f.Target = targetOf(pool, &f.References, r.keyParser.parse, r.References)
 	f.Chain, f.ChainRead = r.Watcher.Reading(key)
@@ -50,7 +51,7 @@ func (r *Reconciler) observe(ctx context.Context, pool *v1alpha1.RelayPool) (*Fa
 // err joins the errors of the parts that could not be read.
 func (f *Facts) err() error {
 	var all []error
-	for _, p := range []Part{PartReferences, PartKeys, PartFleet, PartAutoscaler, PartCapabilities} {
+	for _, p := range []Part{PartReferences, PartKeys, PartFleet, PartAutoscaler, PartExposure, PartCapabilities} {
 		all = append(all, f.Unread[p])
 	}
 	return errors.Join(all...)

@@ -40,6 +40,8 @@ type Facts struct {
 	Fleet Fleet
 	// Autoscaler is the status of the autoscaler.
 	Autoscaler Autoscaler
+	// Exposure is what leads clients from outside of the cluster to the fleet.
+	Exposure Exposure
 	// Backlog is the last reading of the queue.
 	Backlog Backlog
 	// Capabilities are the optional kinds that the cluster has.
@@ -58,6 +60,7 @@ const (
 	PartKeys         Part = "keys"
 	PartFleet        Part = "fleet"
 	PartAutoscaler   Part = "autoscaler"
+	PartExposure     Part = "exposure"
 	PartCapabilities Part = "capabilities"
 )
 

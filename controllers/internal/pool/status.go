@@ -70,6 +70,7 @@ func Report(f *Facts, p *Plan, o *Outcome) v1alpha1.RelayPoolStatus {
 		next.InitialisedAt = &metav1.Time{Time: f.Now}
 	}
 	replicaCounts(&next, f)
+	next.API = apiStatus(f)
 	next.Selector = labels.SelectorFromSet(build.Selector(f.Pool.Name)).String()
 	if f.KeysKnown {
 		next.Rotation = p.Keys.Rotation
@@ -107,6 +108,7 @@ func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
 		{v1alpha1.ConditionFeePayersFunded, feePayersFunded(f, p)},
 		{v1alpha1.ConditionSpendingCapped, spendingCapped(f)},
 		{v1alpha1.ConditionAvailable, available(f, p, o)},
+		{v1alpha1.ConditionExposed, exposed(f)},
 		{v1alpha1.ConditionAutoscalingActive, autoscalingActive(f, p)},
 	}
 	stall := stalled(p, o)

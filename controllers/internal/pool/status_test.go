@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -317,7 +318,40 @@ func TestConditions(t *testing.T) {
 			}, want: "True/Scaling"},
 			"the optional kinds could not be read": {change: func(f *Facts) { autoscaled(f); f.Unread[PartCapabilities] = errors.New("boom") }, want: "Unknown/InternalError"},
 		},
+		v1alpha1.ConditionExposed: {
+			"the spec exposes nothing":            {want: none},
+			"a Gateway serves the route":          {change: routed, want: "True/Exposed", wantText: []string{"spec.api.clientIPHeader is not set", "share one limit"}},
+			"an ingress controller has answered":  {change: ingressed, want: "True/Exposed"},
+			"no ingress controller has answered":  {change: func(f *Facts) { ingressed(f); f.Exposure.Addresses = nil }, want: "Unknown/Pending", wantText: []string{"Ingress demo", "spec.api.ingress.className"}},
+			"the Gateway API is not installed":    {change: func(f *Facts) { routed(f); f.Capabilities.HTTPRoute = false }, want: "False/ProviderMissing", wantText: []string{"httproutes.gateway.networking.k8s.io", "spec.api.ingress"}},
+			"no Gateway has reported":             {change: func(f *Facts) { routed(f); f.Exposure.Routes = nil }, want: "Unknown/Pending", wantText: []string{"Gateway gateways/public (listener https)"}},
+			"only another Gateway has reported":   {change: func(f *Facts) { routed(f); f.Exposure.Routes[0].Gateway.Namespace = "" }, want: "Unknown/Pending"},
+			"only another listener has reported":  {change: func(f *Facts) { routed(f); f.Exposure.Routes[0].Gateway.SectionName = "http" }, want: "Unknown/Pending"},
+			"the Gateway's report is not current": {change: func(f *Facts) { routed(f); f.Exposure.Routes[0].Accepted = nil }, want: "Unknown/Pending"},
+			"the Gateway does not allow the route": {change: func(f *Facts) {
+				routed(f)
+				f.Exposure.Routes[0].Accepted = &metav1.Condition{Type: "Accepted", Status: metav1.ConditionFalse, Reason: "NotAllowedByListeners", Message: "no listener allows it"}
+			}, want: "False/NotAccepted", wantText: []string{"Gateway gateways/public (listener https)", "NotAllowedByListeners", "no listener allows it"}},
+			"the Gateway does not find the Service": {change: func(f *Facts) {
+				routed(f)
+				f.Exposure.Routes[0].ResolvedRefs = &metav1.Condition{Type: "ResolvedRefs", Status: metav1.ConditionFalse, Reason: "BackendNotFound"}
+			}, want: "False/NotAccepted", wantText: []string{"ResolvedRefs is False, BackendNotFound"}},
+			"the second Gateway does not serve the route": {change: func(f *Facts) {
+				routed(f)
+				f.Pool.Spec.API.Gateway.ParentRefs = append(f.Pool.Spec.API.Gateway.ParentRefs, v1alpha1.GatewayReference{Name: "inside"})
+			}, want: "Unknown/Pending", wantText: []string{"Gateway pools/inside"}},
+			"the route is served and the Ingress is not": {change: func(f *Facts) { ingressed(f); routed(f); f.Exposure.Addresses = nil }, want: "Unknown/Pending"},
+			"the proxy names the client": {change: func(f *Facts) { ingressed(f); f.Pool.Spec.API.ClientIPHeader = "X-Real-IP" },
+				want: "True/Exposed", wantNot: []string{"clientIPHeader"}},
+			"there is no limit that clients could share": {change: func(f *Facts) { ingressed(f); f.Pool.Spec.API.RequestsPerMinute = ptr.To[int32](0) },
+				want: "True/Exposed", wantNot: []string{"clientIPHeader"}},
+			"the Ingress could not be read":        {change: func(f *Facts) { ingressed(f); partUnread(PartExposure)(f) }, want: "Unknown/InternalError"},
+			"the optional kinds could not be read": {change: func(f *Facts) { routed(f); partUnread(PartCapabilities)(f) }, want: "Unknown/InternalError"},
+			"an Ingress needs no optional kind":    {change: func(f *Facts) { ingressed(f); partUnread(PartCapabilities)(f) }, want: "True/Exposed"},
+		},
 		v1alpha1.ConditionReady: {
+			"no Gateway serves the route":            {change: func(f *Facts) { routed(f); f.Exposure.Routes = nil }, want: "Unknown/Pending"},
+			"the exposure is not installed":          {change: func(f *Facts) { routed(f); f.Capabilities.HTTPRoute = false }, want: "False/ProviderMissing"},
 			"all is well":                            {want: "True/Ready"},
 			"all is well and the operator is paused": {change: func(f *Facts) { f.Pool.Spec.Paused = true }, want: "True/Paused"},
 			"False comes before Unknown":             {change: func(f *Facts) { chainLost(f); setFleet(f, 2, 0) }, want: "False/PodsNotReady"},
@@ -434,6 +468,55 @@ func TestLastTransitionTimeFollowsTheStatus(t *testing.T) {
 			f.Now = before.Add(time.Hour)
 			if got := condition(f, v1alpha1.ConditionAvailable, test.v).LastTransitionTime.Time; got.Equal(f.Now) != test.want || got.Equal(before) == test.want {
 				t.Errorf("last transition %s; a new time is expected: %t", got, test.want)
+			}
+		})
+	}
+}
+
+// ingressed gives the fleet an Ingress that a controller serves.
+func ingressed(f *Facts) {
+	f.Pool.Spec.API.Ingress = &v1alpha1.Ingress{Hosts: []string{"relay.example"}}
+	f.Exposure.Addresses = []string{"203.0.113.7"}
+}
+
+// routed gives the fleet an HTTPRoute that a Gateway serves.
+func routed(f *Facts) {
+	gateway := v1alpha1.GatewayReference{Name: "public", Namespace: "gateways", SectionName: "https"}
+	f.Pool.Spec.API.Gateway = &v1alpha1.Gateway{ParentRefs: []v1alpha1.GatewayReference{gateway}, Hostnames: []string{"routed.example"}}
+	f.Capabilities.HTTPRoute = true
+	isTrue := metav1.Condition{Status: metav1.ConditionTrue}
+	f.Exposure.Routes = []RouteReport{{Gateway: gateway, Accepted: &isTrue, ResolvedRefs: &isTrue}}
+}
+
+func TestTheStatusHasTheHostsThatAreServed(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		change func(*Facts)
+		want   *v1alpha1.APIStatus
+	}{
+		"nothing is exposed":            {func(*Facts) {}, nil},
+		"an Ingress without an address": {func(f *Facts) { ingressed(f); f.Exposure.Addresses = nil }, nil},
+		"an Ingress and a route": {func(f *Facts) { ingressed(f); routed(f) },
+			&v1alpha1.APIStatus{Hosts: []string{"relay.example", "routed.example"}, Addresses: []string{"203.0.113.7"}}},
+		"a host of both": {func(f *Facts) {
+			ingressed(f)
+			routed(f)
+			f.Pool.Spec.API.Gateway.Hostnames = f.Pool.Spec.API.Ingress.Hosts
+		}, &v1alpha1.APIStatus{Hosts: []string{"relay.example"}, Addresses: []string{"203.0.113.7"}}},
+		"a route that is not served": {func(f *Facts) { routed(f); f.Exposure.Routes = nil }, nil},
+		"what cannot be read keeps its value": {func(f *Facts) {
+			ingressed(f)
+			f.Unread[PartExposure] = errors.New("boom")
+			f.Pool.Status.API = &v1alpha1.APIStatus{Hosts: []string{"earlier.example"}}
+		}, &v1alpha1.APIStatus{Hosts: []string{"earlier.example"}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := healthyFacts()
+			tc.change(f)
+			if diff := cmp.Diff(tc.want, apiStatus(f)); diff != "" {
+				t.Errorf("status.api (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -90,6 +90,7 @@ func (c *Config) LogValue() slog.Value {
 		slog.String("operator_namespace", c.OperatorNamespace),
 		slog.String("tenant_images", strings.Join(c.Tenants.Images, ",")),
 		slog.String("tenant_template_fields", strings.Join(c.Tenants.TemplateFields, ",")),
+		slog.String("tenant_api_fields", strings.Join(c.Tenants.APIFields, ",")),
 		slog.Bool("tenant_require_label", c.Tenants.RequireLabel),
 		slog.String("tenant_usable", strings.Join(c.Tenants.Usable, ",")),
 		slog.Int("concurrent_reconciles", c.ConcurrentReconciles),

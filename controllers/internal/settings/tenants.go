@@ -10,8 +10,8 @@ import (
 	"github.com/relaypool/relaypool/relay/commandline"
 )
 
-// AllFields is the value of --tenant-template-fields that withholds no field; None
-// withholds all.
+// AllFields is the value of --tenant-template-fields and --tenant-api-fields that withholds no
+// field; None withholds all.
 const AllFields = "all"
 
 // Tenants limits what RelayPools may request. It is for a cluster in which some users may make
@@ -20,6 +20,7 @@ const AllFields = "all"
 type Tenants struct {
 	Images         []string `env:"RELAYPOOL_TENANT_IMAGES" placeholder:"REPOSITORY" group:"Tenants" help:"Repositories whose images RelayPools may name in spec.image: registry.example/relaypool/relay, or registry.example/relaypool/* for all below it. Several with commas between them. The image of --relay-image is always allowed. Empty for every image."`
 	TemplateFields []string `default:"all" env:"RELAYPOOL_TENANT_TEMPLATE_FIELDS" placeholder:"FIELD" group:"Tenants" help:"Fields of spec.template that RelayPools may set: all, none, or several with commas between them. They are labels, annotations, serviceAccountAnnotations, resources, nodeSelector, tolerations, affinity and priorityClassName."`
+	APIFields      []string `default:"all" env:"RELAYPOOL_TENANT_API_FIELDS" placeholder:"FIELD" group:"Tenants" help:"Fields of spec.api by which RelayPools may expose their fleets: all, none, or several of service, ingress and gateway with commas between them."`
 	RequireLabel   bool     `env:"RELAYPOOL_TENANT_REQUIRE_LABEL" group:"Tenants" help:"Let a RelayPool use only those Secrets and ConfigMaps whose label relaypool.dev/usable-by has its name or any for a value, and those of --tenant-usable. Without this flag, it may use every Secret and ConfigMap of its namespace."`
 	Usable         []string `env:"RELAYPOOL_TENANT_USABLE" placeholder:"NAMESPACE/NAME" group:"Tenants" help:"Secrets and ConfigMaps that every RelayPool of their namespace may use without that label. Several with commas between them. It needs --tenant-require-label."`
 }
@@ -34,15 +35,8 @@ func (t Tenants) Check() (problems []error) {
 			report(tenancy.FlagImages, "repository %d of %d: %w", i+1, len(t.Images), err)
 		}
 	}
-	known := append(tenancy.TemplateFields(), AllFields, None)
-	for i, field := range t.TemplateFields {
-		switch {
-		case !slices.Contains(known, field):
-			report(tenancy.FlagTemplateFields, "field %d of %d: expected all, none or one of %s, received another value of %d characters", i+1, len(t.TemplateFields), strings.Join(tenancy.TemplateFields(), ", "), len(field))
-		case len(t.TemplateFields) > 1 && (field == AllFields || field == None):
-			report(tenancy.FlagTemplateFields, "%s is given together with other fields: give it alone, or the fields without it", field)
-		}
-	}
+	problems = append(problems, fieldProblems(tenancy.FlagTemplateFields, t.TemplateFields, tenancy.TemplateFields())...)
+	problems = append(problems, fieldProblems(tenancy.FlagAPIFields, t.APIFields, tenancy.APIFields())...)
 	for i, name := range t.Usable {
 		namespace, object, ok := strings.Cut(name, "/")
 		if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(object)) > 0 {
@@ -55,6 +49,28 @@ func (t Tenants) Check() (problems []error) {
 	return problems
 }
 
+// fieldProblems returns what is wrong with a list of allowed fields. known are the fields that can
+// be withheld.
+func fieldProblems(flag string, fields, known []string) (problems []error) {
+	for i, field := range fields {
+		switch {
+		case field != AllFields && field != None && !slices.Contains(known, field):
+			problems = append(problems, commandline.Problem(flag, "field %d of %d: expected all, none or one of %s, received another value of %d characters", i+1, len(fields), strings.Join(known, ", "), len(field)))
+		case len(fields) > 1 && (field == AllFields || field == None):
+			problems = append(problems, commandline.Problem(flag, "%s is given together with other fields: give it alone, or the fields without it", field))
+		}
+	}
+	return problems
+}
+
+// withheld returns those of the known fields that are not allowed.
+func withheld(allowed, known []string) []string {
+	if len(allowed) == 0 || slices.Contains(allowed, AllFields) {
+		return nil
+	}
+	return slices.DeleteFunc(known, func(field string) bool { return slices.Contains(allowed, field) })
+}
+
 // Policy returns the policy that the flags describe. The flags must have passed Check.
 func (t Tenants) Policy() tenancy.Policy {
 	p := tenancy.Policy{RequireLabel: t.RequireLabel, Usable: t.Usable}
@@ -63,8 +79,7 @@ func (t Tenants) Policy() tenancy.Policy {
 			p.Images = append(p.Images, repository)
 		}
 	}
-	if len(t.TemplateFields) > 0 && !slices.Contains(t.TemplateFields, AllFields) {
-		p.Withheld = slices.DeleteFunc(tenancy.TemplateFields(), func(field string) bool { return slices.Contains(t.TemplateFields, field) })
-	}
+	p.Withheld = withheld(t.TemplateFields, tenancy.TemplateFields())
+	p.WithheldAPI = withheld(t.APIFields, tenancy.APIFields())
 	return p
 }

@@ -39,17 +39,20 @@ func TemplateFields() []string {
 func (p Policy) templateFaults(t *v1alpha1.Template) (faults []string) {
 	for _, f := range templateFields {
 		if f.isSet(t) && slices.Contains(p.Withheld, f.name) {
-			faults = append(faults, fmt.Sprintf("spec.template.%s: this operator lets RelayPools set %s of spec.template, received a value: remove it, or ask the operator's administrator to allow it (%s)",
-				f.name, p.allowedFields(), commandline.Setting(FlagTemplateFields)))
+			faults = append(faults, withheldFault("spec.template", f.name, TemplateFields(), p.Withheld, FlagTemplateFields))
 		}
 	}
 	return faults
 }
 
-func (p Policy) allowedFields() string {
-	allowed := slices.DeleteFunc(TemplateFields(), func(name string) bool { return slices.Contains(p.Withheld, name) })
+// withheldFault returns the message for a withheld field. all are the fields of the same parent
+// that can be withheld, and flag is the setting that withholds them.
+func withheldFault(parent, name string, all, withheld []string, flag string) string {
+	allowed := slices.DeleteFunc(slices.Clone(all), func(field string) bool { return slices.Contains(withheld, field) })
+	set := "only the fields " + strings.Join(allowed, ", ") + " out of " + strings.Join(all, ", ")
 	if len(allowed) == 0 {
-		return "none of the fields " + strings.Join(TemplateFields(), ", ")
+		set = "none of the fields " + strings.Join(all, ", ")
 	}
-	return "only the fields " + strings.Join(allowed, ", ") + " out of " + strings.Join(TemplateFields(), ", ")
+	return fmt.Sprintf("%s.%s: this operator lets RelayPools set %s of %s, received a value: remove it, or ask the operator's administrator to allow it (%s)",
+		parent, name, set, parent, commandline.Setting(flag))
 }

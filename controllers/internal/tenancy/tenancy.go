@@ -1,6 +1,6 @@
 // Package tenancy limits what users can do in a cluster by making RelayPools: which images
-// run, which fields of the pods' template are set, and which Secrets and ConfigMaps are
-// mounted. The operator makes pods with its own permissions, so without these limits the
+// run, which fields of the pods' template are set, how the fleet is exposed, and which Secrets and
+// ConfigMaps are mounted. The operator makes pods with its own permissions, so without these limits the
 // right to make RelayPools amounts to the right to make pods.
 package tenancy
 
@@ -12,6 +12,7 @@ import (
 const (
 	FlagImages         = "tenant-images"
 	FlagTemplateFields = "tenant-template-fields"
+	FlagAPIFields      = "tenant-api-fields"
 	FlagUsable         = "tenant-usable"
 )
 
@@ -23,6 +24,8 @@ type Policy struct {
 	Images []string
 	// Withheld are the fields of spec.template that no RelayPool may set.
 	Withheld []string
+	// WithheldAPI are the fields of spec.api that no RelayPool may set.
+	WithheldAPI []string
 	// RequireLabel allows only Secrets and ConfigMaps that have the label
 	// v1alpha1.LabelUsableBy or are in Usable.
 	RequireLabel bool
@@ -38,5 +41,5 @@ func (p Policy) Faults(spec *v1alpha1.RelayPoolSpec, ownImage string) []string {
 	if fault := p.imageFault(spec.Image, ownImage); fault != "" {
 		out = append(out, "spec.image: "+fault)
 	}
-	return append(out, p.templateFaults(&spec.Template)...)
+	return append(append(out, p.templateFaults(&spec.Template)...), p.apiFaults(&spec.API)...)
 }

@@ -2,6 +2,7 @@ package tenancy
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -158,6 +159,30 @@ func TestWithheldFieldsAreNamed(t *testing.T) {
 			got = Policy{Withheld: []string{name}}.Faults(spec, "")
 			if len(got) != 1 || !strings.Contains(got[0], "only the fields "+strings.Join(others, ", ")+" out of") {
 				t.Errorf("faults are %q, want the fields that are allowed", got)
+			}
+		})
+	}
+}
+
+func TestWithheldFieldsOfTheAPIAreNamed(t *testing.T) {
+	t.Parallel()
+	apis := map[string]v1alpha1.API{"service": {Service: &v1alpha1.Service{}}, "ingress": {Ingress: &v1alpha1.Ingress{}}, "gateway": {Gateway: &v1alpha1.Gateway{}}}
+	if got, want := slices.Sorted(maps.Keys(apis)), slices.Sorted(slices.Values(APIFields())); !slices.Equal(got, want) {
+		t.Fatalf("the fields are %q, tested are %q", want, got)
+	}
+	for name, api := range apis {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := &v1alpha1.RelayPoolSpec{API: api}
+			others := slices.DeleteFunc(APIFields(), func(field string) bool { return field == name })
+			for _, allowing := range []Policy{{}, {WithheldAPI: others}, {Withheld: TemplateFields()}} {
+				if got := allowing.Faults(spec, ""); len(got) > 0 {
+					t.Errorf("%+v allows the field, but the faults are %q", allowing, got)
+				}
+			}
+			got := Policy{WithheldAPI: []string{name}}.Faults(spec, "")
+			if len(got) != 1 || !strings.HasPrefix(got[0], "spec.api."+name+": ") || !strings.Contains(got[0], "only the fields "+strings.Join(others, ", ")+" out of") || !strings.Contains(got[0], "--tenant-api-fields") {
+				t.Errorf("faults are %q, want one that names the field, what is allowed and the setting", got)
 			}
 		})
 	}

@@ -12,8 +12,12 @@ package apiservertest
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/relaypool/relaypool/hack/apiserver"
 )
@@ -152,5 +157,20 @@ func ForeignCRD(kind schema.GroupVersionKind, plural string) *apiextensionsv1.Cu
 			Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"spec": open, "status": open},
 		}},
 	}}
+	return crd
+}
+
+// HTTPRouteCRD returns the CRD of HTTPRoutes from the module of the Gateway API.
+func HTTPRouteCRD(t testing.TB) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd, module := new(apiextensionsv1.CustomResourceDefinition), struct{ Dir string }{}
+	out, err := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "sigs.k8s.io/gateway-api@v1.6.0").Output()
+	if err == nil {
+		err = json.Unmarshal(out, &module)
+	}
+	text, readErr := os.ReadFile(filepath.Join(module.Dir, "config", "crd", "standard", "gateway.networking.k8s.io_httproutes.yaml"))
+	if err := errors.Join(err, readErr, yaml.UnmarshalStrict(text, crd)); err != nil {
+		t.Fatalf("apiservertest: read the CRD of HTTPRoutes: %v", err)
+	}
 	return crd
 }

@@ -31,10 +31,6 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// callTimeout bounds the database and RPC calls that one request makes. It does not include
-// the wait for the outcome of the request's submission.
-const callTimeout = 15 * time.Second
-
 // Options are the inputs of a relay.
 type Options struct {
 	Config *config.Config

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/ratelimit"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
@@ -37,7 +38,7 @@ func (a *App) openOperations(ctx context.Context) error {
 		}
 		http.Error(w, errStarting.Error(), http.StatusServiceUnavailable)
 	}
-	a.operations = httpapi.NewServer(a.options.Config.OperationsListen, a.metrics.OperationsHandler(a.ready, http.HandlerFunc(details)), callTimeout, a.log)
+	a.operations = httpapi.NewServer(a.options.Config.OperationsListen, a.metrics.OperationsHandler(a.ready, http.HandlerFunc(details)), contract.CallTimeout, a.log)
 	go a.serve(a.operations, a.opsListener)
 	return nil
 }
@@ -64,7 +65,7 @@ func (a *App) openServers(ctx context.Context) error {
 			Version: a.options.Version, Build: a.options.Build, Profile: c.Profile,
 			NoteBounds: a.admission.NoteBounds(), NoteBoundsByFormat: a.admission.NoteBoundsByFormat, ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),
 		},
-		Log: a.log, Observer: a.metrics, Now: time.Now, NewID: uuid.NewString, CallTimeout: callTimeout,
+		Log: a.log, Observer: a.metrics, Now: time.Now, NewID: uuid.NewString, CallTimeout: contract.CallTimeout,
 		ListStall: listStall, ListTime: listTime,
 		WaitDefault: c.Wait, WaitMax: c.WaitMax, RatePerMinute: c.RateLimit, ClientIPHeader: c.ClientIPHeader, CORSOrigins: c.CORSOrigins, APIKeys: apiKeys, RequestCounter: a.requests,
 	})
@@ -75,7 +76,7 @@ func (a *App) openServers(ctx context.Context) error {
 	if a.apiListener, err = listen.Listen(ctx, "tcp", c.Listen); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
-	a.api = httpapi.NewServer(c.Listen, handler, callTimeout+c.WaitMax, a.log)
+	a.api = httpapi.NewServer(c.Listen, handler, contract.CallTimeout+c.WaitMax, a.log)
 	details := handler.Operations()
 	a.detailsHandler.Store(&details)
 	a.initialised.Store(true)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
@@ -31,7 +32,7 @@ func (a *App) openSubmissions(context.Context) error {
 	}
 	a.admission, err = admission.New(admission.Options{
 		Store: a.store, Pool: a.pool, State: a.poolReader, Payers: a.payers, Spending: a.caps, Key: c.Key, ProofA: proofAPolicy,
-		Observer: a.metrics, Submissions: a.submissions, Ready: a.genesisGate.ready, Now: time.Now, NewID: uuid.New, CallTimeout: callTimeout,
+		Observer: a.metrics, Submissions: a.submissions, Ready: a.genesisGate.ready, Now: time.Now, NewID: uuid.New, CallTimeout: contract.CallTimeout,
 	})
 	if err != nil {
 		return err

@@ -220,6 +220,10 @@ func TestLoad(t *testing.T) {
 			want: 90 * time.Second,
 			got:  func(c *config.Config) any { return c.Wait },
 		},
+		"the longest wait is the one for which proxies are set up": {
+			want: contract.WaitMax,
+			got:  func(c *config.Config) any { return c.WaitMax },
+		},
 		"swaps are off without a router URL, whatever the other settings": {
 			args: []string{"--router-program=" + canary, "--swap-concurrency=0"},
 			want: true,

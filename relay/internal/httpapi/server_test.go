@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/httpapi/httpapitest"
 )
@@ -31,6 +32,10 @@ func TestServerTimeouts(t *testing.T) {
 	}
 	if s.MaxHeaderBytes <= 0 {
 		t.Error("MaxHeaderBytes is not set")
+	}
+	s = httpapi.NewServer("", http.NotFoundHandler(), contract.CallTimeout+contract.WaitMax, slog.New(slog.DiscardHandler))
+	if s.WriteTimeout != contract.LongestRequest {
+		t.Errorf("the server ends requests after %v, and proxies are told %v", s.WriteTimeout, contract.LongestRequest)
 	}
 }
 

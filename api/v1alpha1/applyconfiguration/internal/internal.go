@@ -35,6 +35,12 @@ var schemaYAML = typed.YAMLObject(`types:
           elementType:
             scalar: string
           elementRelationship: associative
+    - name: gateway
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.Gateway
+    - name: ingress
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.Ingress
     - name: keysSecretRef
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.SecretKeyReference
@@ -46,10 +52,28 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 168
+    - name: service
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.Service
     - name: waitSeconds
       type:
         scalar: numeric
       default: 30
+- name: com.github.relaypool.relaypool.api.v1alpha1.APIStatus
+  map:
+    fields:
+    - name: addresses
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: hosts
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
 - name: com.github.relaypool.relaypool.api.v1alpha1.AWSKMS
   map:
     fields:
@@ -86,6 +110,15 @@ var schemaYAML = typed.YAMLObject(`types:
       type:
         scalar: numeric
       default: 64
+- name: com.github.relaypool.relaypool.api.v1alpha1.CertManager
+  map:
+    fields:
+    - name: clusterIssuer
+      type:
+        scalar: string
+    - name: issuer
+      type:
+        scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.CertificatesSource
   map:
     fields:
@@ -128,6 +161,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: cidr
       type:
         scalar: string
+    - name: namespaceSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
+    - name: podSelector
+      type:
+        namedType: io.k8s.apimachinery.pkg.apis.meta.v1.LabelSelector
     - name: port
       type:
         scalar: numeric
@@ -254,12 +293,73 @@ var schemaYAML = typed.YAMLObject(`types:
         scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.Gate
   scalar: string
+- name: com.github.relaypool.relaypool.api.v1alpha1.Gateway
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: hostnames
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: parentRefs
+      type:
+        list:
+          elementType:
+            namedType: com.github.relaypool.relaypool.api.v1alpha1.GatewayReference
+          elementRelationship: atomic
+- name: com.github.relaypool.relaypool.api.v1alpha1.GatewayReference
+  map:
+    fields:
+    - name: name
+      type:
+        scalar: string
+    - name: namespace
+      type:
+        scalar: string
+    - name: sectionName
+      type:
+        scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.GeneratedKeys
   map:
     fields:
     - name: count
       type:
         scalar: numeric
+- name: com.github.relaypool.relaypool.api.v1alpha1.Ingress
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: className
+      type:
+        scalar: string
+    - name: hosts
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: tls
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.IngressTLS
+- name: com.github.relaypool.relaypool.api.v1alpha1.IngressTLS
+  map:
+    fields:
+    - name: certManager
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.CertManager
+    - name: secretName
+      type:
+        scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.LogLevel
   scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.Mint
@@ -473,6 +573,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.relaypool.relaypool.api.v1alpha1.RelayPoolStatus
   map:
     fields:
+    - name: api
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.APIStatus
     - name: backlog
       type:
         scalar: numeric
@@ -587,6 +690,32 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: name
       type:
         scalar: string
+- name: com.github.relaypool.relaypool.api.v1alpha1.Service
+  map:
+    fields:
+    - name: annotations
+      type:
+        map:
+          elementType:
+            scalar: string
+    - name: externalTrafficPolicy
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.TrafficPolicy
+    - name: loadBalancerClass
+      type:
+        scalar: string
+    - name: loadBalancerSourceRanges
+      type:
+        list:
+          elementType:
+            scalar: string
+          elementRelationship: associative
+    - name: type
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.ServiceType
+      default: ClusterIP
+- name: com.github.relaypool.relaypool.api.v1alpha1.ServiceType
+  scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.Signer
   map:
     fields:
@@ -740,6 +869,8 @@ var schemaYAML = typed.YAMLObject(`types:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.TipUse
       default: Urgent
 - name: com.github.relaypool.relaypool.api.v1alpha1.TipUse
+  scalar: string
+- name: com.github.relaypool.relaypool.api.v1alpha1.TrafficPolicy
   scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.TransactionFormat
   scalar: string

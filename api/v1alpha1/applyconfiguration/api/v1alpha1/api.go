@@ -17,6 +17,15 @@ type APIApplyConfiguration struct {
 	// CORSOrigins are the origins of web pages that may call the interface, or *.
 	// Default: none. Example: [https://app.example]
 	CORSOrigins []string `json:"corsOrigins,omitempty"`
+	// Service changes the Service that leads clients to the pods. Default: a Service of the type
+	// ClusterIP.
+	Service *ServiceApplyConfiguration `json:"service,omitempty"`
+	// Ingress leads clients to the pods through an ingress controller. Default: no Ingress is
+	// made.
+	Ingress *IngressApplyConfiguration `json:"ingress,omitempty"`
+	// Gateway leads clients to the pods through Gateways of the Gateway API, by an HTTPRoute.
+	// Default: no HTTPRoute is made.
+	Gateway *GatewayApplyConfiguration `json:"gateway,omitempty"`
 	// KeysSecretRef is the Secret with the API keys, one key per line. Clients have to
 	// present one of them. Default: everybody is served.
 	KeysSecretRef *SecretKeyReferenceApplyConfiguration `json:"keysSecretRef,omitempty"`
@@ -57,6 +66,30 @@ func (b *APIApplyConfiguration) WithCORSOrigins(values ...string) *APIApplyConfi
 	for i := range values {
 		b.CORSOrigins = append(b.CORSOrigins, values[i])
 	}
+	return b
+}
+
+// WithService sets the Service field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Service field is set to the value of the last call.
+func (b *APIApplyConfiguration) WithService(value *ServiceApplyConfiguration) *APIApplyConfiguration {
+	b.Service = value
+	return b
+}
+
+// WithIngress sets the Ingress field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Ingress field is set to the value of the last call.
+func (b *APIApplyConfiguration) WithIngress(value *IngressApplyConfiguration) *APIApplyConfiguration {
+	b.Ingress = value
+	return b
+}
+
+// WithGateway sets the Gateway field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Gateway field is set to the value of the last call.
+func (b *APIApplyConfiguration) WithGateway(value *GatewayApplyConfiguration) *APIApplyConfiguration {
+	b.Gateway = value
 	return b
 }
 

@@ -2,14 +2,25 @@
 
 package v1alpha1
 
+import (
+	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
+)
+
 // DestinationApplyConfiguration represents a declarative configuration of the Destination type for use
 // with apply.
 //
-// Destination is where traffic may go.
+// Destination is where traffic may go: an address range, or pods of the cluster.
 type DestinationApplyConfiguration struct {
-	// CIDR is the address range. Example: 10.20.0.0/16
+	// CIDR is the address range. Default: none; without it, selectors are set.
+	// Example: 10.20.0.0/16
 	CIDR *string `json:"cidr,omitempty"`
-	// Port is the TCP port. Example: 5432
+	// NamespaceSelector selects the namespaces of the pods. Default: the RelayPool's namespace.
+	// Example: {matchLabels: {kubernetes.io/metadata.name: postgres}}
+	NamespaceSelector *v1.LabelSelectorApplyConfiguration `json:"namespaceSelector,omitempty"`
+	// PodSelector selects the pods. Default: all pods of the namespaces.
+	// Example: {matchLabels: {app: postgres}}
+	PodSelector *v1.LabelSelectorApplyConfiguration `json:"podSelector,omitempty"`
+	// Port is the TCP port; for pods, that of the pods, not of a Service. Example: 5432
 	Port *int32 `json:"port,omitempty"`
 }
 
@@ -24,6 +35,22 @@ func Destination() *DestinationApplyConfiguration {
 // If called multiple times, the CIDR field is set to the value of the last call.
 func (b *DestinationApplyConfiguration) WithCIDR(value string) *DestinationApplyConfiguration {
 	b.CIDR = &value
+	return b
+}
+
+// WithNamespaceSelector sets the NamespaceSelector field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the NamespaceSelector field is set to the value of the last call.
+func (b *DestinationApplyConfiguration) WithNamespaceSelector(value *v1.LabelSelectorApplyConfiguration) *DestinationApplyConfiguration {
+	b.NamespaceSelector = value
+	return b
+}
+
+// WithPodSelector sets the PodSelector field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodSelector field is set to the value of the last call.
+func (b *DestinationApplyConfiguration) WithPodSelector(value *v1.LabelSelectorApplyConfiguration) *DestinationApplyConfiguration {
+	b.PodSelector = value
 	return b
 }
 

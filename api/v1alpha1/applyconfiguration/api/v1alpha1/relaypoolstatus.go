@@ -34,6 +34,9 @@ type RelayPoolStatusApplyConfiguration struct {
 	TerminatingReplicas *int32 `json:"terminatingReplicas,omitempty"`
 	// Selector is the label selector of the pods, for the scale subresource.
 	Selector *string `json:"selector,omitempty"`
+	// API says where clients reach the fleet; absent without spec.api.ingress and
+	// spec.api.gateway.
+	API *APIStatusApplyConfiguration `json:"api,omitempty"`
 	// NextIndex is how many leaves the pool's tree has, rounded.
 	NextIndex *int64 `json:"nextIndex,omitempty"`
 	// Backlog is how many submissions wait for a worker, rounded.
@@ -124,6 +127,14 @@ func (b *RelayPoolStatusApplyConfiguration) WithTerminatingReplicas(value int32)
 // If called multiple times, the Selector field is set to the value of the last call.
 func (b *RelayPoolStatusApplyConfiguration) WithSelector(value string) *RelayPoolStatusApplyConfiguration {
 	b.Selector = &value
+	return b
+}
+
+// WithAPI sets the API field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the API field is set to the value of the last call.
+func (b *RelayPoolStatusApplyConfiguration) WithAPI(value *APIStatusApplyConfiguration) *RelayPoolStatusApplyConfiguration {
+	b.API = value
 	return b
 }
 
