@@ -217,7 +217,7 @@ func (r *Resolver) Value(ctx context.Context, pool types.NamespacedName, ref v1a
 		return "", fmt.Errorf("read Secret %s: %w", ref.Name, err)
 	}
 	defer discard(Secret, got.values)
-	n := namedValue{object{Secret, ref.Name}, ref.Key, "", nonEmpty}
+	n := namedValue{object: object{Secret, ref.Name}, key: ref.Key, format: nonEmpty}
 	if p := evaluate(n, got, r.Policy, pool, time.Time{}).problem; p != nil {
 		return "", errors.New(p.Message)
 	}

@@ -12,7 +12,7 @@ func signerValues(signers []v1alpha1.Signer) (all []namedValue) {
 		field := fmt.Sprintf("spec.feePayers.signers[%s].", signers[i].Name)
 		secret := func(name string, ref *v1alpha1.SecretKeyReference, format valueFormat) {
 			if ref != nil {
-				all = append(all, namedValue{object{Secret, ref.Name}, ref.Key, field + name, format})
+				all = append(all, namedValue{object: object{Secret, ref.Name}, key: ref.Key, field: field + name, format: format})
 			}
 		}
 		if v := signers[i].VaultTransit; v != nil {
@@ -20,7 +20,7 @@ func signerValues(signers []v1alpha1.Signer) (all []namedValue) {
 			if from := v.CAFrom; from != nil {
 				secret("vaultTransit.caFrom.secretRef", from.SecretRef, certificates)
 				if ref := from.ConfigMapRef; ref != nil {
-					all = append(all, namedValue{object{ConfigMap, ref.Name}, ref.Key, field + "vaultTransit.caFrom.configMapRef", certificates})
+					all = append(all, namedValue{object: object{ConfigMap, ref.Name}, key: ref.Key, field: field + "vaultTransit.caFrom.configMapRef", format: certificates})
 				}
 			}
 		}

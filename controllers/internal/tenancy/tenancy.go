@@ -18,8 +18,8 @@ const (
 // Policy limits RelayPools. Its zero value is for a cluster with one tenant: everything
 // is allowed except the use of another RelayPool's generated keys.
 type Policy struct {
-	// Images are the repositories that spec.image may name, as ParseRepository returns
-	// them. If empty, every image is allowed.
+	// Images are the repositories that spec.image and the containers of podTemplate may name, as
+	// ParseRepository returns them. If empty, every image is allowed.
 	Images []string
 	// Withheld are the fields of spec.template that no RelayPool may set.
 	Withheld []string
@@ -38,5 +38,6 @@ func (p Policy) Faults(spec *v1alpha1.RelayPoolSpec, ownImage string) []string {
 	if fault := p.imageFault(spec.Image, ownImage); fault != "" {
 		out = append(out, "spec.image: "+fault)
 	}
-	return append(out, p.templateFaults(&spec.Template)...)
+	out = append(out, p.templateFaults(&spec.Template)...)
+	return append(out, p.podTemplateFaults(spec, ownImage)...)
 }
