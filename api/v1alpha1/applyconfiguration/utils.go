@@ -42,6 +42,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.GCPKMSApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("GeneratedKeys"):
 		return &apiv1alpha1.GeneratedKeysApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("KeyBackup"):
+		return &apiv1alpha1.KeyBackupApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Mint"):
 		return &apiv1alpha1.MintApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Monitoring"):

@@ -14,7 +14,7 @@ import (
 func conditionTypes() []string {
 	return []string{
 		v1alpha1.ConditionAccepted, v1alpha1.ConditionSecretsResolved, v1alpha1.ConditionPoolInitialised,
-		v1alpha1.ConditionFeePayersFunded, v1alpha1.ConditionSpendingCapped, v1alpha1.ConditionAvailable, v1alpha1.ConditionAutoscalingActive,
+		v1alpha1.ConditionFeePayersFunded, v1alpha1.ConditionKeysBackedUp, v1alpha1.ConditionSpendingCapped, v1alpha1.ConditionAvailable, v1alpha1.ConditionAutoscalingActive,
 		v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
 	}
 }
@@ -26,7 +26,14 @@ func onlyWhileTrue(kind string) bool {
 
 // conditionApplies reports whether a RelayPool can have a condition of this type.
 func conditionApplies(kind string, p *v1alpha1.RelayPool) bool {
-	return kind != v1alpha1.ConditionAutoscalingActive || p.Spec.Autoscaling != nil
+	switch kind {
+	case v1alpha1.ConditionAutoscalingActive:
+		return p.Spec.Autoscaling != nil
+	case v1alpha1.ConditionKeysBackedUp:
+		return p.Spec.FeePayers.Generate != nil && p.Spec.FeePayers.Generate.Backup != nil
+	default:
+		return true
+	}
 }
 
 // conditions counts and reports the RelayPool's conditions. A missing condition counts as false if

@@ -50,7 +50,7 @@ var classes = map[string]string{
 		solana.priorityFee.floorMicroLamports solana.priorityFee.maxEarlyFeesLamports solana.priorityFee.percentile
 		swap.concurrency swap.fallbackRouters[].requestsPerSecond swap.router.requestsPerSecond
 		swap.router.timeoutMilliseconds swap.slippageBps`,
-	choice: `autoscaling.provider monitoring.podMonitor monitoring.prometheusRule paused pool.gate pool.offCurveRecipients
+	choice: `autoscaling.provider feePayers.generate.backup.required monitoring.podMonitor monitoring.prometheusRule paused pool.gate pool.offCurveRecipients
 		pool.profile.name pool.proofAEncoding solana.commitment solana.endpoints[].roles[] solana.endpoints[].tip.use
 		solana.endpoints[].webSocket solana.transactionFormat template.logLevel`,
 	// A token for kubernetes.audience is one of the fleet's own service account, which has no rights.

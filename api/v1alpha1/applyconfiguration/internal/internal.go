@@ -179,6 +179,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: address
       type:
         scalar: string
+    - name: backedUp
+      type:
+        scalar: boolean
     - name: balanceLamports
       type:
         scalar: numeric
@@ -245,9 +248,18 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.relaypool.relaypool.api.v1alpha1.GeneratedKeys
   map:
     fields:
+    - name: backup
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.KeyBackup
     - name: count
       type:
         scalar: numeric
+- name: com.github.relaypool.relaypool.api.v1alpha1.KeyBackup
+  map:
+    fields:
+    - name: required
+      type:
+        scalar: boolean
 - name: com.github.relaypool.relaypool.api.v1alpha1.LogLevel
   scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.Mint
