@@ -2,7 +2,8 @@ package v1alpha1
 
 // The conditions. Every pass sets those that apply, with the generation that they
 // describe. The others are absent: Exposed without spec.api.ingress and spec.api.gateway,
-// AutoscalingActive without spec.autoscaling, and Reconciling and Stalled while they are not true.
+// AutoscalingActive without spec.autoscaling, KeysBackedUp without spec.feePayers.generate.backup,
+// and Reconciling and Stalled while they are not true.
 const (
 	// ConditionAccepted: the spec itself is valid. The objects that it names are not
 	// considered.
@@ -15,6 +16,9 @@ const (
 	ConditionPoolInitialised = "PoolInitialised"
 	// ConditionFeePayersFunded: every payer in use has its minimum balance.
 	ConditionFeePayersFunded = "FeePayersFunded"
+	// ConditionKeysBackedUp: a copy of each generated key in use is acknowledged. Absent without
+	// spec.feePayers.generate.backup. This condition does not affect Ready.
+	ConditionKeysBackedUp = "KeysBackedUp"
 	// ConditionSpendingCapped: there is a cap on what clients can make the fleet spend. This
 	// condition does not affect Ready.
 	ConditionSpendingCapped = "SpendingCapped"
@@ -125,6 +129,13 @@ const (
 	ReasonBalancesUnknown = "BalancesUnknown"
 	// ReasonNoPayers: there is no usable key.
 	ReasonNoPayers = "NoPayers"
+)
+
+// Reasons of KeysBackedUp.
+const (
+	ReasonBackedUp = "BackedUp"
+	// ReasonNotBackedUp: the message names the Secrets, and how to acknowledge a copy.
+	ReasonNotBackedUp = "NotBackedUp"
 )
 
 // Reasons of SpendingCapped.

@@ -8,6 +8,8 @@ const (
 	EventPoolInitialised = "PoolInitialised"
 	// EventKeyGenerated: a fee payer's key was made. The event's message has its address.
 	EventKeyGenerated = "KeyGenerated"
+	// EventKeyLost: the Secret of a generated key that may hold funds does not exist any more.
+	EventKeyLost = "KeyLost"
 	// EventKeyAdopted: a key of an earlier RelayPool with the same name is used again.
 	EventKeyAdopted = "KeyAdopted"
 	// EventRotationStep: a rotation began a step.

@@ -60,6 +60,19 @@ type GeneratedKeys struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=32
 	Count int32 `json:"count"`
+	// Backup says how copies of the keys are asked for. Somebody who has copied a key's Secret
+	// acknowledges it by the annotation relaypool.dev/backed-up, whose value is the key's address.
+	// The condition KeysBackedUp names the Secrets without it. Default: none, and no condition.
+	// +optional
+	Backup *KeyBackup `json:"backup,omitempty"`
+}
+
+// KeyBackup asks for copies of generated keys.
+type KeyBackup struct {
+	// Required keeps keys unfunded until a copy is acknowledged: a rotation waits, and the
+	// condition FeePayersFunded asks for the copy before the lamports. Default: false.
+	// +optional
+	Required bool `json:"required,omitempty"`
 }
 
 // Rotation replaces the generated keys. The operator makes new keys, funds them from

@@ -96,6 +96,10 @@ type FeePayerStatus struct {
 	// State of the key.
 	// +required
 	State FeePayerState `json:"state"`
+	// BackedUp: the Secret's annotation relaypool.dev/backed-up has the address, so somebody has
+	// a copy of the key.
+	// +optional
+	BackedUp bool `json:"backedUp,omitempty"`
 	// BalanceLamports is the last balance that could be read, rounded down to
 	// 0.01 SOL.
 	// +optional

@@ -1,6 +1,9 @@
 package v1alpha1
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 // LogLevel is the lowest level that the relay logs.
 //
@@ -15,8 +18,8 @@ const (
 	LogError LogLevel = "Error"
 )
 
-// Template adds settings to the relay's pods. It cannot set security settings,
-// probes, ports and the grace period: the operator sets those.
+// Template adds settings to the relay's pods. It cannot set probes, ports and the grace period:
+// the operator sets those.
 type Template struct {
 	// The operator checks the form of labels' values, and reports faults in the condition
 	// Accepted. The API server does not check the form, because a CRD rule for that would exceed
@@ -77,4 +80,15 @@ type Template struct {
 	// +optional
 	// +kubebuilder:default=Info
 	LogLevel LogLevel `json:"logLevel,omitempty"`
+	// PodTemplate is a part of a Kubernetes PodTemplateSpec: sidecars, init containers, volumes,
+	// variables, DNS, security context and more. A strategic merge adds it to the pods after
+	// everything else. It may change what the operator sets for the pod, such as the user id,
+	// but nothing that the relay needs to run. Of the relay's own container, named relay, it may
+	// set env, envFrom, volumeMounts, securityContext and imagePullPolicy. The pods of rotations
+	// get it without its other containers, but with its init containers. The operator reports
+	// faults in the condition Accepted. Default: none.
+	// Example: {spec: {runtimeClassName: gvisor}}
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 }

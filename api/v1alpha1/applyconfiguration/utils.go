@@ -54,6 +54,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.IngressApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("IngressTLS"):
 		return &apiv1alpha1.IngressTLSApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("KeyBackup"):
+		return &apiv1alpha1.KeyBackupApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Mint"):
 		return &apiv1alpha1.MintApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Monitoring"):

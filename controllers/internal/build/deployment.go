@@ -19,20 +19,14 @@ const (
 
 // deployment makes the fleet's Deployment.
 func deployment(in Input) Object {
-	name, template := in.Pool.Name, &in.Pool.Spec.Template
+	name := in.Pool.Name
 	spec := appsv1ac.DeploymentSpec().
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(Selector(name))).
 		WithMinReadySeconds(0). // no extra wait: a ready pod has already migrated the database
 		WithProgressDeadlineSeconds(int32(progressDeadline / time.Second)).
 		WithRevisionHistoryLimit(revisionHistory).
 		WithStrategy(addPodBeforeRemoving()).
-		WithTemplate(corev1ac.PodTemplateSpec().
-			WithLabels(mergeMaps(template.Labels, Labels(name))).
-			WithAnnotations(mergeMaps(template.Annotations, map[string]string{AnnotationRollout: rolloutHash(in)})).
-			WithSpec(relayPodSpec(in).
-				WithTopologySpreadConstraints(
-					spreadOver(name, corev1.LabelTopologyZone),
-					spreadOver(name, corev1.LabelHostname))))
+		WithTemplate(finish(in, relayTemplate(in)))
 	switch {
 	case in.Withheld:
 		spec.WithReplicas(0)
@@ -42,4 +36,16 @@ func deployment(in Input) Object {
 	return Object{KindDeployment, name, appsv1ac.Deployment(name, in.Pool.Namespace).
 		WithLabels(Labels(name)).
 		WithSpec(spec)}
+}
+
+// relayTemplate makes the template of the fleet's pods, without spec.template.podTemplate.
+func relayTemplate(in Input) *corev1ac.PodTemplateSpecApplyConfiguration {
+	name, template := in.Pool.Name, &in.Pool.Spec.Template
+	return corev1ac.PodTemplateSpec().
+		WithLabels(mergeMaps(template.Labels, Labels(name))).
+		WithAnnotations(mergeMaps(template.Annotations, map[string]string{AnnotationRollout: rolloutHash(in)})).
+		WithSpec(relayPodSpec(in).
+			WithTopologySpreadConstraints(
+				spreadOver(name, corev1.LabelTopologyZone),
+				spreadOver(name, corev1.LabelHostname)))
 }

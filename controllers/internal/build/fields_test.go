@@ -17,15 +17,16 @@ import (
 // who sets it would get no message.
 func exemptFields() map[string]string {
 	return map[string]string{
-		"Replicas":                    "the reconciler sets Input.Replicas from this field or the live count",
-		"Paused":                      "the reconciler applies nothing while it is set",
-		"Pool.Gate":                   "the reconciler sets Input.Withheld",
-		"Pool.CheckIntervalSeconds":   "only the operator uses it: the interval of its chain checks",
-		"Solana.Commitment":           "only the operator uses it: the commitment level of its chain checks",
-		"FeePayers.SecretRefs[].Name": "Input.Payers has the keys that are in use, whoever made them",
-		"FeePayers.SecretRefs[].Key":  "Input.Payers has the keys that are in use, whoever made them",
-		"FeePayers.Generate.Count":    "the reconciler makes the keys, and sets Input.Payers",
-		"FeePayers.Rotation.Revision": "the reconciler rotates the keys, and sets Input.Payers and a Rotation",
+		"Replicas":                           "the reconciler sets Input.Replicas from this field or the live count",
+		"Paused":                             "the reconciler applies nothing while it is set",
+		"Pool.Gate":                          "the reconciler sets Input.Withheld",
+		"Pool.CheckIntervalSeconds":          "only the operator uses it: the interval of its chain checks",
+		"Solana.Commitment":                  "only the operator uses it: the commitment level of its chain checks",
+		"FeePayers.SecretRefs[].Name":        "Input.Payers has the keys that are in use, whoever made them",
+		"FeePayers.SecretRefs[].Key":         "Input.Payers has the keys that are in use, whoever made them",
+		"FeePayers.Generate.Backup.Required": "only the operator uses it: the gate of the keys' funds",
+		"FeePayers.Generate.Count":           "the reconciler makes the keys, and sets Input.Payers",
+		"FeePayers.Rotation.Revision":        "the reconciler rotates the keys, and sets Input.Payers and a Rotation",
 	}
 }
 

@@ -122,7 +122,7 @@ func TestEveryFileThatIsNamedIsMounted(t *testing.T) {
 			t.Errorf("%s: variables and arguments name only the files %v", name, named)
 		}
 		mounted := map[string]bool{}
-		for _, source := range pod.spec.Volumes[0].Projected.Sources {
+		for _, source := range relayFiles(pod.spec).Sources {
 			for _, item := range items(source) {
 				if mounted[item.Path] {
 					t.Errorf("%s: %s is mounted twice", name, item.Path)
@@ -140,10 +140,16 @@ func TestEveryFileThatIsNamedIsMounted(t *testing.T) {
 		for file := range named {
 			t.Errorf("%s: %s is not mounted", name, file)
 		}
-		if mode := ptr.Deref(pod.spec.Volumes[0].Projected.DefaultMode, 0); mode != 0o440 {
+		if mode := ptr.Deref(relayFiles(pod.spec).DefaultMode, 0); mode != 0o440 {
 			t.Errorf("%s: files have the mode %o, want 440", name, mode)
 		}
 	}
+}
+
+// relayFiles returns the volume with the relay's files.
+func relayFiles(pod corev1.PodSpec) *corev1.ProjectedVolumeSource {
+	i := slices.IndexFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == "files" })
+	return pod.Volumes[i].Projected
 }
 
 func items(source corev1.VolumeProjection) []corev1.KeyToPath {

@@ -38,10 +38,6 @@ const (
 func RotationJob(in Input, r Rotation) Object {
 	name := JobName(in.Pool.Name, r.Revision, r.Step)
 	labels := jobLabels(in.Pool.Name)
-	pod := podSpec(in, rotationContainer(in, r), rotationFiles(in, r)).
-		// A failed pod is kept for its log, and a new pod tries again.
-		WithRestartPolicy(corev1.RestartPolicyNever).
-		WithTerminationGracePeriodSeconds(jobGraceSeconds)
 	return Object{KindJob, name, batchv1ac.Job(name, in.Pool.Namespace).
 		WithLabels(labels).
 		WithSpec(batchv1ac.JobSpec().
@@ -73,10 +69,19 @@ func RotationJob(in Input, r Rotation) Object {
 					WithOnPodConditions(batchv1ac.PodFailurePolicyOnPodConditionsPattern().
 						WithType(corev1.DisruptionTarget).
 						WithStatus(corev1.ConditionTrue)))).
-			WithTemplate(corev1ac.PodTemplateSpec().
-				WithLabels(mergeMaps(in.Pool.Spec.Template.Labels, labels)).
-				WithAnnotations(in.Pool.Spec.Template.Annotations).
-				WithSpec(pod)))}
+			WithTemplate(finishJob(in, rotationTemplate(in, r))))}
+}
+
+// rotationTemplate makes the template of a Job's pods, without spec.template.podTemplate.
+func rotationTemplate(in Input, r Rotation) *corev1ac.PodTemplateSpecApplyConfiguration {
+	template := &in.Pool.Spec.Template
+	return corev1ac.PodTemplateSpec().
+		WithLabels(mergeMaps(template.Labels, jobLabels(in.Pool.Name))).
+		WithAnnotations(template.Annotations).
+		WithSpec(podSpec(in, rotationContainer(in, r), rotationFiles(in, r)).
+			// A failed pod is kept for its log, and a new pod tries again.
+			WithRestartPolicy(corev1.RestartPolicyNever).
+			WithTerminationGracePeriodSeconds(jobGraceSeconds))
 }
 
 func jobLabels(pool string) map[string]string {

@@ -39,7 +39,7 @@ func TestFilesOfSignersAreMounted(t *testing.T) {
 				t.Errorf("files in the list (-want +got):\n%s", diff)
 			}
 			mounted := map[string]bool{}
-			for _, source := range into[appsv1.Deployment](t, single(t, objects, "Deployment")).Spec.Template.Spec.Volumes[0].Projected.Sources {
+			for _, source := range relayFiles(into[appsv1.Deployment](t, single(t, objects, "Deployment")).Spec.Template.Spec).Sources {
 				for _, item := range items(source) {
 					if strings.HasPrefix(item.Path, "signers/") {
 						mounted[contract.Root+"/"+item.Path] = true
@@ -58,7 +58,7 @@ func TestTokensOfServiceAccountsAreForVaultOnly(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"signers": "vault", "full": "https://vault.example"} {
 		var audiences []string
-		for _, source := range into[appsv1.Deployment](t, single(t, build.Objects(fixtures(t)[name]), "Deployment")).Spec.Template.Spec.Volumes[0].Projected.Sources {
+		for _, source := range relayFiles(into[appsv1.Deployment](t, single(t, build.Objects(fixtures(t)[name]), "Deployment")).Spec.Template.Spec).Sources {
 			if token := source.ServiceAccountToken; token != nil {
 				audiences = append(audiences, token.Audience)
 				if seconds := ptr.Deref(token.ExpirationSeconds, 0); seconds != 3600 {

@@ -17,6 +17,7 @@ func Decide(in Input) Plan {
 	if wantedCount(in.Pool) > 0 {
 		d.findDuplicates()
 		d.useGeneratedKeys()
+		d.findNotBackedUp()
 	}
 	d.useNamedSecrets()
 	d.sweepUnused()

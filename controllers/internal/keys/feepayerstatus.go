@@ -51,14 +51,14 @@ func (d *decision) setPayers() {
 	})
 	for _, k := range keys {
 		if wantedCount(d.Pool) > 0 {
-			d.addPayer(v1alpha1.FeePayerStatus{Address: k.Address, SecretName: k.Secret, State: k.State})
+			d.addPayer(v1alpha1.FeePayerStatus{Address: k.Address, SecretName: k.Secret, State: k.State, BackedUp: k.BackedUp})
 			continue
 		}
 		// The spec generates no keys: keys that were generated before are
 		// shown while they may have funds.
 		shown := slices.ContainsFunc(d.plan.Payers, func(p v1alpha1.FeePayerStatus) bool { return p.Address == k.Address })
 		if b, known := d.Balances[k.Address]; !shown && (!known || b.Lamports > minMovable) {
-			d.addPayer(v1alpha1.FeePayerStatus{Address: k.Address, SecretName: k.Secret, State: v1alpha1.PayerRetired})
+			d.addPayer(v1alpha1.FeePayerStatus{Address: k.Address, SecretName: k.Secret, State: v1alpha1.PayerRetired, BackedUp: k.BackedUp})
 		}
 	}
 	for _, p := range d.lost {

@@ -38,6 +38,7 @@ func keyOf(pool string, secret *corev1.Secret, revision, index int32) (key Key, 
 		Secret: secret.Name, UID: secret.UID, ResourceVersion: secret.ResourceVersion, Created: secret.CreationTimestamp.Time,
 		Address: keyfile.Address(private), State: state,
 	}
+	key.BackedUp = secret.Annotations[AnnotationBackedUp] == key.Address
 	key.AnnotationOutdated = secret.Annotations[AnnotationAddress] != key.Address
 	return key, ""
 }

@@ -26,7 +26,7 @@ import (
 // 64 numbers, private half first, as `relay keygen` writes it.
 const DataKey = "key"
 
-// These are the labels and the annotation of a generated key's Secret.
+// These are the labels and the annotations of a generated key's Secret.
 const (
 	// LabelPool is the RelayPool's name.
 	LabelPool = build.LabelPool
@@ -38,6 +38,9 @@ const (
 	// AnnotationAddress is the public half in base58, for people; the operator
 	// derives it from the key.
 	AnnotationAddress = "relaypool.dev/payer-address"
+	// AnnotationBackedUp acknowledges a copy of the key. Its value is the key's address, so that
+	// nobody acknowledges a key that they did not look at. The operator never writes it.
+	AnnotationBackedUp = "relaypool.dev/backed-up"
 )
 
 // With these annotations of a RelayPool, a person requests an action. Every new value
@@ -68,6 +71,8 @@ type Key struct {
 	State v1alpha1.FeePayerState
 	// AnnotationOutdated: the annotation with the address is missing or wrong.
 	AnnotationOutdated bool
+	// BackedUp: somebody has acknowledged a copy of the key.
+	BackedUp bool
 }
 
 // Facts are the existing generated keys of one RelayPool.
@@ -231,6 +236,8 @@ type Plan struct {
 	RolloutInputs []refs.Object
 	// Payers is status.feePayers, with balances that are not rounded.
 	Payers []v1alpha1.FeePayerStatus
+	// NotBackedUp are the keys that may hold funds and whose copy nobody has acknowledged.
+	NotBackedUp []Key
 	// Rotation is status.rotation; nil when there has been none.
 	Rotation *v1alpha1.RotationStatus
 	// Rotating: a rotation is under way. Failed: the rotation's step failed, and is not

@@ -33,7 +33,8 @@ const (
 	maxRevision         = 1000
 	maxMissingRevisions = 200
 	// problemFactor divides the interval while a Secret is not the key that it should be,
-	// because somebody may be about to correct it.
+	// because somebody may be about to correct it, and during a rotation, in which a lost key is
+	// lost money.
 	problemFactor = 5
 	jitter        = 0.1
 	readTimeout   = 20 * time.Second
@@ -103,7 +104,7 @@ func (o *Observer) Observe(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	facts := s.facts()
 	facts.ReadAt = began
 	interval := o.Interval
-	if len(facts.Problems) > 0 {
+	if len(facts.Problems) > 0 || facts.rotating() {
 		interval /= problemFactor
 	}
 	facts.Next = began.Add(time.Duration(float64(interval) * (1 - jitter + 2*jitter*o.Random())))
@@ -219,6 +220,13 @@ func (s *search) readSecret(ctx context.Context, revision, index int32) (bool, e
 	}
 	s.keys = append(s.keys, key)
 	return true, nil
+}
+
+// rotating reports whether keys are on their way in or out.
+func (f *Facts) rotating() bool {
+	return slices.ContainsFunc(f.Keys, func(k Key) bool {
+		return k.State == v1alpha1.PayerIncoming || k.State == v1alpha1.PayerDraining
+	})
 }
 
 func (s *search) facts() Facts {

@@ -18,7 +18,7 @@ func (d *decision) prepareNewKeys(target int32) {
 		if d.job(target, v1alpha1.RotationFund) == nil && (d.planMissingKeys(target, v1alpha1.PayerIncoming) || d.waitForForeignSecret(target)) {
 			return
 		}
-		if len(old) > 0 && !d.fundNewKeys(target, old) {
+		if len(old) > 0 && (d.waitForBackup(target) || !d.fundNewKeys(target, old)) {
 			return
 		}
 	}

@@ -163,7 +163,7 @@ func TestGaugesShowTheStatusOfRelayPools(t *testing.T) {
 func TestEveryRelayPoolCountsOnceUnderEachCondition(t *testing.T) {
 	t.Parallel()
 	compare(t, newCollector(t, knownReadings(), pools()...), contract.MetricOperatorPools, counts(map[string][3]int{
-		"Accepted": {1, 0, 2}, "Ready": {1, 0, 2}, "Reconciling": {1, 2, 0}, "Stalled": {0, 3, 0}, "AutoscalingActive": {}, "Exposed": {},
+		"Accepted": {1, 0, 2}, "Ready": {1, 0, 2}, "Reconciling": {1, 2, 0}, "Stalled": {0, 3, 0}, "AutoscalingActive": {}, "Exposed": {}, "KeysBackedUp": {},
 	}, 3)...)
 	// The series exist without any RelayPool, at 0.
 	compare(t, newCollector(t, knownReadings()), contract.MetricOperatorPools, counts(nil, 0)...)
@@ -174,7 +174,7 @@ func TestEveryRelayPoolCountsOnceUnderEachCondition(t *testing.T) {
 // all are Unknown.
 func counts(byCondition map[string][3]int, total int) []string {
 	var out []string
-	for _, kind := range []string{"Accepted", "AutoscalingActive", "Available", "Exposed", "FeePayersFunded", "PoolInitialised", "Ready", "Reconciling", "SecretsResolved", "SpendingCapped", "Stalled"} {
+	for _, kind := range []string{"Accepted", "AutoscalingActive", "Available", "Exposed", "FeePayersFunded", "KeysBackedUp", "PoolInitialised", "Ready", "Reconciling", "SecretsResolved", "SpendingCapped", "Stalled"} {
 		n, ok := byCondition[kind]
 		if !ok {
 			n = [3]int{0, 0, total}

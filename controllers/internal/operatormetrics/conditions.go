@@ -14,7 +14,7 @@ import (
 func conditionTypes() []string {
 	return []string{
 		v1alpha1.ConditionAccepted, v1alpha1.ConditionSecretsResolved, v1alpha1.ConditionPoolInitialised,
-		v1alpha1.ConditionFeePayersFunded, v1alpha1.ConditionSpendingCapped, v1alpha1.ConditionAvailable, v1alpha1.ConditionExposed,
+		v1alpha1.ConditionFeePayersFunded, v1alpha1.ConditionKeysBackedUp, v1alpha1.ConditionSpendingCapped, v1alpha1.ConditionAvailable, v1alpha1.ConditionExposed,
 		v1alpha1.ConditionAutoscalingActive,
 		v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled,
 	}
@@ -32,6 +32,8 @@ func conditionApplies(kind string, p *v1alpha1.RelayPool) bool {
 		return p.Spec.Autoscaling != nil
 	case v1alpha1.ConditionExposed:
 		return p.Spec.API.Ingress != nil || p.Spec.API.Gateway != nil
+	case v1alpha1.ConditionKeysBackedUp:
+		return p.Spec.FeePayers.Generate != nil && p.Spec.FeePayers.Generate.Backup != nil
 	default:
 		return true
 	}

@@ -26,8 +26,9 @@ type Settings struct {
 
 // faults lists what is wrong with a spec, and what the operator's settings do not allow in
 // it. If there are faults, reason is the reason of the condition Accepted.
-func (s *Settings) faults(spec *v1alpha1.RelayPoolSpec) (all []string, reason string) {
-	all, reason = faults(spec), v1alpha1.ReasonInvalidSpec
+func (s *Settings) faults(pool *v1alpha1.RelayPool) (all []string, reason string) {
+	spec := &pool.Spec
+	all, reason = append(faults(spec), build.PodTemplateFaults(pool)...), v1alpha1.ReasonInvalidSpec
 	if len(all) == 0 {
 		reason = v1alpha1.ReasonNotAllowed
 	}
@@ -74,7 +75,7 @@ type Plan struct {
 func Decide(f *Facts, s Settings) Plan {
 	spec := &f.Pool.Spec
 	p := Plan{Paused: spec.Paused}
-	p.Faults, p.FaultReason = s.faults(spec)
+	p.Faults, p.FaultReason = s.faults(f.Pool)
 	p.StatusOnly = p.Paused || len(p.Faults) > 0
 	poolState := poolcheck.Unknown
 	if f.ChainRead {

@@ -87,7 +87,7 @@ func (v *Previewer) Preview(ctx context.Context, declared *v1alpha1.RelayPool) (
 	if err != nil {
 		return nil, err
 	}
-	if specFaults, _ := v.Settings.faults(&pool.Spec); len(specFaults) > 0 {
+	if specFaults, _ := v.Settings.faults(pool); len(specFaults) > 0 {
 		return nil, fmt.Errorf("RelayPool %s would not be accepted: %s", pool.Name, joinFirst(specFaults, len(specFaults)))
 	}
 	if pool.Status.InitialisedAt == nil {

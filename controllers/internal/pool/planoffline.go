@@ -25,7 +25,7 @@ type RenderOptions struct {
 // everything that the spec names exists, that keys are generated, and that no rotation is
 // under way. An error describes what is wrong with the spec.
 func Render(pool *v1alpha1.RelayPool, o RenderOptions) ([]build.Object, error) {
-	if specFaults, _ := o.Settings.faults(&pool.Spec); len(specFaults) > 0 {
+	if specFaults, _ := o.Settings.faults(pool); len(specFaults) > 0 {
 		return nil, errors.New(strings.Join(specFaults, "; "))
 	}
 	in := build.Input{

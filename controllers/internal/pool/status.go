@@ -106,6 +106,7 @@ func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
 		{v1alpha1.ConditionSecretsResolved, secretsResolved(f, p)},
 		{v1alpha1.ConditionPoolInitialised, poolInitialised(f, p)},
 		{v1alpha1.ConditionFeePayersFunded, feePayersFunded(f, p)},
+		{v1alpha1.ConditionKeysBackedUp, keysBackedUp(f, p)},
 		{v1alpha1.ConditionSpendingCapped, spendingCapped(f)},
 		{v1alpha1.ConditionAvailable, available(f, p, o)},
 		{v1alpha1.ConditionExposed, exposed(f)},
@@ -115,7 +116,8 @@ func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
 	progress := reconciling(f, p, o, stall)
 	worst := verdict{}
 	for _, c := range list {
-		if c.kind != v1alpha1.ConditionSpendingCapped { // a fleet without caps still serves
+		// A fleet without caps, or whose keys nobody has copied, still serves.
+		if c.kind != v1alpha1.ConditionSpendingCapped && c.kind != v1alpha1.ConditionKeysBackedUp {
 			worst = mostSevere(worst, c.v)
 		}
 	}

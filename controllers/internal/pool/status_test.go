@@ -74,6 +74,14 @@ func TestConditions(t *testing.T) {
 			f.Pool.Status.Conditions[i].ObservedGeneration--
 		}
 	}
+	// generated adds a generated key without lamports.
+	generated := func(backup *v1alpha1.KeyBackup, backedUp bool) func(*Facts) {
+		return func(f *Facts) {
+			f.Pool.Spec.FeePayers.Generate = &v1alpha1.GeneratedKeys{Count: 1, Backup: backup}
+			f.Keys.Keys = []keys.Key{{Secret: keys.SecretName("demo", 0, 0), Address: signerA, State: v1alpha1.PayerActive, BackedUp: backedUp}}
+			f.Chain.Payers[solana.MustPublicKeyFromBase58(signerA)] = chainwatch.Payer{At: now()}
+		}
+	}
 	// signers adds fee payers in key services, of which the first has the minimum balance.
 	signers := func(addresses ...string) func(*Facts) {
 		return func(f *Facts) {
@@ -188,9 +196,20 @@ func TestConditions(t *testing.T) {
 			"every cap is removed": {change: func(f *Facts) { f.Pool.Spec.FeePayers.SpendCaps = v1alpha1.SpendCaps{TransfersDayLamports: new(int64)} }, want: "False/NoSpendCap",
 				wantText: []string{"set spec.feePayers.spendCaps.transfersDayLamports"}},
 		},
+		v1alpha1.ConditionKeysBackedUp: {
+			"the spec generates no keys":       {want: none},
+			"the spec asks for no copies":      {change: generated(nil, false), want: none},
+			"no copy is acknowledged":          {change: generated(&v1alpha1.KeyBackup{}, false), want: "False/NotBackedUp", wantText: []string{"kubectl annotate secret demo-payer-0-0 -n pools --overwrite relaypool.dev/backed-up=" + signerA}},
+			"the copy is acknowledged":         {change: generated(&v1alpha1.KeyBackup{Required: true}, true), want: "True/BackedUp"},
+			"the keys could not be read (yet)": {change: func(f *Facts) { generated(&v1alpha1.KeyBackup{}, true)(f); f.KeysKnown = false }, want: "Unknown/NotChecked"},
+		},
 		v1alpha1.ConditionFeePayersFunded: {
-			"a signer's address is funded": {change: signers(signerA), want: "True/Funded"},
-			"a signer's address is short":  {change: signers(signerA, signerB), want: "False/Underfunded", wantText: []string{signerB}, wantNot: []string{signerA}},
+			"a key without its required copy": {change: generated(&v1alpha1.KeyBackup{Required: true}, false), want: "False/Underfunded",
+				wantText: []string{"do not fund the fee payer " + signerA + " yet", "relaypool.dev/backed-up=" + signerA}, wantNot: []string{"solana transfer", "send it"}},
+			"a key without a copy that is not required": {change: generated(&v1alpha1.KeyBackup{}, false), want: "False/Underfunded", wantText: []string{"send it"}},
+			"a key with its required copy":              {change: generated(&v1alpha1.KeyBackup{Required: true}, true), want: "False/Underfunded", wantText: []string{"send it"}},
+			"a signer's address is funded":              {change: signers(signerA), want: "True/Funded"},
+			"a signer's address is short":               {change: signers(signerA, signerB), want: "False/Underfunded", wantText: []string{signerB}, wantNot: []string{signerA}},
 			"only signers pay": {change: func(f *Facts) {
 				f.Pool.Spec.FeePayers, f.References.Payers = v1alpha1.FeePayers{}, nil
 				signers(signerA)(f)

@@ -44,7 +44,8 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 		case payer.BalanceLamports == nil:
 			unknown = append(unknown, payer.Address)
 		case lamports(payer.BalanceLamports, 0) < minimum:
-			underfunded = append(underfunded, shortfall(payer.Address, lamports(payer.BalanceLamports, 0), minimum, target))
+			underfunded = append(underfunded, cmp.Or(copyFirst(f, p, payer.Address),
+				shortfall(payer.Address, lamports(payer.BalanceLamports, 0), minimum, target)))
 		}
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/refs"
@@ -31,6 +32,12 @@ func TestDisallowedSpecsAreNotApplied(t *testing.T) {
 			v1alpha1.ReasonNotAllowed, []string{"spec.image", "expected an image of registry.example/relay", "received evil.example/mine", "omit the field"}},
 		"tolerations of the control plane": {func(f *Facts) { f.Pool.Spec.Template.Tolerations = everywhere },
 			v1alpha1.ReasonNotAllowed, []string{"spec.template.tolerations", "none of the fields", "remove it"}},
+		"a pod template with a foreign image, which is withheld": {func(f *Facts) {
+			f.Pool.Spec.Template.PodTemplate = &runtime.RawExtension{Raw: []byte(`{"spec": {"containers": [{"name": "a", "image": "evil.example/mine:1"}]}}`)}
+		}, v1alpha1.ReasonNotAllowed, []string{"spec.template.podTemplate", "none of the fields", "remove it"}},
+		"a pod template that changes the relay": {func(f *Facts) {
+			f.Pool.Spec.Template.PodTemplate = &runtime.RawExtension{Raw: []byte(`{"spec": {"containers": [{"name": "relay", "image": "evil.example/mine:1"}]}}`)}
+		}, v1alpha1.ReasonInvalidSpec, []string{"spec.template.podTemplate.spec.containers[relay].image", "set spec.image"}},
 		"both are not allowed": {func(f *Facts) {
 			f.Pool.Spec.Image, f.Pool.Spec.Template.Tolerations = "evil.example/mine:1", everywhere
 		},

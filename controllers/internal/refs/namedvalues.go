@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
 // namedValue is one value that the spec names.
@@ -13,6 +14,8 @@ type namedValue struct {
 	// field is the field of the spec that names the value.
 	field  string
 	format valueFormat
+	// optional: pods start without the object.
+	optional bool
 }
 
 type object struct {
@@ -28,7 +31,7 @@ func namedValues(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []namedValue {
 	var all []namedValue
 	secret := func(field string, ref *v1alpha1.SecretKeyReference, format valueFormat) {
 		if ref != nil {
-			all = append(all, namedValue{object{Secret, ref.Name}, ref.Key, field, format})
+			all = append(all, namedValue{object: object{Secret, ref.Name}, key: ref.Key, field: field, format: format})
 		}
 	}
 	all = append(all, databaseValues(&spec.Database)...)
@@ -56,13 +59,36 @@ func namedValues(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []namedValue {
 	secret("spec.api.keysSecretRef", spec.API.KeysSecretRef, nonEmpty)
 	if pullSecrets {
 		for _, s := range spec.Template.ImagePullSecrets {
-			all = append(all, namedValue{object{Secret, s.Name}, "", fmt.Sprintf("spec.template.imagePullSecrets[%s]", s.Name), pullSecret})
+			all = append(all, namedValue{object: object{Secret, s.Name}, field: fmt.Sprintf("spec.template.imagePullSecrets[%s]", s.Name), format: pullSecret})
 		}
 	}
+	all = append(all, podValues(spec, pullSecrets)...)
 	vk := spec.Pool.VerifyingKeyConfigMapRef
-	all = append(all, namedValue{object{ConfigMap, vk.Name}, vk.Key, "spec.pool.verifyingKeyConfigMapRef", verifyingKey})
+	all = append(all, namedValue{object: object{ConfigMap, vk.Name}, key: vk.Key, field: "spec.pool.verifyingKeyConfigMapRef", format: verifyingKey})
 	if p := spec.Pool.Profile.ConfigMapRef; p != nil {
-		all = append(all, namedValue{object{ConfigMap, p.Name}, p.Key, "spec.pool.profile.configMapRef", profile})
+		all = append(all, namedValue{object: object{ConfigMap, p.Name}, key: p.Key, field: "spec.pool.profile.configMapRef", format: profile})
+	}
+	return all
+}
+
+// podValues lists the objects that spec.template.podTemplate names. They are read only to know
+// whether they exist and may be used.
+func podValues(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []namedValue {
+	var all []namedValue
+	for _, r := range build.PodReferences(spec) {
+		n := namedValue{object: object{ConfigMap, r.Name}, field: r.Field, format: podFile, optional: r.Optional}
+		if r.Secret {
+			n.kind = Secret
+		}
+		switch {
+		case r.Pull && !pullSecrets:
+			continue
+		case r.Pull:
+			n.format = pullSecret
+		case r.Variables:
+			n.format = podVariables
+		}
+		all = append(all, n)
 	}
 	return all
 }

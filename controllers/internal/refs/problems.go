@@ -22,6 +22,9 @@ func evaluate(n namedValue, got content, policy tenancy.Policy, pool types.Names
 	f := finding{at: now, object: got.object}
 	values := got.values
 	if f.object.UID == "" {
+		if n.optional {
+			return f
+		}
 		withKey := ""
 		if n.key != "" {
 			withKey = " with the key " + n.key
@@ -40,7 +43,7 @@ func evaluate(n namedValue, got content, policy tenancy.Policy, pool types.Names
 		f.problem = n.problem(reason, v1alpha1.ReasonConfigMapNotUsable, refusal.Text)
 		return f
 	}
-	if n.format == pullSecret {
+	if n.format.isWhole() {
 		return f
 	}
 	value, ok := values[n.key]

@@ -212,7 +212,7 @@ func discard(kind Kind, values map[string][]byte) {
 // it. The caller must use the value at once and not keep it. Errors name the Secret and the
 // key.
 func (r *Resolver) Value(ctx context.Context, pool types.NamespacedName, ref v1alpha1.SecretKeyReference) (string, error) {
-	return r.value(ctx, pool, namedValue{object{Secret, ref.Name}, ref.Key, "", nonEmpty})
+	return r.value(ctx, pool, namedValue{object: object{Secret, ref.Name}, key: ref.Key, format: nonEmpty})
 }
 
 func (r *Resolver) value(ctx context.Context, pool types.NamespacedName, n namedValue) (string, error) {

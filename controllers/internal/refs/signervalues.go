@@ -12,7 +12,7 @@ func signerValues(signers []v1alpha1.Signer) (all []namedValue) {
 		field := fmt.Sprintf("spec.feePayers.signers[%s].", signers[i].Name)
 		secret := func(name string, ref *v1alpha1.SecretKeyReference, format valueFormat) {
 			if ref != nil {
-				all = append(all, namedValue{object{Secret, ref.Name}, ref.Key, field + name, format})
+				all = append(all, namedValue{object: object{Secret, ref.Name}, key: ref.Key, field: field + name, format: format})
 			}
 		}
 		if v := signers[i].VaultTransit; v != nil {

@@ -15,13 +15,13 @@ import (
 func databaseValues(database *v1alpha1.Database) []namedValue {
 	const field = "spec.database."
 	url := database.URLSecretRef
-	all := []namedValue{{object{Secret, url.Name}, url.Key, field + "urlSecretRef", databaseURL}}
+	all := []namedValue{{object: object{Secret, url.Name}, key: url.Key, field: field + "urlSecretRef", format: databaseURL}}
 	all = append(all, authorities(field+"caFrom", database.CAFrom)...)
 	if ref := database.ClientCertificateSecretRef; ref != nil {
 		secret := object{Secret, ref.Name}
 		all = append(all,
-			namedValue{secret, corev1.TLSCertKey, field + "clientCertificateSecretRef", clientCertificate},
-			namedValue{secret, corev1.TLSPrivateKeyKey, field + "clientCertificateSecretRef", clientKey})
+			namedValue{object: secret, key: corev1.TLSCertKey, field: field + "clientCertificateSecretRef", format: clientCertificate},
+			namedValue{object: secret, key: corev1.TLSPrivateKeyKey, field: field + "clientCertificateSecretRef", format: clientKey})
 	}
 	return all
 }
@@ -32,10 +32,10 @@ func authorities(field string, from *v1alpha1.CertificatesSource) (all []namedVa
 		return nil
 	}
 	if ref := from.SecretRef; ref != nil {
-		all = append(all, namedValue{object{Secret, ref.Name}, ref.Key, field + ".secretRef", certificates})
+		all = append(all, namedValue{object: object{Secret, ref.Name}, key: ref.Key, field: field + ".secretRef", format: certificates})
 	}
 	if ref := from.ConfigMapRef; ref != nil {
-		all = append(all, namedValue{object{ConfigMap, ref.Name}, ref.Key, field + ".configMapRef", certificates})
+		all = append(all, namedValue{object: object{ConfigMap, ref.Name}, key: ref.Key, field: field + ".configMapRef", format: certificates})
 	}
 	return all
 }

@@ -37,18 +37,26 @@ const (
 	gcpCredentials
 	// pullSecret is an image pull secret. Only the kubelet reads its values.
 	pullSecret
+	// podVariables and podFile are objects that spec.template.podTemplate names, whose values only
+	// pods read: podVariables for environment variables, which a pod reads when it starts, and
+	// podFile for files, which the kubelet keeps up to date.
+	podVariables
+	podFile
 )
+
+// isWhole reports whether the object as a whole is meant, whose values the operator does not check.
+func (f valueFormat) isWhole() bool { return f == pullSecret || f == podVariables || f == podFile }
 
 // keepsValue reports whether a value of this format is kept, because the checks of the pool need
 // it. Only values of ConfigMaps are kept.
 func (f valueFormat) keepsValue() bool { return f == verifyingKey || f == profile }
 
 // changeReplacesPods reports whether pods have to be replaced when a value of this format changes.
-// The kubelet reads a pull secret for each new pod, and relays read the files of certificates and
-// of signers again.
+// The kubelet reads a pull secret for each new pod, relays read the files of certificates and of
+// signers again, and what else reads a file of its own is not ours to restart.
 func (f valueFormat) changeReplacesPods() bool {
 	switch f {
-	case certificates, clientCertificate, clientKey, signerToken, awsCredentials, gcpCredentials, pullSecret:
+	case certificates, clientCertificate, clientKey, signerToken, awsCredentials, gcpCredentials, pullSecret, podFile:
 		return false
 	default:
 		return true
@@ -89,7 +97,7 @@ func (f valueFormat) evaluate(value []byte) (address, fault string) {
 		return "", f.faultOf(value, err == nil)
 	case clientCertificate:
 		return "", f.faultOf(value, isCertificateChain(value))
-	case nonEmpty, clientKey, awsCredentials, pullSecret:
+	case nonEmpty, clientKey, awsCredentials, pullSecret, podVariables, podFile:
 	}
 	return "", ""
 }

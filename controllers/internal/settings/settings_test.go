@@ -82,8 +82,8 @@ func TestFaults(t *testing.T) {
 		"a namespace named twice":                          {"--namespaces=one,two,one", "name 3 of 3 is there twice", ""},
 		"neither namespaces nor cluster-wide":              {"--cluster-wide=false", "--namespaces ($RELAYPOOL_NAMESPACES): is missing: name the namespaces whose RelayPools the operator manages, or give --cluster-wide ($RELAYPOOL_CLUSTER_WIDE)", ""},
 		"an image with a tag for tenants":                  {"--tenant-images=registry.example/relay,registry.example/" + canary + ":1", "--tenant-images ($RELAYPOOL_TENANT_IMAGES): repository 2 of 2: expected a repository without tag and digest", canary},
-		"a field that the template does not have":          {"--tenant-template-fields=labels," + canary, "--tenant-template-fields ($RELAYPOOL_TENANT_TEMPLATE_FIELDS): field 2 of 2: expected all, none or one of labels, annotations, serviceAccountAnnotations, resources, nodeSelector, tolerations, affinity, priorityClassName, received another value of 12 characters", canary},
 		"a field of the API that cannot be withheld":       {"--tenant-api-fields=service," + canary, "--tenant-api-fields ($RELAYPOOL_TENANT_API_FIELDS): field 2 of 2: expected all, none or one of service, ingress, gateway, received another value of 12 characters", canary},
+		"a field that the template does not have":          {"--tenant-template-fields=labels," + canary, "--tenant-template-fields ($RELAYPOOL_TENANT_TEMPLATE_FIELDS): field 2 of 2: expected all, none or one of labels, annotations, serviceAccountAnnotations, resources, nodeSelector, tolerations, affinity, priorityClassName, podTemplate, received another value of 12 characters", canary},
 		"all fields and a named field":                     {"--tenant-template-fields=all,labels", "all is given together with other fields", ""},
 		"a usable Secret without its namespace":            {"--tenant-usable=" + canary, "--tenant-usable ($RELAYPOOL_TENANT_USABLE): name 1 of 1: expected NAMESPACE/NAME of a Secret or ConfigMap, such as payments/relay-credentials, received 12 characters of another form", canary},
 		"usable Secrets although all are usable":           {"--tenant-usable=one/two", "is set, and --tenant-require-label ($RELAYPOOL_TENANT_REQUIRE_LABEL) is not", ""},
@@ -193,14 +193,15 @@ func TestFlagsForTenantsMakeThePolicy(t *testing.T) {
 		args []string
 		want tenancy.Policy
 	}{
-		"no flag is set":      {nil, tenancy.Policy{}},
-		"all fields":          {[]string{"--tenant-template-fields=all"}, tenancy.Policy{}},
-		"no field":            {[]string{"--tenant-template-fields=none"}, tenancy.Policy{Withheld: tenancy.TemplateFields()}},
-		"two fields":          {[]string{"--tenant-template-fields=labels,resources"}, tenancy.Policy{Withheld: []string{"annotations", "serviceAccountAnnotations", "nodeSelector", "tolerations", "affinity", "priorityClassName"}}},
-		"no field of the API": {[]string{"--tenant-api-fields=none"}, tenancy.Policy{WithheldAPI: tenancy.APIFields()}},
-		"a field of the API":  {[]string{"--tenant-api-fields=gateway"}, tenancy.Policy{WithheldAPI: []string{"service", "ingress"}}},
-		"images":              {[]string{"--tenant-images=relaypool/relay,registry.example/team/*"}, tenancy.Policy{Images: []string{"docker.io/relaypool/relay", "registry.example/team/*"}}},
-		"labelled objects and one without a label": {[]string{"--tenant-require-label", "--tenant-usable=one/two"}, tenancy.Policy{RequireLabel: true, Usable: []string{"one/two"}}},
+		"no flag is set":                     {nil, tenancy.Policy{}},
+		"all fields":                         {[]string{"--tenant-template-fields=all"}, tenancy.Policy{}},
+		"no field":                           {[]string{"--tenant-template-fields=none"}, tenancy.Policy{Withheld: tenancy.TemplateFields()}},
+		"two fields":                         {[]string{"--tenant-template-fields=labels,resources"}, tenancy.Policy{Withheld: []string{"annotations", "serviceAccountAnnotations", "nodeSelector", "tolerations", "affinity", "priorityClassName", "podTemplate"}}},
+		"images, which withhold podTemplate": {[]string{"--tenant-images=relaypool/relay,registry.example/team/*"}, tenancy.Policy{Images: []string{"docker.io/relaypool/relay", "registry.example/team/*"}, Withheld: []string{"podTemplate"}}},
+		"labelled objects and one without a label, which withhold podTemplate": {[]string{"--tenant-require-label", "--tenant-usable=one/two", "--tenant-template-fields=all"}, tenancy.Policy{RequireLabel: true, Usable: []string{"one/two"}, Withheld: []string{"podTemplate"}}},
+		"podTemplate by its name": {[]string{"--tenant-require-label", "--tenant-template-fields=" + strings.Join(tenancy.TemplateFields(), ",")}, tenancy.Policy{RequireLabel: true, Withheld: []string{}}},
+		"no field of the API":     {[]string{"--tenant-api-fields=none"}, tenancy.Policy{WithheldAPI: tenancy.APIFields()}},
+		"a field of the API":      {[]string{"--tenant-api-fields=gateway"}, tenancy.Policy{WithheldAPI: []string{"service", "ingress"}}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

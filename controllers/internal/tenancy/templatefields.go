@@ -24,6 +24,7 @@ var templateFields = []struct {
 	{"tolerations", func(t *v1alpha1.Template) bool { return len(t.Tolerations) > 0 }},
 	{"affinity", func(t *v1alpha1.Template) bool { return t.Affinity != nil }},
 	{"priorityClassName", func(t *v1alpha1.Template) bool { return t.PriorityClassName != "" }},
+	{FieldPodTemplate, func(t *v1alpha1.Template) bool { return t.PodTemplate != nil }},
 }
 
 // TemplateFields returns the names of the fields of spec.template that can be withheld.

@@ -19,8 +19,8 @@ const (
 // Policy limits RelayPools. Its zero value is for a cluster with one tenant: everything
 // is allowed except the use of another RelayPool's generated keys.
 type Policy struct {
-	// Images are the repositories that spec.image may name, as ParseRepository returns
-	// them. If empty, every image is allowed.
+	// Images are the repositories that spec.image and the containers of podTemplate may name, as
+	// ParseRepository returns them. If empty, every image is allowed.
 	Images []string
 	// Withheld are the fields of spec.template that no RelayPool may set.
 	Withheld []string
@@ -41,5 +41,7 @@ func (p Policy) Faults(spec *v1alpha1.RelayPoolSpec, ownImage string) []string {
 	if fault := p.imageFault(spec.Image, ownImage); fault != "" {
 		out = append(out, "spec.image: "+fault)
 	}
-	return append(append(out, p.templateFaults(&spec.Template)...), p.apiFaults(&spec.API)...)
+	out = append(out, p.templateFaults(&spec.Template)...)
+	out = append(out, p.apiFaults(&spec.API)...)
+	return append(out, p.podTemplateFaults(spec, ownImage)...)
 }

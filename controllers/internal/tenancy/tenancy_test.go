@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/build"
@@ -105,6 +106,7 @@ func templatesByField() map[string]v1alpha1.Template {
 		"tolerations":               {Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}},
 		"affinity":                  {Affinity: &corev1.Affinity{}},
 		"priorityClassName":         {PriorityClassName: "system-cluster-critical"},
+		"podTemplate":               {PodTemplate: &runtime.RawExtension{Raw: []byte("{}")}},
 		"imagePullSecrets":          {ImagePullSecrets: []v1alpha1.SecretReference{{Name: "registry"}}},
 		"logLevel":                  {LogLevel: v1alpha1.LogDebug},
 	}

@@ -230,6 +230,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: address
       type:
         scalar: string
+    - name: backedUp
+      type:
+        scalar: boolean
     - name: balanceLamports
       type:
         scalar: numeric
@@ -328,6 +331,9 @@ var schemaYAML = typed.YAMLObject(`types:
 - name: com.github.relaypool.relaypool.api.v1alpha1.GeneratedKeys
   map:
     fields:
+    - name: backup
+      type:
+        namedType: com.github.relaypool.relaypool.api.v1alpha1.KeyBackup
     - name: count
       type:
         scalar: numeric
@@ -360,6 +366,12 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: secretName
       type:
         scalar: string
+- name: com.github.relaypool.relaypool.api.v1alpha1.KeyBackup
+  map:
+    fields:
+    - name: required
+      type:
+        scalar: boolean
 - name: com.github.relaypool.relaypool.api.v1alpha1.LogLevel
   scalar: string
 - name: com.github.relaypool.relaypool.api.v1alpha1.Mint
@@ -832,6 +844,9 @@ var schemaYAML = typed.YAMLObject(`types:
         map:
           elementType:
             scalar: string
+    - name: podTemplate
+      type:
+        namedType: __untyped_atomic_
     - name: priorityClassName
       type:
         scalar: string
@@ -1336,6 +1351,18 @@ var schemaYAML = typed.YAMLObject(`types:
     elementRelationship: atomic
 - name: io.k8s.apimachinery.pkg.apis.meta.v1.Time
   scalar: untyped
+- name: io.k8s.apimachinery.pkg.runtime.RawExtension
+  map:
+    elementType:
+      scalar: untyped
+      list:
+        elementType:
+          namedType: __untyped_atomic_
+        elementRelationship: atomic
+      map:
+        elementType:
+          namedType: __untyped_deduced_
+        elementRelationship: separable
 - name: io.k8s.apimachinery.pkg.types.UID
   scalar: string
 - name: __untyped_atomic_

@@ -19,6 +19,9 @@ type FeePayerStatusApplyConfiguration struct {
 	SignerName *string `json:"signerName,omitempty"`
 	// State of the key.
 	State *apiv1alpha1.FeePayerState `json:"state,omitempty"`
+	// BackedUp: the Secret's annotation relaypool.dev/backed-up has the address, so somebody has
+	// a copy of the key.
+	BackedUp *bool `json:"backedUp,omitempty"`
 	// BalanceLamports is the last balance that could be read, rounded down to
 	// 0.01 SOL.
 	BalanceLamports *int64 `json:"balanceLamports,omitempty"`
@@ -62,6 +65,14 @@ func (b *FeePayerStatusApplyConfiguration) WithSignerName(value string) *FeePaye
 // If called multiple times, the State field is set to the value of the last call.
 func (b *FeePayerStatusApplyConfiguration) WithState(value apiv1alpha1.FeePayerState) *FeePayerStatusApplyConfiguration {
 	b.State = &value
+	return b
+}
+
+// WithBackedUp sets the BackedUp field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the BackedUp field is set to the value of the last call.
+func (b *FeePayerStatusApplyConfiguration) WithBackedUp(value bool) *FeePayerStatusApplyConfiguration {
+	b.BackedUp = &value
 	return b
 }
 

@@ -10,6 +10,10 @@ type GeneratedKeysApplyConfiguration struct {
 	// Count is the number of keys. With two or more, the fleet continues while one lacks SOL.
 	// Example: 4. The fleet spreads its transactions over them.
 	Count *int32 `json:"count,omitempty"`
+	// Backup says how copies of the keys are asked for. Somebody who has copied a key's Secret
+	// acknowledges it by the annotation relaypool.dev/backed-up, whose value is the key's address.
+	// The condition KeysBackedUp names the Secrets without it. Default: none, and no condition.
+	Backup *KeyBackupApplyConfiguration `json:"backup,omitempty"`
 }
 
 // GeneratedKeysApplyConfiguration constructs a declarative configuration of the GeneratedKeys type for use with
@@ -23,5 +27,13 @@ func GeneratedKeys() *GeneratedKeysApplyConfiguration {
 // If called multiple times, the Count field is set to the value of the last call.
 func (b *GeneratedKeysApplyConfiguration) WithCount(value int32) *GeneratedKeysApplyConfiguration {
 	b.Count = &value
+	return b
+}
+
+// WithBackup sets the Backup field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Backup field is set to the value of the last call.
+func (b *GeneratedKeysApplyConfiguration) WithBackup(value *KeyBackupApplyConfiguration) *GeneratedKeysApplyConfiguration {
+	b.Backup = value
 	return b
 }

@@ -5,13 +5,14 @@ package v1alpha1
 import (
 	apiv1alpha1 "github.com/relaypool/relaypool/api/v1alpha1"
 	v1 "k8s.io/api/core/v1"
+	runtime "k8s.io/apimachinery/pkg/runtime"
 )
 
 // TemplateApplyConfiguration represents a declarative configuration of the Template type for use
 // with apply.
 //
-// Template adds settings to the relay's pods. It cannot set security settings,
-// probes, ports and the grace period: the operator sets those.
+// Template adds settings to the relay's pods. It cannot set probes, ports and the grace period:
+// the operator sets those.
 type TemplateApplyConfiguration struct {
 	// Labels are added to the pods. Labels that the operator sets have priority.
 	// Default: none. Example: {team: payments}
@@ -43,6 +44,15 @@ type TemplateApplyConfiguration struct {
 	// LogLevel is the lowest level that the relay logs: Debug, Info, Warn or Error.
 	// Default: Info.
 	LogLevel *apiv1alpha1.LogLevel `json:"logLevel,omitempty"`
+	// PodTemplate is a part of a Kubernetes PodTemplateSpec: sidecars, init containers, volumes,
+	// variables, DNS, security context and more. A strategic merge adds it to the pods after
+	// everything else. It may change what the operator sets for the pod, such as the user id,
+	// but nothing that the relay needs to run. Of the relay's own container, named relay, it may
+	// set env, envFrom, volumeMounts, securityContext and imagePullPolicy. The pods of rotations
+	// get it without its other containers, but with its init containers. The operator reports
+	// faults in the condition Accepted. Default: none.
+	// Example: {spec: {runtimeClassName: gvisor}}
+	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 }
 
 // TemplateApplyConfiguration constructs a declarative configuration of the Template type for use with
@@ -159,5 +169,13 @@ func (b *TemplateApplyConfiguration) WithImagePullSecrets(values ...*SecretRefer
 // If called multiple times, the LogLevel field is set to the value of the last call.
 func (b *TemplateApplyConfiguration) WithLogLevel(value apiv1alpha1.LogLevel) *TemplateApplyConfiguration {
 	b.LogLevel = &value
+	return b
+}
+
+// WithPodTemplate sets the PodTemplate field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the PodTemplate field is set to the value of the last call.
+func (b *TemplateApplyConfiguration) WithPodTemplate(value runtime.RawExtension) *TemplateApplyConfiguration {
+	b.PodTemplate = &value
 	return b
 }
