@@ -10,7 +10,7 @@ import (
 // all words has room for the guides that the steps after the rewrite add, such as that of exposure.
 const (
 	readmeLines    = 200
-	allWords       = 33_500
+	allWords       = 34_500
 	transcriptSize = 10
 )
 

@@ -33,6 +33,7 @@ const (
 	configMap  = "a name of a ConfigMap: its label"
 	pullSecret = "a name of a Secret that the kubelet reads: its label"
 	image      = "an image: --tenant-images"
+	exposure   = "how others reach the fleet: --tenant-api-fields"
 	placement  = "where and how pods run: --tenant-template-fields"
 	pod        = "nearly all of it: --tenant-template-fields, and if that allows it, the checks of podTemplate"
 )
@@ -64,19 +65,29 @@ var classes = map[string]string{
 		viewingKeys.messages[]`,
 	address: `feePayers.signers[].awsKMS.endpoint feePayers.signers[].gcpKMS.endpoint feePayers.signers[].vaultTransit.url
 		networkPolicy.database[].cidr networkPolicy.router[].cidr networkPolicy.rpc[].cidr networkPolicy.signers[].cidr
+		networkPolicy.database[].namespaceSelector networkPolicy.database[].podSelector
+		networkPolicy.router[].namespaceSelector networkPolicy.router[].podSelector networkPolicy.rpc[].namespaceSelector
+		networkPolicy.rpc[].podSelector networkPolicy.signers[].namespaceSelector networkPolicy.signers[].podSelector
 		solana.endpoints[].url swap.fallbackRouters[].url swap.router.url`,
 	peers: `monitoring.labels networkPolicy.apiFrom[] networkPolicy.operationsFrom[]`,
-	secret: `api.keysSecretRef database.urlSecretRef feePayers.secretRefs[] feePayers.signers[].awsKMS.credentialsSecretRef
+	secret: `api.keysSecretRef database.caFrom.secretRef database.clientCertificateSecretRef database.urlSecretRef
+		solana.endpoints[].caFrom.secretRef swap.fallbackRouters[].caFrom.secretRef swap.router.caFrom.secretRef feePayers.secretRefs[] feePayers.signers[].awsKMS.credentialsSecretRef
 		feePayers.signers[].gcpKMS.credentialsSecretRef feePayers.signers[].vaultTransit.caFrom.secretRef
 		feePayers.signers[].vaultTransit.tokenSecretRef solana.endpoints[].urlSecretRef
 		swap.fallbackRouters[].apiKeySecretRef swap.fallbackRouters[].urlSecretRef swap.router.apiKeySecretRef
 		swap.router.urlSecretRef`,
-	configMap: `feePayers.signers[].vaultTransit.caFrom.configMapRef pool.profile.configMapRef
+	configMap: `database.caFrom.configMapRef solana.endpoints[].caFrom.configMapRef
+		swap.fallbackRouters[].caFrom.configMapRef swap.router.caFrom.configMapRef feePayers.signers[].vaultTransit.caFrom.configMapRef pool.profile.configMapRef
 		pool.verifyingKeyConfigMapRef`,
 	pullSecret: `template.imagePullSecrets[]`,
 	image:      `image`,
 	placement: `template.affinity template.annotations template.labels template.nodeSelector template.priorityClassName
 		template.resources template.serviceAccountAnnotations template.tolerations[]`,
+	exposure: `api.gateway.annotations api.gateway.hostnames[] api.gateway.parentRefs[].name api.gateway.parentRefs[].namespace
+		api.gateway.parentRefs[].sectionName api.ingress.annotations api.ingress.className api.ingress.hosts[]
+		api.ingress.tls.certManager.clusterIssuer api.ingress.tls.certManager.issuer api.ingress.tls.secretName
+		api.service.annotations api.service.externalTrafficPolicy api.service.loadBalancerClass
+		api.service.loadBalancerSourceRanges[] api.service.type`,
 	pod: `template.podTemplate`,
 }
 
@@ -95,7 +106,7 @@ func specFields(t *testing.T) map[string]apiextensionsv1.JSONSchemaProps {
 	walk = func(path string, s apiextensionsv1.JSONSchemaProps) {
 		names := slices.Sorted(maps.Keys(s.Properties))
 		switch {
-		case slices.Contains(kubernetesTypes, path), slices.Equal(names, []string{"key", "name"}), slices.Equal(names, []string{"name"}):
+		case slices.Contains(kubernetesTypes, path), strings.HasSuffix(path, "Selector"), slices.Equal(names, []string{"key", "name"}), slices.Equal(names, []string{"name"}):
 			found[path] = s
 		case len(names) > 0:
 			for _, name := range names {
@@ -150,7 +161,15 @@ func checkClass(t *testing.T, class, path string, schema apiextensionsv1.JSONSch
 		if schema.Type != "boolean" && len(schema.Enum) == 0 {
 			t.Error("the schema has no list of the words")
 		}
+	case exposure:
+		// TestWithheldFieldsAreNamed shows the rest.
+		if name := strings.Split(path, ".")[1]; !slices.Contains(tenancy.APIFields(), name) {
+			t.Error("the installer cannot withhold it")
+		}
 	case text, address:
+		if strings.HasSuffix(path, "Selector") {
+			return // it selects pods that this fleet may call
+		}
 		if schema.Type != "string" {
 			t.Error("the schema says that it is no text")
 		}
