@@ -28,8 +28,10 @@ type RelayPool struct {
 	// Spec is what is wanted.
 	// +required
 	Spec RelayPoolSpec `json:"spec"`
-	// Status is what the operator found.
+	// Status is what the operator found. Its default makes tools that use kstatus, such as Flux,
+	// wait for the operator's first report.
 	// +optional
+	// +kubebuilder:default:={"observedGeneration":-1}
 	Status RelayPoolStatus `json:"status,omitzero"`
 }
 

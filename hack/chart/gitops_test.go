@@ -42,8 +42,8 @@ type fleetState struct {
 func fleetStates() map[string]fleetState {
 	const ready, available = "Ready True Ready", "Available True Available"
 	return map[string]fleetState{
-		// kstatus takes what has neither conditions nor an observedGeneration for finished.
-		"the operator has not reported yet": {withoutStatus: true, argo: "Progressing", argoMessage: "has not seen", flux: status.CurrentStatus},
+		// kstatus takes what has no observedGeneration for finished, so the definition has a default.
+		"the operator has not reported yet": {withoutStatus: true, argo: "Progressing", argoMessage: "has not seen", flux: status.InProgressStatus},
 		"the status is of the spec before":  {behind: true, conditions: []string{available, ready}, argo: "Progressing", argoMessage: "has not seen", flux: status.InProgressStatus},
 		"a stall of the spec before":        {behind: true, conditions: []string{"Ready False InvalidSpec", "Stalled True InvalidSpec"}, argo: "Progressing", argoMessage: "has not seen", flux: status.InProgressStatus},
 		"the first reading is under way":    {conditions: []string{"Accepted True Valid", "Ready Unknown NotChecked"}, argo: "Progressing", argoMessage: "about Ready", flux: status.InProgressStatus},
@@ -110,7 +110,7 @@ func (s fleetState) relayPool(t *testing.T) map[string]any {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(pool)
 	must(t, err)
 	if s.withoutStatus {
-		delete(content, "status")
+		content["status"] = map[string]any{"observedGeneration": int64(-1)}
 	}
 	return content
 }

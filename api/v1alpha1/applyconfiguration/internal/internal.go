@@ -530,6 +530,8 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: status
       type:
         namedType: com.github.relaypool.relaypool.api.v1alpha1.RelayPoolStatus
+      default:
+        observedGeneration: -1
 - name: com.github.relaypool.relaypool.api.v1alpha1.RelayPoolSpec
   map:
     fields:

@@ -21,7 +21,8 @@ type RelayPoolApplyConfiguration struct {
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// Spec is what is wanted.
 	Spec *RelayPoolSpecApplyConfiguration `json:"spec,omitempty"`
-	// Status is what the operator found.
+	// Status is what the operator found. Its default makes tools that use kstatus, such as Flux,
+	// wait for the operator's first report.
 	Status *RelayPoolStatusApplyConfiguration `json:"status,omitempty"`
 }
 
