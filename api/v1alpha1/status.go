@@ -96,8 +96,8 @@ type FeePayerStatus struct {
 	// State of the key.
 	// +required
 	State FeePayerState `json:"state"`
-	// BackedUp: the Secret's annotation relaypool.dev/backed-up has the address, so somebody has
-	// a copy of the key.
+	// BackedUp is true once a copy of the key is acknowledged: the Secret's annotation
+	// relaypool.dev/backed-up has the address.
 	// +optional
 	BackedUp bool `json:"backedUp,omitempty"`
 	// BalanceLamports is the last balance that could be read, rounded down to

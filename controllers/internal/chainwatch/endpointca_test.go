@@ -73,7 +73,7 @@ func TestEndpointsWithAuthorities(t *testing.T) {
 		"the right authority among two": {func(context.Context) (string, error) { return wrong + right, nil }, ""},
 		"the wrong authority":           {func(context.Context) (string, error) { return wrong, nil }, "TLS certificate not accepted"},
 		"no certificate":                {func(context.Context) (string, error) { return canary, nil }, "parse the authorities of the endpoint's certificate: file of 12 bytes has no certificate"},
-		"a missing Secret": {func(context.Context) (string, error) { return "", errors.New("Secret rpc-ca does not exist") }, //nolint:staticcheck // as package refs says it
+		"a missing Secret": {func(context.Context) (string, error) { return "", errors.New("Secret rpc-ca does not exist") },
 			"endpoint private: Secret rpc-ca does not exist"},
 	}
 	i := 0

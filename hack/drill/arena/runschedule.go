@@ -124,10 +124,10 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		cut, err := a.database.cutConnections(ctx)
 		a.connectionsCut.Add(int64(cut))
 		return err
-	case schedule.Fault:
-		on := a.network.set(e.Target, e.Fault, true)
+	case schedule.Fault, schedule.RouterFault, schedule.SignerFault:
+		on := a.setFault(e, true)
 		load.Sleep(ctx, e.For)
-		return errors.Join(on, a.network.set(e.Target, e.Fault, false))
+		return errors.Join(on, a.setFault(e, false))
 	case schedule.ChangeRent, schedule.ChangeSlotTime, schedule.Migrate:
 		return a.changeChain(ctx, e)
 	case schedule.Fork:
@@ -146,14 +146,6 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		moved := a.network.setPrice(e.Amount)
 		load.Sleep(ctx, e.For)
 		return errors.Join(moved, a.network.setPrice(100))
-	case schedule.RouterFault:
-		on := a.network.setRouter(e.Fault, true)
-		load.Sleep(ctx, e.For)
-		return errors.Join(on, a.network.setRouter(e.Fault, false))
-	case schedule.SignerFault:
-		a.keyService.Fault.Store(e.Fault)
-		load.Sleep(ctx, e.For)
-		a.keyService.Fault.Store("")
 	case schedule.Meddle:
 		ctx, cancel := context.WithTimeout(ctx, e.For)
 		defer cancel()
@@ -168,6 +160,21 @@ func (d *director) do(ctx context.Context, e schedule.Event) error {
 		a.load.SetRate(a.o.Rate * float64(e.Amount))
 		load.Sleep(ctx, e.For)
 		a.load.SetRate(a.o.Rate)
+	}
+	return nil
+}
+
+// setFault turns a fault of an endpoint, of the router or of the key service on or off.
+func (a *arena) setFault(e schedule.Event, on bool) error {
+	switch {
+	case e.Kind == schedule.Fault:
+		return a.network.set(e.Target, e.Fault, on)
+	case e.Kind == schedule.RouterFault:
+		return a.network.setRouter(e.Fault, on)
+	case on:
+		a.keyService.Fault.Store(e.Fault)
+	default:
+		a.keyService.Fault.Store("")
 	}
 	return nil
 }

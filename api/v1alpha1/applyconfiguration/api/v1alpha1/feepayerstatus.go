@@ -19,8 +19,8 @@ type FeePayerStatusApplyConfiguration struct {
 	SignerName *string `json:"signerName,omitempty"`
 	// State of the key.
 	State *apiv1alpha1.FeePayerState `json:"state,omitempty"`
-	// BackedUp: the Secret's annotation relaypool.dev/backed-up has the address, so somebody has
-	// a copy of the key.
+	// BackedUp is true once a copy of the key is acknowledged: the Secret's annotation
+	// relaypool.dev/backed-up has the address.
 	BackedUp *bool `json:"backedUp,omitempty"`
 	// BalanceLamports is the last balance that could be read, rounded down to
 	// 0.01 SOL.

@@ -44,14 +44,13 @@ type TemplateApplyConfiguration struct {
 	// LogLevel is the lowest level that the relay logs: Debug, Info, Warn or Error.
 	// Default: Info.
 	LogLevel *apiv1alpha1.LogLevel `json:"logLevel,omitempty"`
-	// PodTemplate is a part of a Kubernetes PodTemplateSpec: sidecars, init containers, volumes,
-	// variables, DNS, security context and more. A strategic merge adds it to the pods after
-	// everything else. It may change what the operator sets for the pod, such as the user id,
-	// but nothing that the relay needs to run. Of the relay's own container, named relay, it may
-	// set env, envFrom, volumeMounts, securityContext and imagePullPolicy. The pods of rotations
-	// get it without its other containers, but with its init containers. The operator reports
-	// faults in the condition Accepted. Default: none.
-	// Example: {spec: {runtimeClassName: gvisor}}
+	// PodTemplate is a part of a Kubernetes PodTemplateSpec that a strategic merge adds to the
+	// pods last: sidecars, volumes, DNS, security context and more. Default: none.
+	// Example: {spec: {runtimeClassName: gvisor}}. It may change what the operator sets for the
+	// pod, such as the user id, but nothing that the relay needs to run. Of the relay's own
+	// container, named relay, it may set env, envFrom, volumeMounts, securityContext and
+	// imagePullPolicy. The pods of rotations get it without its other containers, but with its
+	// init containers. The operator reports faults in the condition Accepted.
 	PodTemplate *runtime.RawExtension `json:"podTemplate,omitempty"`
 }
 
