@@ -21,7 +21,8 @@ import (
 // with its origin. Files of signers are left out.
 func mountedCertificates(pod template) map[string]string {
 	mounted := map[string]string{}
-	for _, source := range pod.spec.Volumes[0].Projected.Sources {
+	files := slices.IndexFunc(pod.spec.Volumes, func(v corev1.Volume) bool { return v.Name == "files" })
+	for _, source := range pod.spec.Volumes[files].Projected.Sources {
 		for _, item := range items(source) {
 			if extension := path.Ext(item.Path); strings.HasPrefix(item.Path, "signers/") || extension != ".crt" && path.Base(item.Path) != corev1.TLSPrivateKeyKey {
 				continue

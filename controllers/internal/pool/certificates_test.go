@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,7 +118,7 @@ func TestSecretsOfCloudNativePGAreUsedAsTheyAre(t *testing.T) {
 	}
 	before := template()
 	mounted := map[string]string{}
-	for _, source := range before.Spec.Volumes[0].Projected.Sources {
+	for _, source := range before.Spec.Volumes[slices.IndexFunc(before.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == "files" })].Projected.Sources {
 		if source.Secret != nil && strings.HasPrefix(source.Secret.Name, "pg-") {
 			mounted[contract.Root+"/"+source.Secret.Items[0].Path] = source.Secret.Name + " " + source.Secret.Items[0].Key
 		}

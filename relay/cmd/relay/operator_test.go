@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,12 +32,15 @@ type manifest struct {
 					Args []string
 					Env  []struct{ Name, Value string }
 				}
-				Volumes []struct {
-					Projected struct{ Sources []source }
-				}
+				Volumes []volume
 			}
 		}
 	}
+}
+
+type volume struct {
+	Name      string
+	Projected struct{ Sources []source }
 }
 
 type source struct {
@@ -126,7 +130,9 @@ func mount(t *testing.T, m *manifest, data map[string]string) (root string) {
 		contents[contract.EndpointsFile] = "[{name: public, url: 'https://rpc.example'}]"
 	}
 	contents[contract.SignInMessagesFile] = data[filepath.Base(contract.SignInMessagesFile)]
-	for _, s := range m.Spec.Template.Spec.Volumes[0].Projected.Sources {
+	volumes := m.Spec.Template.Spec.Volumes
+	files := slices.IndexFunc(volumes, func(v volume) bool { return v.Name == "files" })
+	for _, s := range volumes[files].Projected.Sources {
 		from := s.Secret
 		if from == nil {
 			from = s.ConfigMap
