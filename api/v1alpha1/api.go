@@ -2,7 +2,7 @@ package v1alpha1
 
 // API says how clients are served.
 type API struct {
-	// RequestsPerMinute is the most requests a minute that one pod accepts from one client
+	// RequestsPerMinute is the most requests a minute that the fleet accepts from one client
 	// address. 0 is no limit. Default: 600.
 	// +optional
 	// +kubebuilder:default=600

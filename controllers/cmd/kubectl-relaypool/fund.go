@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +46,13 @@ func (c *fundCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	payers := payersInUse(pool)
+	payers, withoutCopy := payersInUse(pool)
+	for _, address := range withoutCopy {
+		fmt.Fprintf(env.err, "do not fund %s yet: nobody has acknowledged a copy of its key, see the condition %s\n", address, v1alpha1.ConditionKeysBackedUp)
+	}
+	if len(payers) == 0 && len(withoutCopy) > 0 {
+		return fmt.Errorf("no fee payer of RelayPool %s may be funded yet: acknowledge the copies of its keys first", c.Name)
+	}
 	if len(payers) == 0 {
 		return fmt.Errorf("RelayPool %s shows no fee payers yet: see the condition %s in kubectl relaypool status %s", c.Name, v1alpha1.ConditionSecretsResolved, c.Name)
 	}
@@ -136,12 +143,28 @@ type payer struct {
 	lamports *uint64
 }
 
-// payersInUse returns the payers of the status that the fleet pays with.
-func payersInUse(pool *v1alpha1.RelayPool) (payers []payer) {
+// awaitsCopy reports whether a payer must not be funded yet, because nobody has acknowledged a copy of
+// its generated key.
+func awaitsCopy(pool *v1alpha1.RelayPool, p *v1alpha1.FeePayerStatus) bool {
+	generate := pool.Spec.FeePayers.Generate
+	if generate == nil || generate.Backup == nil || !generate.Backup.Required || p.BackedUp || p.SignerName != "" {
+		return false
+	}
+	own := slices.ContainsFunc(pool.Spec.FeePayers.SecretRefs, func(ref v1alpha1.SecretKeyReference) bool { return ref.Name == p.SecretName })
+	return !own
+}
+
+// payersInUse returns the payers of the status that the fleet pays with and that may be funded, and
+// the addresses of those that may not yet.
+func payersInUse(pool *v1alpha1.RelayPool) (payers []payer, withoutCopy []string) {
 	for i := range pool.Status.FeePayers {
 		p := &pool.Status.FeePayers[i]
 		address, err := solana.PublicKeyFromBase58(p.Address)
 		if p.State != v1alpha1.PayerActive || err != nil {
+			continue
+		}
+		if awaitsCopy(pool, p) {
+			withoutCopy = append(withoutCopy, p.Address)
 			continue
 		}
 		known := payer{address: address}
@@ -151,5 +174,5 @@ func payersInUse(pool *v1alpha1.RelayPool) (payers []payer) {
 		}
 		payers = append(payers, known)
 	}
-	return payers
+	return payers, withoutCopy
 }

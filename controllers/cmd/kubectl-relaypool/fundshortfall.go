@@ -59,6 +59,17 @@ func findShort(payers []payer, spec *v1alpha1.FeePayers, topUp, exact bool) (sho
 	return short
 }
 
+// clusterURL is what solana's --url takes for the RelayPool's chain: its name or, of another chain, a
+// placeholder, so that a copied command cannot send on the chain of solana's own settings.
+func clusterURL(pool *v1alpha1.RelayPool) string {
+	switch cluster := pool.Spec.Solana.Cluster; cluster {
+	case "mainnet-beta", "devnet", "testnet":
+		return cluster
+	default:
+		return "RPC_URL"
+	}
+}
+
 // printShort prints the shortfalls, and the command that mends each.
 func printShort(env *environment, pool *v1alpha1.RelayPool, payers []payer, short []shortfall) {
 	minimum, target := balancesWanted(&pool.Spec.FeePayers)
@@ -73,7 +84,7 @@ func printShort(env *environment, pool *v1alpha1.RelayPool, payers []payer, shor
 		fmt.Fprintf(env.out, "every fee payer in use holds its minimum of %s SOL\n", sol(minimum))
 	}
 	for _, s := range short {
-		fmt.Fprintf(env.out, "%s holds %s SOL and lacks %d lamports of its target of %s SOL:\n  solana transfer --allow-unfunded-recipient %s %s\n",
-			s.to, sol(s.balance), s.missing, sol(target), s.to, sol(s.missing))
+		fmt.Fprintf(env.out, "%s holds %s SOL and lacks %d lamports of its target of %s SOL:\n  solana transfer --url %s --allow-unfunded-recipient %s %s\n",
+			s.to, sol(s.balance), s.missing, sol(target), clusterURL(pool), s.to, sol(s.missing))
 	}
 }

@@ -29,6 +29,7 @@ func (v *secretValues) learn(secret string, data map[string][]byte) {
 			line = strings.TrimSpace(line)
 			forms = append(forms, line, base64.StdEncoding.EncodeToString([]byte(line)))
 			forms = append(forms, credentials(line)...)
+			forms = append(forms, longWords(line)...)
 		}
 		for _, form := range slices.Clone(forms) {
 			if quoted, err := json.Marshal(form); err == nil {
@@ -42,6 +43,38 @@ func (v *secretValues) learn(secret string, data map[string][]byte) {
 		}
 	}
 	// A long value may contain a short one.
+	slices.SortFunc(*v, func(a, b replacement) int { return len(b.value) - len(a.value) })
+}
+
+// longWord is the length from which a word of a line may be a key.
+const longWord = 16
+
+// longWords returns the parts of a line that may be keys: of a file of API keys, of credentials or of
+// JSON.
+func longWords(line string) []string {
+	words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t=,:\"'{}[]", r) })
+	return slices.DeleteFunc(words, func(word string) bool { return len(word) < longWord })
+}
+
+// learnURLs adds what may be credentials in URLs that the RelayPool itself contains.
+func (v *secretValues) learnURLs(pool *v1alpha1.RelayPool) {
+	var urls []string
+	for i := range pool.Spec.Solana.Endpoints {
+		urls = append(urls, pool.Spec.Solana.Endpoints[i].URL)
+	}
+	if swap := pool.Spec.Swap; swap != nil {
+		urls = append(urls, swap.Router.URL)
+		for i := range swap.FallbackRouters {
+			urls = append(urls, swap.FallbackRouters[i].URL)
+		}
+	}
+	for _, text := range urls {
+		for _, part := range credentials(text) {
+			if len(part) >= shortest {
+				*v = append(*v, replacement{[]byte(part), []byte("[part of a URL of the RelayPool]")})
+			}
+		}
+	}
 	slices.SortFunc(*v, func(a, b replacement) int { return len(b.value) - len(a.value) })
 }
 
@@ -59,7 +92,7 @@ func credentials(text string) (parts []string) {
 		parts = append(parts, values...)
 	}
 	for part := range strings.SplitSeq(u.Path, "/") {
-		if len(part) >= 16 { // a key, rather than the name of a database or of a version
+		if len(part) >= longWord { // a key, rather than the name of a database or of a version
 			parts = append(parts, part)
 		}
 	}
@@ -93,7 +126,7 @@ func secretNames(pool *v1alpha1.RelayPool) []string {
 }
 
 // referredSecrets collects names below fields such as urlSecretRef, secretRefs and
-// imagePullSecrets, so that no reference of a newer API is left out.
+// imagePullSecrets, and the values of fields secretName.
 func referredSecrets(value any, isSecret bool) (names []string) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -101,6 +134,9 @@ func referredSecrets(value any, isSecret bool) (names []string) {
 			return []string{name}
 		}
 		for field, below := range value {
+			if name, ok := below.(string); ok && field == "secretName" {
+				names = append(names, name)
+			}
 			names = append(names, referredSecrets(below, strings.Contains(strings.ToLower(field), "secret"))...)
 		}
 	case []any:

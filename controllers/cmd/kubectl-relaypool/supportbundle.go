@@ -33,9 +33,9 @@ func (c *supportBundleCmd) Run(env *environment) error {
 		return err
 	}
 	b := &bundle{connection: cluster, pool: pool, files: map[string][]byte{}, involved: map[types.UID]bool{pool.UID: true}}
-	b.addObject("relaypool.yaml", pool)
-	// Secrets come first: what is read later must not contain their values.
+	// Secrets come first: what is added later must not contain their values.
 	b.addSecrets(env)
+	b.addObject("relaypool.yaml", pool)
 	b.addOwned(env)
 	b.addPods(env)
 	b.addOperator(env, c.OperatorNamespace)
@@ -128,14 +128,13 @@ func (b *bundle) addSecrets(ctx context.Context) {
 			facts.Missing = true
 		case err != nil:
 			facts.Unread = true
-			b.failed("keys of Secret "+name, err)
+			b.failed("keys of Secret "+name+" (its values are not looked for in the other files)", err)
 		default:
 			facts.Type, facts.Labels, facts.Keys = string(secret.Type), secret.Labels, slices.Sorted(maps.Keys(secret.Data))
 			b.values.learn(secret.Name, secret.Data)
 		}
 		list = append(list, facts)
 	}
-	// The RelayPool was added before any value was known.
-	b.add("relaypool.yaml", b.files["relaypool.yaml"])
+	b.values.learnURLs(b.pool)
 	b.addObject("secrets.yaml", map[string]any{"secrets": list})
 }

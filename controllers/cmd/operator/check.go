@@ -54,10 +54,15 @@ func (c *checkCmd) Run(env *environment) error {
 		}
 		return c.checkLease(ctx, cluster, &first)
 	})
-	if err == nil {
+	switch {
+	case err != nil:
+		return err
+	case c.LeaderElect:
 		fmt.Fprintln(env.out, "the operator works")
+	default: // it leaves no trace that its own rights would show
+		fmt.Fprintln(env.out, "RelayPools are served and may be listed; without a Lease, nothing says whether the operator runs")
 	}
-	return err
+	return nil
 }
 
 func checkClient(config *rest.Config) (runtimeclient.Client, error) {

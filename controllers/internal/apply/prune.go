@@ -45,7 +45,8 @@ func (p *pass) pruneKind(ctx context.Context, kind schema.GroupVersionKind, want
 func (p *pass) pruneOptional(ctx context.Context, kind schema.GroupVersionKind, wanted map[Ref]bool) error {
 	for ref := range wanted {
 		if ref.Kind == kind {
-			return nil // a RelayPool has one object of the kind at most, and this one is wanted
+			delete(p.state.emptyKinds, kind) // it may be there, whatever the answer to its write was
+			return nil                       // a RelayPool has one object of the kind at most, and this one is wanted
 		}
 	}
 	has, err := p.options.Capabilities.Has(ctx, kind)

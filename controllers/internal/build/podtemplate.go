@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -108,6 +110,9 @@ func parsePodTemplate(spec *v1alpha1.RelayPoolSpec) (map[string]any, *corev1.Pod
 	if err := utiljson.Unmarshal(field.Raw, &patch); err != nil {
 		return nil, nil, errors.New(PodTemplateField + ": expected an object with metadata and spec, received something else")
 	}
+	if name := foreignDirective(patch); name != "" {
+		return nil, nil, fmt.Errorf("%s: the directive %s is not for this field: use $patch with replace, merge or delete", PodTemplateField, name)
+	}
 	plain, err := json.Marshal(withoutDirectives(patch))
 	if err != nil {
 		return nil, nil, errors.New(PodTemplateField + ": cannot be written as JSON")
@@ -134,6 +139,29 @@ func typeFault(err error) string {
 		return fmt.Sprintf(".%s: expected a value of the type %s, received another", wrong.Field, wrong.Type)
 	}
 	return ": expected a pod template with metadata and spec, received a value of another type in one of its fields"
+}
+
+// foreignDirective returns a directive of strategic merges other than $patch with a text, or "". The
+// others can add entries to lists under names that no check of the template would see.
+func foreignDirective(value any) string {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if _, isText := v[name].(string); strings.HasPrefix(name, "$") && (name != "$patch" || !isText) {
+				return strconv.Quote(name)[1 : len(strconv.Quote(name))-1]
+			}
+			if found := foreignDirective(v[name]); found != "" {
+				return found
+			}
+		}
+	case []any:
+		for _, entry := range v {
+			if found := foreignDirective(entry); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
 }
 
 // withoutDirectives returns a copy of a patch without nulls, which delete, and without the

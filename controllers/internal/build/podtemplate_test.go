@@ -155,6 +155,13 @@ func TestThePodTemplateCannotBreakTheRelay(t *testing.T) {
 		text string
 		want string // a part of the only fault
 	}{
+		"entries that a check would not see":         {"{spec: {$deleteFromPrimitiveList/containers: [{name: x, image: canary}]}}", "the directive $deleteFromPrimitiveList/containers is not for this field: use $patch"},
+		"variables that a check would not see":       {relay("$deleteFromPrimitiveList/env: [{name: A, value: canary}]"), "the directive $deleteFromPrimitiveList/env is not for this field"},
+		"an order of entries":                        {"{spec: {$setElementOrder/containers: [{name: a}]}}", "the directive $setElementOrder/containers is not for this field"},
+		"a directive that would end the merge":       {"{spec: {$retainKeys: [{}]}}", "the directive $retainKeys is not for this field"},
+		"a $patch that is no text":                   {"{spec: {$patch: [1]}}", "the directive $patch is not for this field"},
+		"a prefix that makes the relay's variables":  {relay("envFrom: [{prefix: RELAYPOOL_, configMapRef: {name: canary}}]"), "spec.containers[relay].envFrom[0].prefix"},
+		"a part of such a prefix":                    {relay("envFrom: [{prefix: RELAY, configMapRef: {name: canary}}]"), "spec.containers[relay].envFrom[0].prefix"},
 		"no pod template but a list":                 {"[1]", "spec.template.podTemplate: expected an object"},
 		"a field that pods do not have":              {"{spec: {containers: [{name: a, imagee: canary}]}}", "spec.template.podTemplate.spec.containers[0].imagee: a pod template has no such field"},
 		"a field in the wrong case":                  {"{Spec: {}}", "spec.template.podTemplate.Spec: a pod template has no such field"},

@@ -107,6 +107,13 @@ func reportContainer(built, merged *corev1.Container, report func(field, hint st
 			report("env["+name+"]", "set the field of the RelayPool that it is made from")
 		}
 	}
+	for i := range merged.EnvFrom {
+		// Such a prefix and a key can make a variable of the relay's; without a prefix the keys are
+		// checked, where they are read.
+		if prefix := merged.EnvFrom[i].Prefix; prefix != "" && (strings.HasPrefix(prefix, contract.VariablePrefix) || strings.HasPrefix(contract.VariablePrefix, prefix)) {
+			report(fmt.Sprintf("envFrom[%d].prefix", i), "set fields of the RelayPool")
+		}
+	}
 	for i := range built.VolumeMounts {
 		own := &built.VolumeMounts[i]
 		if got := find(merged.VolumeMounts, func(m *corev1.VolumeMount) bool { return m.MountPath == own.MountPath }); !equality.Semantic.DeepEqual(own, got) {

@@ -21,8 +21,6 @@ type Rotation struct {
 	// From are the old payers' keys, and To are the new payers' keys. StepDrain needs only From.
 	// StepSweep moves lamports to the payer of To whose Secret's name sorts first.
 	From, To []PayerMount
-	// ToAddress is where StepSweep moves lamports if To is empty.
-	ToAddress string
 }
 
 const (
@@ -135,9 +133,6 @@ func rotationArgs(in Input, r Rotation) []string {
 		addFiles("--from", r.From)
 		// All that is left goes to one address, because each new payer has its target already.
 		addFiles("--to", first(r.To))
-		if len(r.To) == 0 {
-			args = append(args, "--to="+r.ToAddress)
-		}
 	}
 	return append(args, "--termination-log="+contract.TerminationLog)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
@@ -69,18 +68,5 @@ func TestTokensOfServiceAccountsAreForVaultOnly(t *testing.T) {
 		if diff := cmp.Diff([]string{want}, audiences); diff != "" {
 			t.Errorf("%s: audiences (-want +got):\n%s", name, diff)
 		}
-	}
-}
-
-// A fleet whose keys are all in key services has no key file, to which a sweep could go.
-func TestASweepToAnAddress(t *testing.T) {
-	t.Parallel()
-	const address = "9wfXhaoTA134sVJB2jJjFCia6x4YY7fmbNhh4qB9K52c"
-	job := build.RotationJob(fixtures(t)["signers"], build.Rotation{
-		Step: build.StepSweep, From: []build.PayerMount{{Secret: "keyless-payer-0-0", Key: "key"}}, ToAddress: address,
-	})
-	args := into[batchv1.Job](t, job).Spec.Template.Spec.Containers[0].Args
-	if !slices.Contains(args, "--to="+address) {
-		t.Errorf("arguments are %q, want the address of the signer", args)
 	}
 }

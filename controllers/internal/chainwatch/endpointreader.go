@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -27,11 +28,14 @@ type reader struct {
 }
 
 // dial makes a reader of an endpoint, without a call. It trusts only the authorities in ca, unless
-// ca is empty. The reader's errors omit the text
-// of the endpoint's refusals: a condition shows errors to everybody who may read
-// RelayPools, and the URL may lead to a server that only the operator can reach.
+// ca is empty, and then takes no URL without TLS, as relays do. The reader's errors omit the text of
+// the endpoint's refusals: a condition shows errors to everybody who may read RelayPools, and the URL
+// may lead to a server that only the operator can reach.
 func dial(client *http.Client, url, ca string, finalized bool, now func() time.Time, timeout time.Duration) (poolcheck.Reader, error) {
 	if ca != "" {
+		if !strings.HasPrefix(url, "https://") {
+			return nil, errors.New("the endpoint has authorities for its certificate, and its URL does not begin with https://: correct the URL, or remove caFrom")
+		}
 		var err error
 		if client, err = trusting(client, ca); err != nil {
 			return nil, err

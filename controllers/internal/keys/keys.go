@@ -187,10 +187,8 @@ type JobWanted struct {
 	// Step is Fund, Drain or Sweep.
 	Step     v1alpha1.RotationStep
 	Revision int32
-	// From are the keys whose funds are moved. To are the keys that receive them. If there are
-	// none, a sweep moves the funds to ToAddress.
-	From, To  []Mount
-	ToAddress string
+	// From are the keys whose funds are moved. To are the keys that receive them.
+	From, To []Mount
 	// InputsHash is the hash of what the Job is made for.
 	InputsHash string
 	// Token is the value of the annotation that requests the Job.

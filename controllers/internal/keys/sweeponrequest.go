@@ -31,14 +31,14 @@ func (d *decision) sweepUnused() {
 	if len(funded) > 0 {
 		d.problem(v1alpha1.ReasonRetiredKeyFunded, "", d.fundedMessage(funded))
 	}
-	to, address := d.sweepTarget()
-	if token == "" || d.plan.Rotating || len(to) == 0 && address == "" || len(unused) == 0 || d.plan.Writes() {
+	to := d.sweepTarget()
+	if token == "" || d.plan.Rotating || len(to) == 0 || len(unused) == 0 || d.plan.Writes() {
 		return
 	}
 	revision := d.Keys.Keys[len(d.Keys.Keys)-1].Revision
 	want := JobWanted{
 		Name: JobName(d.pool, revision, v1alpha1.RotationSweep), Step: v1alpha1.RotationSweep, Revision: revision,
-		From: mounts(unused), To: to, ToAddress: address, Token: token,
+		From: mounts(unused), To: to, Token: token,
 	}
 	want.InputsHash = inputsHash(want, token)
 	existing := d.jobNamed(want.Name)
@@ -52,21 +52,26 @@ func (d *decision) sweepUnused() {
 	d.runJob(want, AnnotationSweepRetired)
 }
 
-// sweepTarget returns where swept funds go: to generated keys if there are any in use, because named
-// ones may be about to be removed, else to a named key, else to the address of a signer.
-func (d *decision) sweepTarget() (to []Mount, address string) {
+// sweepTarget returns which keys may receive swept funds: generated keys if there are any in use,
+// because named ones may be about to be removed, else named keys. It leaves out keys without the copy
+// that is required. Nothing goes to a signer: the operator cannot ask whether the key service has the
+// key of that address, and if not, all would be lost.
+func (d *decision) sweepTarget() (to []Mount) {
+	generated := false
 	for _, m := range d.plan.Mounted {
-		if wantedCount(d.Pool) > 0 && slices.ContainsFunc(d.Keys.Keys, func(k Key) bool { return k.mount() == m }) {
+		i := slices.IndexFunc(d.Keys.Keys, func(k Key) bool { return k.mount() == m })
+		if wantedCount(d.Pool) == 0 || i < 0 {
+			continue
+		}
+		generated = true
+		if d.Keys.Keys[i].BackedUp || !BackupRequired(d.Pool) {
 			to = append(to, m)
 		}
 	}
-	if to == nil {
-		to = d.plan.Mounted
+	if !generated {
+		return d.plan.Mounted
 	}
-	if signers := d.Pool.Spec.FeePayers.Signers; len(to) == 0 && len(signers) > 0 {
-		address = signers[0].Address
-	}
-	return to, address
+	return to
 }
 
 // readInCurrentStep reports whether a balance was read since the present step of the
@@ -88,6 +93,9 @@ func (d *decision) fundedMessage(funded []Key) string {
 	var holdings []string
 	for _, k := range funded {
 		holdings = append(holdings, fmt.Sprintf("%s (Secret %s) holds %s SOL", k.Address, k.Secret, sol(d.Balances[k.Address].Lamports)))
+	}
+	if len(d.plan.Mounted) == 0 {
+		return fmt.Sprintf("fee payer keys that are no longer used hold funds: %s. Move them by relay sweep all, to an address whose key you have seen sign", someNames(holdings))
 	}
 	return fmt.Sprintf("fee payer keys that are no longer used hold funds: %s. To move them to the keys in use: kubectl -n %s annotate relaypool %s --overwrite %s=\"$(date +%%s)\"",
 		someNames(holdings), d.Pool.Namespace, d.pool, AnnotationSweepRetired)

@@ -47,6 +47,6 @@ func rotationJob(p *Plan) runtime.ApplyConfiguration {
 		v1alpha1.RotationFund: build.StepFund, v1alpha1.RotationDrain: build.StepDrain, v1alpha1.RotationSweep: build.StepSweep,
 	}
 	return build.RotationJob(p.Input, build.Rotation{
-		Step: steps[job.Step], Revision: job.Revision, From: mounts(job.From), To: mounts(job.To), ToAddress: job.ToAddress,
+		Step: steps[job.Step], Revision: job.Revision, From: mounts(job.From), To: mounts(job.To),
 	}).Config
 }

@@ -16,6 +16,9 @@ func keysBackedUp(f *Facts, p *Plan) verdict {
 	if !f.KeysKnown {
 		return conditionUnknown(v1alpha1.ReasonNotChecked, "the fee payers' keys have not been read yet")
 	}
+	if len(p.Keys.Create) > 0 || len(f.Keys.Keys) == 0 {
+		return conditionUnknown(v1alpha1.ReasonNotChecked, "the generated keys are not made yet")
+	}
 	var missing []string
 	for _, k := range p.Keys.NotBackedUp {
 		missing = append(missing, keys.AcknowledgeBackup(f.Pool.Namespace, k))

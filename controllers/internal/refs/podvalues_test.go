@@ -24,7 +24,8 @@ func TestObjectsOfThePodTemplate(t *testing.T) {
 		wantReplaces bool
 	}{
 		"a Secret that does not exist":                {`{"volumes": [{"name": "v", "secret": {"secretName": "x"}}]}`, false, nil, []string{v1alpha1.ReasonSecretNotFound}, at + "volumes[v].secret: Secret x does not exist: create it, or name another", false},
-		"a Secret that need not exist":                {`{"volumes": [{"name": "v", "secret": {"secretName": "x", "optional": true}}]}`, false, nil, nil, "", false},
+		"a Secret that may appear later":              {`{"volumes": [{"name": "v", "secret": {"secretName": "x", "optional": true}}]}`, false, nil, []string{v1alpha1.ReasonSecretNotFound}, at + "volumes[v].secret: Secret x does not exist: create it, or name another", false},
+		"a ConfigMap that need not exist":             {`{"volumes": [{"name": "v", "configMap": {"name": "x", "optional": true}}]}`, false, nil, nil, "", false},
 		"a file, which the kubelet keeps up to date":  {`{"volumes": [{"name": "v", "secret": {"secretName": "x"}}]}`, true, nil, nil, "", false},
 		"a variable, which is read at the start":      {`{"containers": [{"name": "c", "envFrom": [{"secretRef": {"name": "x"}}]}]}`, true, nil, nil, "", true},
 		"a generated key of this RelayPool":           {`{"volumes": [{"name": "v", "secret": {"secretName": "x"}}]}`, true, map[string]string{build.LabelPool: "p", build.LabelPayerState: "active"}, []string{v1alpha1.ReasonGeneratedKey}, at + "volumes[v].secret: Secret x is a generated fee payer key, which may be used only as a fee payer's key: name another Secret", false},

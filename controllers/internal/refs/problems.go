@@ -5,12 +5,14 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/tenancy"
+	"github.com/relaypool/relaypool/relay/contract"
 )
 
 func trimSpace(value []byte) string { return string(bytes.TrimSpace(value)) }
@@ -22,7 +24,9 @@ func evaluate(n namedValue, got content, policy tenancy.Policy, pool types.Names
 	f := finding{at: now, object: got.object}
 	values := got.values
 	if f.object.UID == "" {
-		if n.optional {
+		// A Secret that appears later may be somebody else's, and running pods would get it, so
+		// optional does not count for Secrets, nor where labels are required.
+		if n.optional && (n.format == pullSecret || n.kind == ConfigMap && !policy.RequireLabel) {
 			return f
 		}
 		withKey := ""
@@ -42,6 +46,15 @@ func evaluate(n namedValue, got content, policy tenancy.Policy, pool types.Names
 		}
 		f.problem = n.problem(reason, v1alpha1.ReasonConfigMapNotUsable, refusal.Text)
 		return f
+	}
+	if n.format == podVariables {
+		for key := range values {
+			if strings.HasPrefix(key, contract.VariablePrefix) {
+				f.problem = n.problem(v1alpha1.ReasonSecretMalformed, v1alpha1.ReasonConfigMapMalformed,
+					"has a key that begins with "+contract.VariablePrefix+", which would set the relay's own variables: set fields of the RelayPool instead, and remove the key")
+				return f
+			}
+		}
 	}
 	if n.format.isWhole() {
 		return f

@@ -197,11 +197,12 @@ func TestFlagsForTenantsMakeThePolicy(t *testing.T) {
 		"all fields":                         {[]string{"--tenant-template-fields=all"}, tenancy.Policy{}},
 		"no field":                           {[]string{"--tenant-template-fields=none"}, tenancy.Policy{Withheld: tenancy.TemplateFields()}},
 		"two fields":                         {[]string{"--tenant-template-fields=labels,resources"}, tenancy.Policy{Withheld: []string{"annotations", "serviceAccountAnnotations", "nodeSelector", "tolerations", "affinity", "priorityClassName", "podTemplate"}}},
-		"images, which withhold podTemplate": {[]string{"--tenant-images=relaypool/relay,registry.example/team/*"}, tenancy.Policy{Images: []string{"docker.io/relaypool/relay", "registry.example/team/*"}, Withheld: []string{"podTemplate"}}},
-		"labelled objects and one without a label, which withhold podTemplate": {[]string{"--tenant-require-label", "--tenant-usable=one/two", "--tenant-template-fields=all"}, tenancy.Policy{RequireLabel: true, Usable: []string{"one/two"}, Withheld: []string{"podTemplate"}}},
-		"podTemplate by its name": {[]string{"--tenant-require-label", "--tenant-template-fields=" + strings.Join(tenancy.TemplateFields(), ",")}, tenancy.Policy{RequireLabel: true, Withheld: []string{}}},
-		"no field of the API":     {[]string{"--tenant-api-fields=none"}, tenancy.Policy{WithheldAPI: tenancy.APIFields()}},
-		"a field of the API":      {[]string{"--tenant-api-fields=gateway"}, tenancy.Policy{WithheldAPI: []string{"service", "ingress"}}},
+		"images, which withhold podTemplate": {[]string{"--tenant-images=relaypool/relay,registry.example/team/*"}, tenancy.Policy{Images: []string{"docker.io/relaypool/relay", "registry.example/team/*"}, Withheld: []string{"podTemplate"}, WithheldAPI: tenancy.APIFields()}},
+		"labelled objects and one without a label, which withhold podTemplate": {[]string{"--tenant-require-label", "--tenant-usable=one/two", "--tenant-template-fields=all"}, tenancy.Policy{RequireLabel: true, Usable: []string{"one/two"}, Withheld: []string{"podTemplate"}, WithheldAPI: tenancy.APIFields()}},
+		"podTemplate by its name":                          {[]string{"--tenant-require-label", "--tenant-template-fields=" + strings.Join(tenancy.TemplateFields(), ",")}, tenancy.Policy{RequireLabel: true, Withheld: []string{}, WithheldAPI: tenancy.APIFields()}},
+		"images, and all fields of the API by their names": {[]string{"--tenant-images=relaypool/relay", "--tenant-api-fields=service,ingress,gateway"}, tenancy.Policy{Images: []string{"docker.io/relaypool/relay"}, Withheld: []string{"podTemplate"}, WithheldAPI: []string{}}},
+		"no field of the API":                              {[]string{"--tenant-api-fields=none"}, tenancy.Policy{Withheld: []string{"podTemplate"}, WithheldAPI: tenancy.APIFields()}},
+		"a field of the API":                               {[]string{"--tenant-api-fields=gateway"}, tenancy.Policy{Withheld: []string{"podTemplate"}, WithheldAPI: []string{"service", "ingress"}}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

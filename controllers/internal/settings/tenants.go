@@ -20,7 +20,7 @@ const AllFields = "all"
 type Tenants struct {
 	Images         []string `env:"RELAYPOOL_TENANT_IMAGES" placeholder:"REPOSITORY" group:"Tenants" help:"Repositories whose images RelayPools may name in spec.image: registry.example/relaypool/relay, or registry.example/relaypool/* for all below it. Several with commas between them. The image of --relay-image is always allowed. Empty for every image."`
 	TemplateFields []string `default:"all" env:"RELAYPOOL_TENANT_TEMPLATE_FIELDS" placeholder:"FIELD" group:"Tenants" help:"Fields of spec.template that RelayPools may set: all, none, or several with commas between them. They are labels, annotations, serviceAccountAnnotations, resources, nodeSelector, tolerations, affinity, priorityClassName and podTemplate. Together with another flag of tenants, all does not include podTemplate, which shows a tenant every Secret that their fleet may use."`
-	APIFields      []string `default:"all" env:"RELAYPOOL_TENANT_API_FIELDS" placeholder:"FIELD" group:"Tenants" help:"Fields of spec.api by which RelayPools may expose their fleets: all, none, or several of service, ingress and gateway with commas between them."`
+	APIFields      []string `default:"all" env:"RELAYPOOL_TENANT_API_FIELDS" placeholder:"FIELD" group:"Tenants" help:"Fields of spec.api by which RelayPools may expose their fleets: all, none, or several of service, ingress and gateway with commas between them. Together with --tenant-images or --tenant-require-label, all means none: name the fields."`
 	RequireLabel   bool     `env:"RELAYPOOL_TENANT_REQUIRE_LABEL" group:"Tenants" help:"Let a RelayPool use only those Secrets and ConfigMaps whose label relaypool.dev/usable-by has its name or any for a value, and those of --tenant-usable. Without this flag, it may use every Secret and ConfigMap of its namespace."`
 	Usable         []string `env:"RELAYPOOL_TENANT_USABLE" placeholder:"NAMESPACE/NAME" group:"Tenants" help:"Secrets and ConfigMaps that every RelayPool of their namespace may use without that label. Several with commas between them. It needs --tenant-require-label."`
 }
@@ -79,12 +79,16 @@ func (t Tenants) Policy() tenancy.Policy {
 			p.Images = append(p.Images, repository)
 		}
 	}
-	if all := len(t.TemplateFields) == 0 || slices.Contains(t.TemplateFields, AllFields); all && (len(p.Images) > 0 || p.RequireLabel) {
-		// A pod template can name images and objects, so all does not mean it here.
-		p.Withheld = []string{tenancy.FieldPodTemplate}
-	} else {
-		p.Withheld = withheld(t.TemplateFields, tenancy.TemplateFields())
-	}
+	p.Withheld = withheld(t.TemplateFields, tenancy.TemplateFields())
 	p.WithheldAPI = withheld(t.APIFields, tenancy.APIFields())
+	tenants := len(p.Images) > 0 || p.RequireLabel
+	// With tenants, all does not mean what reaches further than a fleet: a pod template can name
+	// images, objects and ports of nodes, and an Ingress a Secret and host names.
+	if (tenants || p.WithheldAPI != nil) && p.Withheld == nil && !slices.Contains(t.TemplateFields, tenancy.FieldPodTemplate) {
+		p.Withheld = []string{tenancy.FieldPodTemplate}
+	}
+	if tenants && p.WithheldAPI == nil && (len(t.APIFields) == 0 || slices.Contains(t.APIFields, AllFields)) {
+		p.WithheldAPI = tenancy.APIFields()
+	}
 	return p
 }

@@ -39,7 +39,9 @@ var tenantVolumes = []string{"secret", "configMap", "downwardAPI", "emptyDir", "
 var tenantSources = []string{"secret", "configMap", "downwardAPI"}
 
 // limits reports whether RelayPools are limited in any way.
-func (p Policy) limits() bool { return len(p.Images)+len(p.Withheld) > 0 || p.RequireLabel }
+func (p Policy) limits() bool {
+	return len(p.Images)+len(p.Withheld)+len(p.WithheldAPI) > 0 || p.RequireLabel
+}
 
 // podTemplateFaults returns what a RelayPool that is limited may not have in podTemplate. The
 // objects that it names are checked by Refuse.
@@ -120,8 +122,8 @@ func reportVolumes(volumes []corev1.Volume, report func(field, fault string)) {
 // restricted, which excludes privileges, the node's network and its files.
 func standardFaults(spec *v1alpha1.RelayPoolSpec) []string {
 	merged := build.MergedPodTemplate(&v1alpha1.RelayPool{Spec: *spec})
-	if merged == nil {
-		return nil // the spec is invalid
+	if merged == nil { // it may be for the name, which this check does not know, that the template has no fault
+		return []string{build.PodTemplateField + ": cannot be checked against the pod security standard restricted: correct its other faults, and set no label or annotation of the operator's"}
 	}
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {

@@ -33,6 +33,24 @@ func specWithPod(t *testing.T, pod string) *v1alpha1.RelayPoolSpec {
 	return spec
 }
 
+// A pool's own label is no fault of its template, but must not end the check of its security.
+func TestAPodTemplateWithTheOperatorsLabelIsChecked(t *testing.T) {
+	t.Parallel()
+	raw, err := yaml.YAMLToJSON([]byte("{metadata: {labels: {app.kubernetes.io/instance: shield}}, spec: {containers: [{name: a, image: 'registry.example/tool:1', securityContext: {privileged: true}}]}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := &v1alpha1.RelayPool{Spec: v1alpha1.RelayPoolSpec{Template: v1alpha1.Template{PodTemplate: &runtime.RawExtension{Raw: raw}}}}
+	pool.Name = "shield"
+	if faults := build.PodTemplateFaults(pool); len(faults) > 0 {
+		t.Fatalf("the template has the faults %q of its own, so the test shows nothing", faults)
+	}
+	policy := Policy{Images: []string{"registry.example/tool"}}
+	if faults := policy.Faults(&pool.Spec, "own:1"); len(faults) == 0 {
+		t.Error("a privileged container has no fault")
+	}
+}
+
 func TestALimitedPodTemplateGivesNoAccess(t *testing.T) {
 	t.Parallel()
 	container := func(fields string) string { return "{spec: {containers: [{" + compliant + ", " + fields + "}]}}" }

@@ -7,7 +7,7 @@ package v1alpha1
 //
 // API says how clients are served.
 type APIApplyConfiguration struct {
-	// RequestsPerMinute is the most requests a minute that one pod accepts from one client
+	// RequestsPerMinute is the most requests a minute that the fleet accepts from one client
 	// address. 0 is no limit. Default: 600.
 	RequestsPerMinute *int32 `json:"requestsPerMinute,omitempty"`
 	// ClientIPHeader is the header in which the proxy in front of the pods writes the
