@@ -261,6 +261,7 @@ func TestNothingOfARequestIsLogged(t *testing.T) {
 		contract.MetricHeld, contract.MetricQueuePaused, contract.MetricSwapOldestFunded, contract.MetricRPCBreaker, contract.MetricRPCSkipped, contract.MetricRPCContradictions, contract.MetricCap, contract.MetricCapLeft,
 		contract.MetricMaintenanceRuns, contract.MetricMaintenanceDuration, contract.MetricDeleted, contract.MetricLedgerEntries,
 		contract.MetricRouterRequests, contract.MetricRouterDuration, contract.MetricRouterBreakerOpen,
+		contract.MetricClientRequests, contract.MetricSignerAvailable, contract.MetricSignerDuration,
 		contract.MetricSpent, contract.MetricSpentToday, contract.MetricLedgerReconciled, contract.MetricLedgerDifference, contract.MetricLedgerGaps,
 	}
 	for _, m := range contract.Metrics() {

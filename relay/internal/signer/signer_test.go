@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,9 +21,31 @@ import (
 // keyService is a Service whose faults a test sets.
 type keyService struct {
 	private ed25519.PrivateKey
+
+	mu sync.Mutex
 	// fault is what Sign does instead of signing, if it is set.
 	fault func(ctx context.Context, signature []byte) ([]byte, error)
 	calls int
+}
+
+func (k *keyService) setFault(fault func(context.Context, []byte) ([]byte, error)) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.fault = fault
+}
+
+func (k *keyService) asked() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.calls
+}
+
+// call counts a call, and returns the fault.
+func (k *keyService) call() func(context.Context, []byte) ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.calls++
+	return k.fault
 }
 
 func newKeyService(seed byte) *keyService {
@@ -35,8 +58,8 @@ func (k *keyService) address() solana.PublicKey {
 
 func (k *keyService) PublicKey(ctx context.Context) (ed25519.PublicKey, error) {
 	public := k.private.Public().(ed25519.PublicKey)
-	if k.fault != nil {
-		if _, err := k.fault(ctx, nil); err != nil {
+	if fault := k.call(); fault != nil {
+		if _, err := fault(ctx, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -44,10 +67,9 @@ func (k *keyService) PublicKey(ctx context.Context) (ed25519.PublicKey, error) {
 }
 
 func (k *keyService) Sign(ctx context.Context, message []byte) ([]byte, error) {
-	k.calls++
 	signature := ed25519.Sign(k.private, message)
-	if k.fault != nil {
-		return k.fault(ctx, signature)
+	if fault := k.call(); fault != nil {
+		return fault(ctx, signature)
 	}
 	return signature, nil
 }
@@ -69,10 +91,28 @@ func flipped(_ context.Context, signature []byte) ([]byte, error) {
 	return wrong, nil
 }
 
+// lockedBuffer is a buffer for concurrent use.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
 type world struct {
 	*Signer
 	service *keyService
-	log     bytes.Buffer
+	log     lockedBuffer
 	// outcomes are those of all calls for a signature.
 	outcomes []string
 }
@@ -112,7 +152,7 @@ func TestSign(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w, message := newWorld(t), []byte("a transaction's message")
-				w.service.fault = test.fault
+				w.service.setFault(test.fault)
 				began := time.Now()
 				signature, err := w.Sign(t.Context(), message)
 				switch {
@@ -141,14 +181,14 @@ func TestAnUnavailableSignerIsNotAskedByCallers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.service.fault = away
+		w.service.setFault(away)
 		for range 5 {
 			if _, err := w.Sign(t.Context(), []byte("m")); !errors.Is(err, txmgr.ErrSignerUnavailable) {
 				t.Fatalf("got %v, want ErrSignerUnavailable", err)
 			}
 		}
-		if w.service.calls != tries {
-			t.Errorf("the service was asked %d times, want %d", w.service.calls, tries)
+		if w.service.asked() != tries {
+			t.Errorf("the service was asked %d times, want %d", w.service.asked(), tries)
 		}
 		if n := strings.Count(w.log.String(), "signer does not sign"); n != 1 {
 			t.Errorf("the outage was logged %d times, want once:\n%s", n, &w.log)
@@ -163,22 +203,22 @@ func TestRunFindsOutThatTheServiceSignsAgain(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go w.Run(ctx)
-		w.service.fault = away
+		w.service.setFault(away)
 		if _, err := w.Sign(ctx, []byte("m")); err == nil {
 			t.Fatal("a service that is away signed")
 		}
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if asked := w.service.calls; asked < 40 || asked > 120 {
+		if asked := w.service.asked(); asked < 40 || asked > 120 {
 			t.Errorf("the service was asked %d times in 10 minutes, want about two times each %s", asked, maxProbeDelay)
 		}
-		w.service.fault = flipped
+		w.service.setFault(flipped)
 		time.Sleep(2 * maxProbeDelay)
 		synctest.Wait()
 		if w.Available() {
 			t.Error("a probe with a wrong signature made the signer available")
 		}
-		w.service.fault = nil
+		w.service.setFault(nil)
 		time.Sleep(2 * maxProbeDelay)
 		synctest.Wait()
 		if !w.Available() || !strings.Contains(w.log.String(), "signer signs again") {
@@ -190,7 +230,7 @@ func TestRunFindsOutThatTheServiceSignsAgain(t *testing.T) {
 func TestTheEndOfACallerIsNoFaultOfTheService(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.service.fault = hangs
+	w.service.setFault(hangs)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := w.Sign(ctx, []byte("m")); err == nil || errors.Is(err, txmgr.ErrSignerUnavailable) {
@@ -207,7 +247,7 @@ func TestCheck(t *testing.T) {
 	if err := w.Check(t.Context()); err != nil || !w.Available() {
 		t.Errorf("got %v and available %t, want the right key", err, w.Available())
 	}
-	w.service.fault = away
+	w.service.setFault(away)
 	if err := w.Check(t.Context()); !errors.Is(err, errAway) || errors.Is(err, ErrWrongKey) || w.Available() {
 		t.Errorf("got %v and available %t, want an unavailable signer", err, w.Available())
 	}
