@@ -110,7 +110,8 @@ func reportContainer(built, merged *corev1.Container, report func(field, hint st
 	for i := range merged.EnvFrom {
 		// Such a prefix and a key can make a variable of the relay's; without a prefix the keys are
 		// checked, where they are read.
-		if prefix := merged.EnvFrom[i].Prefix; prefix != "" && (strings.HasPrefix(prefix, contract.VariablePrefix) || strings.HasPrefix(contract.VariablePrefix, prefix)) {
+		prefix := merged.EnvFrom[i].Prefix
+		if common := min(len(prefix), len(contract.VariablePrefix)); common > 0 && prefix[:common] == contract.VariablePrefix[:common] {
 			report(fmt.Sprintf("envFrom[%d].prefix", i), "set fields of the RelayPool")
 		}
 	}
