@@ -6,11 +6,10 @@ import (
 	"testing"
 )
 
-// The limits of the documents' lengths. An addition to a page must replace other text. The limit of
-// all words has room for the guides that the steps after the rewrite add, such as that of exposure.
+// The limits of the documents' lengths. An addition to a page must replace other text.
 const (
 	readmeLines    = 200
-	allWords       = 34_500
+	allWords       = 32_000
 	transcriptSize = 10
 )
 

@@ -145,24 +145,30 @@ func configurationPage(t *testing.T) string {
 	}
 	b.WriteString("\n## Relay alone\n\nNo field sets these.\n\n")
 	writeSettings(&b, slices.DeleteFunc(relay, func(s setting) bool { return used[s.variable] }))
-	b.WriteString("\n## Operator\n\nFlags of `operator run`; its `--help` says more. In the chart: [values](../../charts/relaypool/README.md).\n\n")
-	writeSettings(&b, settings(t, "controllers/internal/settings", "Run"))
+	b.WriteString("\n## Operator\n\nFlags of `operator run`; its `--help` says what they mean. In the chart: [values](../../charts/relaypool/README.md).\n\n| flag, variable | default |\n| --- | --- |\n")
+	for _, s := range settings(t, "controllers/internal/settings", "Run") {
+		fmt.Fprintf(&b, "| %s | %s |\n", flagAndVariable(s.variable), asCode(s.fallback))
+	}
 	return b.String()
 }
 
 func writeSettings(b *strings.Builder, list []setting) {
 	b.WriteString("| flag, variable | default | meaning |\n| --- | --- | --- |\n")
 	for _, s := range list {
-		fallback := ""
-		if s.fallback != "" {
-			fallback = "`" + s.fallback + "`"
-		}
 		meaning := s.meaning
 		if first, _, more := strings.Cut(meaning, ". "); more && first != "Required" {
 			meaning = first + "."
 		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", flagAndVariable(s.variable), fallback, meaning)
+		fmt.Fprintf(b, "| %s | %s | %s |\n", flagAndVariable(s.variable), asCode(s.fallback), meaning)
 	}
+}
+
+// asCode returns a value in the form of code, or "" for none.
+func asCode(value string) string {
+	if value == "" {
+		return ""
+	}
+	return "`" + value + "`"
 }
 
 func flagAndVariable(variable string) string {
