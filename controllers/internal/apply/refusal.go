@@ -17,6 +17,10 @@ import (
 // message into conditions.
 const maxRefusal = 512
 
+// unknownField is in the API server's answer, an internal error without a reason, to an apply with a
+// field that its definition of the kind does not have.
+const unknownField = "field not declared in schema"
+
 // RefusalOf reports whether the API server refused an object that was written without an Applier,
 // and returns the refusal. It must not be used for Secrets: the message of an admission webhook
 // may repeat the object's content.
@@ -31,6 +35,9 @@ func refusal(ref Ref, err error) (Refusal, bool) {
 		return Refusal{}, false
 	}
 	s := status.Status()
+	if s.Code == http.StatusInternalServerError && strings.Contains(s.Message, unknownField) {
+		return Refusal{Ref: ref, Reason: "UnknownField", Message: bounded("the cluster's definition of the kind is too old: " + s.Message)}, true
+	}
 	switch s.Code {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 	default:

@@ -13,17 +13,38 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	coreac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/apply"
 	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
 func service(port int32) build.Object {
 	return build.Object{Kind: build.KindService, Name: poolName, Config: coreac.Service(poolName, "").
 		WithLabels(build.Labels(poolName)).WithSpec(coreac.ServiceSpec().
 		WithPorts(coreac.ServicePort().WithName("http").WithPort(port).WithProtocol(corev1.ProtocolTCP)))}
+}
+
+// A custom resource's definition may be older than the fields that the operator applies.
+func TestAFieldThatTheClusterDoesNotKnowIsRefused(t *testing.T) {
+	t.Parallel()
+	c, err := client.New(apiservertest.Config(t), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.SchemeGroupVersion.String(), "kind": v1alpha1.Kind,
+		"metadata": map[string]any{"name": poolName, "namespace": apiservertest.Namespace(t)}, "spec": map[string]any{"newer": "a"},
+	}}
+	err = c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("test"))
+	got, refused := apply.RefusalOf(apply.Ref{Name: poolName}, err)
+	if !refused || got.Reason != "UnknownField" || !strings.Contains(got.Message, ".spec.newer: field not declared in schema") {
+		t.Errorf("the error %v is a refusal: %t, as %+v; want one with the reason UnknownField that names the field", err, refused, got)
+	}
 }
 
 func TestARefusedObjectBlocksNoOtherAndIsRetriedLater(t *testing.T) {

@@ -9,6 +9,9 @@ import (
 // tokenSeconds is the API server's default lifetime of projected service account tokens.
 const tokenSeconds = 3600
 
+// certificateSeconds is the API server's default of the longest lifetime of pod certificates.
+const certificateSeconds = 86400
+
 // setAtomicDefaults sets the API server's defaults in those fields of a pod that server-side apply
 // treats as a whole. Without them, the stored field would differ from the built one, and each pass
 // would write it again.
@@ -18,6 +21,9 @@ func setAtomicDefaults(pod *corev1ac.PodSpecApplyConfiguration) {
 			for j := range containers[i].Env {
 				if from := containers[i].Env[j].ValueFrom; from != nil {
 					setReferenceDefaults(from.FieldRef, from.ResourceFieldRef)
+					if file := from.FileKeyRef; file != nil && file.Optional == nil {
+						file.WithOptional(false)
+					}
 				}
 			}
 		}
@@ -37,6 +43,9 @@ func setAtomicDefaults(pod *corev1ac.PodSpecApplyConfiguration) {
 			}
 			if token := source.ServiceAccountToken; token != nil && token.ExpirationSeconds == nil {
 				token.WithExpirationSeconds(tokenSeconds)
+			}
+			if certificate := source.PodCertificate; certificate != nil && certificate.MaxExpirationSeconds == nil {
+				certificate.WithMaxExpirationSeconds(certificateSeconds)
 			}
 		}
 	}

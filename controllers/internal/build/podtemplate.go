@@ -14,6 +14,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/utils/ptr"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
@@ -85,12 +86,23 @@ func finish(in Input, built *corev1ac.PodTemplateSpecApplyConfiguration) *corev1
 }
 
 // finishJob is finish for the pods of rotation Jobs. A sidecar would keep such a pod from ending,
-// so the Job's pods get no container besides the relay's. Init containers are merged; one whose
-// restartPolicy is Always ends with the pod.
+// so the Job's pods get no container besides the relay's, nor volumes that nothing else mounts: one
+// of them might not be there for a second pod. Init containers are merged; one whose restartPolicy is
+// Always ends with the pod.
 func finishJob(in Input, built *corev1ac.PodTemplateSpecApplyConfiguration) *corev1ac.PodTemplateSpecApplyConfiguration {
 	merged := finish(in, built)
 	merged.Spec.Containers = slices.DeleteFunc(merged.Spec.Containers, func(c corev1ac.ContainerApplyConfiguration) bool {
 		return afterRelay(c) > 0
+	})
+	merged.Spec.Volumes = slices.DeleteFunc(merged.Spec.Volumes, func(v corev1ac.VolumeApplyConfiguration) bool {
+		return !slices.ContainsFunc(slices.Concat(merged.Spec.Containers, merged.Spec.InitContainers), func(c corev1ac.ContainerApplyConfiguration) bool {
+			return slices.ContainsFunc(c.VolumeMounts, func(m corev1ac.VolumeMountApplyConfiguration) bool {
+				return ptr.Deref(m.Name, "") == ptr.Deref(v.Name, "")
+			}) ||
+				slices.ContainsFunc(c.VolumeDevices, func(d corev1ac.VolumeDeviceApplyConfiguration) bool {
+					return ptr.Deref(d.Name, "") == ptr.Deref(v.Name, "")
+				})
+		})
 	})
 	return merged
 }

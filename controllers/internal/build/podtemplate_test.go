@@ -118,6 +118,33 @@ func TestThePodTemplateIsMergedLast(t *testing.T) {
 	}
 }
 
+// A claim that only a sidecar mounts could keep a second pod from starting.
+func TestARotationsPodsHaveOnlyVolumesThatTheyMount(t *testing.T) {
+	t.Parallel()
+	in := withPodTemplate(t, `
+spec:
+  containers: [{name: shipper, image: 'shipper:1', volumeMounts: [{name: spool, mountPath: /spool}]}]
+  initContainers: [{name: fetch, image: 'fetch:1', volumeMounts: [{name: shared, mountPath: /shared}]}]
+  volumes: [{name: spool, persistentVolumeClaim: {claimName: spool}}, {name: shared, emptyDir: {}}]`)
+	if faults := build.PodTemplateFaults(in.Pool); len(faults) > 0 {
+		t.Fatalf("the faults are %q, want none", faults)
+	}
+	fleet, job := pods(t, in)
+	names := func(p corev1.PodTemplateSpec) (all []string) {
+		for i := range p.Spec.Volumes {
+			all = append(all, p.Spec.Volumes[i].Name)
+		}
+		slices.Sort(all)
+		return all
+	}
+	if diff := cmp.Diff([]string{"files", "shared", "spool"}, names(fleet)); diff != "" {
+		t.Errorf("the fleet's volumes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"files", "shared"}, names(job)); diff != "" {
+		t.Errorf("the rotation's volumes (-want +got):\n%s", diff)
+	}
+}
+
 func TestTheRelaysContainerGetsVariablesAndMounts(t *testing.T) {
 	t.Parallel()
 	in := withPodTemplate(t, `
