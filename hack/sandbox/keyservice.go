@@ -21,7 +21,7 @@ type KeyService struct {
 	key ed25519.PrivateKey
 	// Fault is the fault that is on; "" for none.
 	Fault atomic.Value
-	// Signed counts the signatures, without the wrong ones.
+	// Signed counts the signatures that were made without a fault.
 	Signed atomic.Int64
 }
 
@@ -43,8 +43,10 @@ func (k *KeyService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case "signs wrongly":
 		signature[0] ^= 1
-	default:
-		k.Signed.Add(1)
+	case "":
+		if r.Method != http.MethodGet {
+			k.Signed.Add(1)
+		}
 	}
 	data := map[string]any{"signature": "vault:v1:" + base64.StdEncoding.EncodeToString(signature)}
 	if r.Method == http.MethodGet {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// interval is the least time between two looks at a file: a busy client must not read it for each
+// interval is the least time between two readings of a file: a busy client must not read it for each
 // request.
 const interval = 5 * time.Second
 
@@ -35,8 +35,8 @@ type Transport struct {
 	mu       sync.Mutex
 	current  *http.Transport
 	content  []byte // the content of the file that current trusts
-	lookedAt time.Time
-	failed   bool // the last look at the file failed
+	readAt   time.Time
+	failed   bool // the last reading failed
 }
 
 // NewTransport makes a Transport whose connections are as those of base, which it does not use
@@ -58,7 +58,7 @@ func NewTransport(base *http.Transport, o Options) (*Transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read ca file: %w", err)
 	}
-	t.lookedAt = o.Now()
+	t.readAt = o.Now()
 	return t, nil
 }
 
@@ -89,22 +89,22 @@ func (t *Transport) CloseIdleConnections() {
 	t.current.CloseIdleConnections()
 }
 
-// transport returns the transport that trusts what the file contains. It looks at the file if the
-// last look was long enough ago.
+// transport returns the transport that trusts what the file contains. It reads the file if the last
+// reading was long enough ago.
 func (t *Transport) transport() *http.Transport {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.o.Now()
-	if age := now.Sub(t.lookedAt); age >= 0 && age < interval {
+	if age := now.Sub(t.readAt); age >= 0 && age < interval {
 		return t.current
 	}
-	t.lookedAt = now
+	t.readAt = now
 	content, err := read(t.o.Path)
 	changed := err == nil && !bytes.Equal(content, t.content)
 	if changed {
 		err = t.trust(content)
 	}
-	if news := (err != nil) != t.failed || changed && err == nil; news && t.o.Changed != nil {
+	if report := changed && err == nil || (err != nil) != t.failed; report && t.o.Changed != nil {
 		if err != nil {
 			err = fmt.Errorf("read ca file: %w", err)
 		}

@@ -3,6 +3,7 @@ package commandline
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,8 +19,7 @@ func writeManualPage(w io.Writer, app *kong.Application, version string) error {
 	fmt.Fprintf(&b, ".SH DESCRIPTION\n%s\n", roff(app.Help))
 	writeFlags(&b, ".SH FLAGS OF EVERY COMMAND\n", app.Node)
 	b.WriteString(".SH COMMANDS\n")
-	leaves := app.Leaves(true)
-	for _, command := range leaves {
+	for _, command := range app.Leaves(true) {
 		fmt.Fprintf(&b, ".SS %s\n%s\n", roff(command.Summary()), roff(command.Help))
 		for _, argument := range command.Positional {
 			fmt.Fprintf(&b, ".TP\n.I %s\n%s\n", roff(argument.Name), roff(describe(argument)))
@@ -28,7 +28,7 @@ func writeManualPage(w io.Writer, app *kong.Application, version string) error {
 			writeFlags(&b, "", node)
 		}
 	}
-	writeVariables(&b, append(leaves, app.Node))
+	writeVariables(&b, app.Leaves(true))
 	fmt.Fprintf(&b, ".SH EXIT STATUS\n.TP\n.B 0\nThe command did what it was asked for.\n.TP\n.B %d\nThe command failed, or what it checks is not as it should be. Some commands have further codes, which their texts above name.\n.TP\n.B %d\nThe command was used wrongly: flags or files have to be corrected.\n", ExitFailed, ExitUsage)
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -58,13 +58,8 @@ func writeVariables(b *strings.Builder, commands []*kong.Node) {
 			}
 		}
 	}
-	names := make([]string, 0, len(flags))
-	for name := range flags {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	title := ".SH ENVIRONMENT\n"
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		fmt.Fprintf(b, "%s.TP\n.B %s\nThe value of \\-\\-%s, where the flag is left out.\n", title, roff(name), roff(flags[name]))
 		title = ""
 	}

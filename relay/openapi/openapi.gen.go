@@ -1342,7 +1342,8 @@ type ClientInterface interface {
 	//
 	// `down` when the database is unreachable, since nothing can be accepted;
 	// `degraded` when endpoints, chain, pool, fee payers, spending, the ledger of
-	// what was spent, the commitment index or the queue are bad: each has its check.
+	// what was spent, the commitment index, the queue, swaps, their routers or the
+	// file of API keys are bad: each has its check.
 	// One look at the relay's parts answers all who ask within a second. What is
 	// wrong with a part is told on the operations port alone, at the same path.
 	//
@@ -1566,7 +1567,8 @@ func (c *Client) GetComplianceKey(ctx context.Context, reqEditors ...RequestEdit
 //
 // `down` when the database is unreachable, since nothing can be accepted;
 // `degraded` when endpoints, chain, pool, fee payers, spending, the ledger of
-// what was spent, the commitment index or the queue are bad: each has its check.
+// what was spent, the commitment index, the queue, swaps, their routers or the
+// file of API keys are bad: each has its check.
 // One look at the relay's parts answers all who ask within a second. What is
 // wrong with a part is told on the operations port alone, at the same path.
 //
@@ -2439,7 +2441,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// `down` when the database is unreachable, since nothing can be accepted;
 	// `degraded` when endpoints, chain, pool, fee payers, spending, the ledger of
-	// what was spent, the commitment index or the queue are bad: each has its check.
+	// what was spent, the commitment index, the queue, swaps, their routers or the
+	// file of API keys are bad: each has its check.
 	// One look at the relay's parts answers all who ask within a second. What is
 	// wrong with a part is told on the operations port alone, at the same path.
 	//
@@ -4172,7 +4175,8 @@ func (c *ClientWithResponses) GetComplianceKeyWithResponse(ctx context.Context, 
 //
 // `down` when the database is unreachable, since nothing can be accepted;
 // `degraded` when endpoints, chain, pool, fee payers, spending, the ledger of
-// what was spent, the commitment index or the queue are bad: each has its check.
+// what was spent, the commitment index, the queue, swaps, their routers or the
+// file of API keys are bad: each has its check.
 // One look at the relay's parts answers all who ask within a second. What is
 // wrong with a part is told on the operations port alone, at the same path.
 //

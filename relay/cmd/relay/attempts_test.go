@@ -25,7 +25,7 @@ import (
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	pool, err := store.Open(t.Context(), url, 2)
+	pool, err := store.Open(t.Context(), url, store.TLSFiles{}, 2)
 	noError(t, err)
 	t.Cleanup(pool.Close)
 	noError(t, store.Migrate(t.Context(), pool, slog.New(slog.DiscardHandler)))

@@ -59,7 +59,7 @@ func TestLedger(t *testing.T) {
 	endpoints, err := app.Endpoints([]config.Endpoint{{Name: "rpc", URL: config.NewSecret(rpc)}}, chain.EndpointsOptions{Log: slog.New(slog.DiscardHandler)})
 	noError(t, err)
 	t.Cleanup(endpoints.Close)
-	pool, err := store.Open(t.Context(), url, 2)
+	pool, err := store.Open(t.Context(), url, store.TLSFiles{}, 2)
 	noError(t, err)
 	t.Cleanup(pool.Close)
 	s, err := store.New(pool)

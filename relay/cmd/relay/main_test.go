@@ -227,7 +227,7 @@ func TestTheOfficerOpensRegisteredKeys(t *testing.T) {
 // register stores a viewing key sealed to the officer, as the relay does.
 func register(t *testing.T, url, public string, key [32]byte) {
 	t.Helper()
-	pool, err := store.Open(t.Context(), url, 2)
+	pool, err := store.Open(t.Context(), url, store.TLSFiles{}, 2)
 	if err != nil {
 		t.Fatal(err)
 	}

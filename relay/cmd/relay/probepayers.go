@@ -57,8 +57,8 @@ func (p *probe) payer(ctx context.Context, client *rpc.Client, slot uint64, addr
 	return out
 }
 
-// checkSigners asks each key service for its key. A fault replaces what the report says of the
-// payer's balance, because funds without a signer are of no use.
+// checkSigners asks each key service for its key. A fault replaces the payer's state and remedy,
+// because funds without a signer are of no use.
 func (p *probe) checkSigners(ctx context.Context, r *probeReport) {
 	ctx, cancel := context.WithTimeout(ctx, p.flags.Timeout)
 	defer cancel()

@@ -43,7 +43,7 @@ func (c *serveCmd) Run(env *environment) error {
 
 // withDatabase opens a connection pool for f, and closes it afterwards.
 func withDatabase(env *environment, url config.DatabaseURL, maxConnections int32, f func(*pgxpool.Pool) error) error {
-	pool, err := store.OpenTLS(env, url.Reveal(), app.DatabaseFiles(url), maxConnections)
+	pool, err := store.Open(env, url.Reveal(), app.DatabaseFiles(url), maxConnections)
 	if err != nil {
 		return err
 	}

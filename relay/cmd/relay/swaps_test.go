@@ -68,7 +68,7 @@ func someSwaps(t *testing.T, pool *pgxpool.Pool) {
 func TestSwaps(t *testing.T) {
 	t.Parallel()
 	url := pgtest.URL(t)
-	pool, err := store.Open(t.Context(), url, 2)
+	pool, err := store.Open(t.Context(), url, store.TLSFiles{}, 2)
 	noError(t, err)
 	t.Cleanup(pool.Close)
 	urlFile := file(t, url)

@@ -102,7 +102,7 @@ func (r *rotation) balances() (out [4]uint64) {
 // the output of relay ledger afterwards.
 func (r *rotation) reconciledLedger() ledger.Statement {
 	r.Helper()
-	pool, err := store.Open(r.Context(), r.database, 4)
+	pool, err := store.Open(r.Context(), r.database, store.TLSFiles{}, 4)
 	noError(r.T, err)
 	defer pool.Close()
 	s, err := store.New(pool)

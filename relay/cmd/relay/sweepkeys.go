@@ -38,6 +38,9 @@ func payersOf(env *environment, c *config.Sweep, list config.SignersFile, from [
 	var payers []txmgr.Payer
 	if len(files) > 0 {
 		keys, err := keysOf("from", files)
+		if err != nil && len(listed) > 0 {
+			return nil, fmt.Errorf("%w; or is it meant as the name of a signer? The list has none of that name", err)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -56,6 +59,9 @@ func payersOf(env *environment, c *config.Sweep, list config.SignersFile, from [
 	}
 	for _, s := range signers {
 		payers = append(payers, s)
+	}
+	if len(payers) > maxSweepKeys {
+		return nil, fmt.Errorf("--from: expected at most %d payers, received %d", maxSweepKeys, len(payers))
 	}
 	return payers, nil
 }

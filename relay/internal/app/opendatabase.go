@@ -21,10 +21,10 @@ func DatabaseFiles(url config.DatabaseURL) store.TLSFiles {
 func (a *App) openDatabase(ctx context.Context) error {
 	var err error
 	url, files := a.options.Config.DatabaseURL.Reveal(), DatabaseFiles(a.options.Config.DatabaseURL)
-	if a.db, err = store.OpenTLS(ctx, url, files, a.options.Config.Database.MaxConnections); err != nil {
+	if a.db, err = store.Open(ctx, url, files, a.options.Config.Database.MaxConnections); err != nil {
 		return err
 	}
-	if a.heartbeats, err = store.OpenTLS(ctx, url, files, 1); err != nil {
+	if a.heartbeats, err = store.Open(ctx, url, files, 1); err != nil {
 		return err
 	}
 	for logged := false; ; logged = true {

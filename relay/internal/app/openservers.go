@@ -52,7 +52,7 @@ func (a *App) openServers(ctx context.Context) error {
 		return err
 	}
 	a.requests = ratelimit.New(ratelimit.Options{
-		Store: a.store, Secret: []byte(c.DatabaseURL.Reveal()), Now: time.Now, Log: a.log, // every process of the fleet has this URL
+		Store: a.store, Secret: []byte(c.DatabaseURL.Reveal()), Now: time.Now, Log: a.log, // the same for the fleet, and usually with a password
 	})
 	var apiKeys func() []httpapi.APIKey
 	if len(c.APIKeys) > 0 {

@@ -43,7 +43,7 @@ func (a *App) openRouters() (*router.Routers, error) {
 	for _, r := range c.Swaps.Routers {
 		calls := router.NewHTTPClient()
 		if r.CAFile != "" {
-			if err := cafile.Trust(calls, cafile.Options{Path: r.CAFile, Now: time.Now, Changed: a.routerCAFileChanged(r.Name)}); err != nil {
+			if err := cafile.Trust(calls, cafile.Options{Path: r.CAFile, Now: time.Now, Changed: cafile.LogChanges(a.log, "router", r.Name)}); err != nil {
 				return nil, fmt.Errorf("swap router %s: %w", r.Name, err)
 			}
 		}
@@ -57,17 +57,6 @@ func (a *App) openRouters() (*router.Routers, error) {
 		clients = append(clients, client)
 	}
 	return router.NewRouters(clients...)
-}
-
-// routerCAFileChanged returns the function that logs how the CA file of a router is read again.
-func (a *App) routerCAFileChanged(name string) func(error) {
-	return func(err error) {
-		if err != nil {
-			a.log.Warn("swap router ca file not readable; its last authorities stay trusted", "router", name, "error", err)
-			return
-		}
-		a.log.Info("swap router ca file read again", "router", name)
-	}
 }
 
 // routerBudget returns the function that takes one call from the router's budget, which all

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/relaypool/relaypool/relay/cafile"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/signer"
 )
@@ -17,7 +18,7 @@ import (
 func Signers(ctx context.Context, list []config.Signer, log *slog.Logger, called func(name, outcome string, took time.Duration)) ([]*signer.Signer, error) {
 	var signers []*signer.Signer
 	for _, c := range list {
-		service, err := keyService(ctx, c)
+		service, err := keyService(ctx, c, log)
 		if err != nil {
 			return nil, fmt.Errorf("signer %s: %w", c.Name, err)
 		}
@@ -30,13 +31,14 @@ func Signers(ctx context.Context, list []config.Signer, log *slog.Logger, called
 	return signers, nil
 }
 
-func keyService(ctx context.Context, c config.Signer) (signer.Service, error) {
+func keyService(ctx context.Context, c config.Signer, log *slog.Logger) (signer.Service, error) {
 	switch {
 	case c.Vault != nil:
 		v := c.Vault
 		return signer.NewVaultTransit(signer.VaultTransitOptions{
 			URL: v.URL, Namespace: v.Namespace, Mount: v.Mount, Key: v.Key, KeyVersion: v.KeyVersion, CAFile: v.CAFile,
 			TokenFile: v.TokenFile, KubernetesRole: v.KubernetesRole, KubernetesMount: v.KubernetesMount, JWTFile: v.JWTFile,
+			Now: time.Now, CAFileChanged: cafile.LogChanges(log, "signer", c.Name),
 		})
 	case c.AWS != nil:
 		a := c.AWS

@@ -94,7 +94,7 @@ func TestEndpointBehindAPrivateAuthority(t *testing.T) {
 	testca.Write(t, path, []byte("garbage"))
 	ahead.Add(int64(10 * time.Second))
 	check("with garbage in the file", true)
-	for _, want := range []string{"rpc endpoint ca file read again\" endpoint=private", "rpc endpoint ca file not readable; its last authorities stay trusted\" endpoint=private"} {
+	for _, want := range []string{"ca file read again\" endpoint=private", "ca file not readable; its last authorities stay trusted\" endpoint=private"} {
 		if strings.Count(log.String(), want) != 1 {
 			t.Errorf("the log has not one line with %s:\n%s", want, log)
 		}

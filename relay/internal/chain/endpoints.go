@@ -285,7 +285,7 @@ func (e *Endpoints) newEndpoint(i int, c Endpoint, httpClient *http.Client) (*en
 		}
 	}
 	if c.CAFile != "" {
-		if err := cafile.Trust(httpClient, cafile.Options{Path: c.CAFile, Now: e.now, Changed: e.caFileChanged(c.Name)}); err != nil {
+		if err := cafile.Trust(httpClient, cafile.Options{Path: c.CAFile, Now: e.now, Changed: cafile.LogChanges(e.log, "endpoint", c.Name)}); err != nil {
 			return nil, err
 		}
 	}
@@ -310,17 +310,6 @@ func (e *Endpoints) newEndpoint(i int, c Endpoint, httpClient *http.Client) (*en
 		ep.clients[u] = client.Gated(func(ctx context.Context) error { return ep.budget.Wait(ctx, u, maxWait) })
 	}
 	return ep, nil
-}
-
-// caFileChanged returns the function that logs how the CA file of an endpoint is read again.
-func (e *Endpoints) caFileChanged(endpoint string) func(error) {
-	return func(err error) {
-		if err != nil {
-			e.log.Warn("rpc endpoint ca file not readable; its last authorities stay trusted", "endpoint", endpoint, "error", err)
-			return
-		}
-		e.log.Info("rpc endpoint ca file read again", "endpoint", endpoint)
-	}
 }
 
 // Corroborated reports whether two endpoints, or the only one configured, confirm that the

@@ -30,7 +30,7 @@ type Signer struct {
 
 // VaultTransit is an ed25519 key of Vault's secrets engine Transit, or of OpenBao's.
 type VaultTransit struct {
-	URL, Namespace, Mount, Key string
+	URL, Namespace, Mount, Key string // an empty Mount is Vault's usual one, and so are the empty fields of the login
 	// KeyVersion is the version of the key that the address belongs to, from 1.
 	KeyVersion int
 	// CAFile is the file of the authorities of Vault's certificate; empty for the system's.
@@ -83,10 +83,10 @@ func (s SignersFile) LoadSigners() (signers []Signer, problems []error) {
 	for i, item := range items {
 		p := signerParser{itemParser: itemParser{folder: filepath.Dir(s.FeePayerSignersFile), what: "signer"}}
 		p.parse(item)
-		if slices.ContainsFunc(signers, func(other Signer) bool { return other.Name == p.signer.Name }) {
+		if slices.ContainsFunc(signers, func(other Signer) bool { return other.Name == p.signer.Name && p.signer.Name != "" }) {
 			p.fault("name is that of another signer: expected names that are all different")
 		}
-		if slices.ContainsFunc(signers, func(other Signer) bool { return other.Address == p.signer.Address }) {
+		if slices.ContainsFunc(signers, func(other Signer) bool { return other.Address == p.signer.Address && !p.signer.Address.IsZero() }) {
 			p.fault("address is that of another signer: give each fee payer once")
 		}
 		for _, fault := range p.faults {
@@ -136,7 +136,7 @@ func (p *signerParser) address(n *yaml.Node) {
 }
 
 func (p *signerParser) vaultTransit(n *yaml.Node) *VaultTransit {
-	v := &VaultTransit{Mount: "transit", KubernetesMount: "kubernetes", JWTFile: "/var/run/secrets/kubernetes.io/serviceaccount/token"}
+	v := new(VaultTransit)
 	p.requireFields("vaultTransit: ", n, []string{"url", "key", "keyVersion"},
 		field{"url", func(n *yaml.Node) { v.URL = p.vaultURL(n) }},
 		p.string("key", &v.Key), p.string("mount", &v.Mount), p.string("namespace", &v.Namespace), p.file("caFile", &v.CAFile),
@@ -187,8 +187,8 @@ func (p *signerParser) string(key string, to *string) field {
 	return field{key, func(n *yaml.Node) { *to, _ = p.text(key, n) }}
 }
 
-// file is a field of a path, which is relative to the list. The file is read where it is used,
-// because it may change.
+// file is a field of a path, which is relative to the list. The signer reads the file: Vault's at each
+// use, AWS's each minute, Google's once at the start.
 func (p *signerParser) file(key string, to *string) field {
 	return field{key, func(n *yaml.Node) {
 		path, ok := p.text(key, n)

@@ -32,7 +32,7 @@ func TestSignersAreReadFromAList(t *testing.T) {
 	want := []config.Signer{
 		{Name: "vault-1", Address: a, Vault: &config.VaultTransit{
 			URL: "https://vault.example:8200", Key: "relay-1", KeyVersion: 3, Namespace: "team", Mount: "solana", CAFile: filepath.Join(folder, "ca.crt"),
-			TokenFile: "/run/token", KubernetesMount: "kubernetes", JWTFile: "/var/run/secrets/kubernetes.io/serviceaccount/token",
+			TokenFile: "/run/token",
 		}},
 		{Name: "aws", Address: b, AWS: &config.AWSKMS{KeyID: "arn:aws:kms:eu-central-1:1:key/x", Region: "eu-central-1"}},
 	}

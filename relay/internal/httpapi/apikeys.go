@@ -22,7 +22,7 @@ type APIKey struct {
 	PerMinute int
 }
 
-// client is the identity by which submissions of the key's clients are told from those of others;
+// client identifies the key's clients, so that their submissions are kept apart from those of others;
 // zero for a client without a key.
 func (k *APIKey) client() [sha256.Size]byte {
 	switch {

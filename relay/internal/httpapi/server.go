@@ -9,14 +9,14 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/relaypool/relaypool/relay/contract"
 )
 
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
-	// writeMargin is the time that a slow client gets to read the largest answer.
-	writeMargin = 30 * time.Second
 	// sendBuffer is the size in bytes of a connection's send buffer in the kernel.
 	// The kernel's default grows to several megabytes for each stalled reader, and that
 	// counts as the pod's memory.
@@ -34,7 +34,7 @@ func NewServer(addr string, handler http.Handler, longest time.Duration, l *slog
 		Handler:           handler,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       readTimeout,
-		WriteTimeout:      readTimeout + longest + writeMargin,
+		WriteTimeout:      longest + contract.TransferTime,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
 		ConnContext:       limitSendBuffer,

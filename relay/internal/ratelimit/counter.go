@@ -13,8 +13,8 @@ import (
 )
 
 // Client stands for a client in the database: a keyed hash of its address or its key's name, and of
-// the window. Nobody who has the database alone learns an address from it, nor follows a client from
-// one window to the next.
+// the window. Without the secret nobody learns an address from it, nor follows a client from one
+// window to the next.
 type Client [16]byte
 
 // Store keeps the fleet's counts.
@@ -27,7 +27,8 @@ type Store interface {
 // Options configure a Counter. All fields are required.
 type Options struct {
 	Store Store
-	// Secret is known to all processes of the fleet, and is not in the database.
+	// Secret is the same in all processes that share counts, and is not in the database. Whoever can
+	// guess it and has the database can find the addresses of the last minutes.
 	Secret []byte
 	Now    func() time.Time
 	Log    *slog.Logger

@@ -92,7 +92,7 @@ func TestARequestIsKnownToOtherProcessesSoon(t *testing.T) {
 	})
 }
 
-func TestOnlyNewRequestsAreToldAndInSmallCalls(t *testing.T) {
+func TestOnlyNewRequestsAreSentAndInSmallCalls(t *testing.T) {
 	t.Parallel()
 	f, log := new(fleet), new(bytes.Buffer)
 	c := newCounter(f, log)
@@ -107,11 +107,31 @@ func TestOnlyNewRequestsAreToldAndInSmallCalls(t *testing.T) {
 	f.calls, f.largest = 0, 0
 	c.Sync(t.Context())
 	if f.calls != 1 || f.largest != 1 {
-		t.Errorf("one new request is told in %d calls with %d clients, want 1 with 1", f.calls, f.largest)
+		t.Errorf("one new request is sent in %d calls with %d clients, want 1 with 1", f.calls, f.largest)
 	}
 }
 
-// What a failed call told is counted by this process, and not told again: it may have been counted.
+// A long outage must not take the counts of thousands of clients with it, a call each time.
+func TestAFailedCallKeepsWhatWasNotSent(t *testing.T) {
+	t.Parallel()
+	f := &fleet{fault: errors.New("away")}
+	c := newCounter(f, new(bytes.Buffer))
+	for i := range 2*maxClients + 1 {
+		_ = c.Increment(strconv.Itoa(i), present())
+	}
+	c.Sync(t.Context())
+	if f.calls != 1 {
+		t.Errorf("%d calls of a database that is away, want 1", f.calls)
+	}
+	f.fault = nil
+	c.Sync(t.Context())
+	// The failed call had a full thousand of clients, or the one that was over.
+	if n := len(f.counts[present()]); n != maxClients+1 && n != 2*maxClients {
+		t.Errorf("%d clients are counted afterwards, want all but those of the failed call", n)
+	}
+}
+
+// What a failed call sent is counted by this process, and not sent again: it may have been counted.
 func TestAFailedCallCountsNothingTwice(t *testing.T) {
 	t.Parallel()
 	for name, afterwards := range map[string]bool{"the call was not made": false, "the answer was lost": true} {

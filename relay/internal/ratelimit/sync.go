@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// syncPause is the time from a request until other processes are told of it, and the least time
+	// syncPause is the time from a request until it is shared with other processes, and the least time
 	// between two syncs.
 	syncPause = 200 * time.Millisecond
 	// syncTimeout bounds a call to the database.
@@ -32,38 +32,39 @@ func (c *Counter) Run(ctx context.Context) {
 	}
 }
 
-// Sync tells the database what was counted since the last Sync, and learns what other processes
-// counted of the same clients. It forgets windows that are over.
+// Sync adds what was counted since the last Sync to the database's counts, and learns what other
+// processes counted of the same clients. It forgets windows that are over.
 func (c *Counter) Sync(ctx context.Context) {
-	var failure error
-	for _, s := range c.take() {
+	shares := c.take()
+	for i, s := range shares {
 		call, cancel := context.WithTimeout(ctx, syncTimeout)
 		counts, err := c.o.Store.AddRequests(call, s.start, s.requests)
 		cancel()
 		if err != nil {
-			failure = err
-			break // the rest would probably fail too, and is only told too late
+			c.giveBack(shares[i+1:])
+			if ctx.Err() == nil {
+				c.logChange(ctx, err)
+			}
+			return
 		}
 		c.learn(s.start, counts)
 	}
-	if ctx.Err() == nil {
-		c.logChange(ctx, failure)
-	}
+	c.logChange(ctx, nil)
 }
 
-// share is what one call tells of a window.
+// share is what one call adds to a window's counts.
 type share struct {
 	start    time.Time
 	requests map[Client]int
 }
 
-// take returns what the other processes do not know. It is told once: after a failed call nobody
-// knows whether it was counted, and counting it twice would refuse honest clients.
+// take returns what the other processes do not know. Each count is sent once: after a failed call
+// nobody knows whether it was added, and adding it twice would refuse honest clients.
 func (c *Counter) take() (all []share) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for start, w := range c.windows {
-		if c.o.Now().Sub(start) > 2*c.length { // a limit looks at the current window and the one before
+		if c.o.Now().Sub(start) > 2*c.length { // a limit considers the current window and the one before
 			delete(c.windows, start)
 			continue
 		}
@@ -83,7 +84,20 @@ func (c *Counter) take() (all []share) {
 	return all
 }
 
-// learn takes over the fleet's counts. A count never falls, because what a failed call told may be
+// giveBack leaves shares that were not sent to the next Sync.
+func (c *Counter) giveBack(unsent []share) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range unsent {
+		w := c.windows[s.start]
+		for client, n := range s.requests {
+			w.counts[client].own += n
+			w.unshared[client] = struct{}{}
+		}
+	}
+}
+
+// learn takes over the fleet's counts. A count never falls, because what a failed call sent may be
 // missing from the fleet's.
 func (c *Counter) learn(start time.Time, counts map[Client]int) {
 	c.mu.Lock()

@@ -48,8 +48,6 @@ type AWSKMSOptions struct {
 	// key. When it is empty, the SDK's default chain finds the credentials: environment variables, web
 	// identity (IRSA), shared files, EKS pod identity, instance role.
 	CredentialsFile string
-	// HTTPClient makes the connections, if it is not nil.
-	HTTPClient *http.Client
 }
 
 // AWSKMS is a Service: a key of AWS KMS with the key spec ECC_NIST_EDWARDS25519.
@@ -72,9 +70,6 @@ func NewAWSKMS(ctx context.Context, o AWSKMSOptions) (*AWSKMS, error) {
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if region != "" {
 		load = append(load, config.WithRegion(region))
-	}
-	if o.HTTPClient != nil {
-		load = append(load, config.WithHTTPClient(noRedirects(o.HTTPClient)))
 	}
 	if o.CredentialsFile != "" {
 		file := awsCredentialsFile(o.CredentialsFile)

@@ -304,7 +304,6 @@ func TestAWSKMSChecksItsOptions(t *testing.T) {
 		"an ID and a region":             {AWSKMSOptions{KeyID: awsKeyID, Region: awsRegionName}, nil},
 		"an alias":                       {AWSKMSOptions{KeyID: "alias/relay", Region: awsRegionName}, nil},
 		"an ARN has the region":          {AWSKMSOptions{KeyID: awsKeyARN}, nil},
-		"an HTTP client of one's own":    {AWSKMSOptions{KeyID: awsKeyARN, HTTPClient: http.DefaultClient}, nil},
 		"no key":                         {AWSKMSOptions{Region: awsRegionName}, []string{"the key ID is empty"}},
 		"no region":                      {AWSKMSOptions{KeyID: awsKeyID}, []string{"the region of key " + awsKeyID + " is not known", "AWS_REGION"}},
 		"an ARN of another region":       {AWSKMSOptions{KeyID: awsKeyARN, Region: "us-east-1"}, []string{"the region is us-east-1 and the key is of eu-central-1"}},

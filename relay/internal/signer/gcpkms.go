@@ -46,10 +46,10 @@ type GCPKMSOptions struct {
 	// CredentialsFile is the path of a JSON file with credentials: a service account's key, workload
 	// identity federation, an impersonated service account, or a person's. When it is empty, the
 	// application default credentials are used: GOOGLE_APPLICATION_CREDENTIALS, or the metadata server
-	// (Workload Identity Federation for GKE).
+	// (Workload Identity Federation for GKE). The file is read once.
 	CredentialsFile string
-	// HTTPClient makes the connections, if it is not nil. Requests to Cloud KMS have an access token all
-	// the same.
+	// HTTPClient makes the connections, if it is not nil, as in tests. Requests to Cloud KMS have an
+	// access token all the same.
 	HTTPClient *http.Client
 }
 

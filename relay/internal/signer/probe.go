@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// probeMessage is what a probe has signed. Its first byte would be 114 signatures of a legacy
-// transaction, so that it is no part of one.
+// probeMessage is what a probe has signed. As a transaction's message its first byte, r, would require
+// 114 signatures, more than fit into a transaction. So the probe's signature is of no use for any.
 var probeMessage = []byte("relaypool: does this signer sign?")
 
-// probePoll is how often Run looks whether a probe is due.
+// probePoll is the interval at which Run checks whether a probe is due.
 const probePoll = 100 * time.Millisecond
 
 // Run probes the service with a harmless message while it is not available, so that no submission

@@ -14,10 +14,10 @@ import (
 )
 
 // errWrongSignature is the error of an answer that is not a signature of the address.
-var errWrongSignature = errors.New("the answer is not a signature of the fee payer's address; it was not used")
+var errWrongSignature = errors.New("the answer is not a signature by the fee payer's address, and was not used: name the key, and its version, that the address belongs to")
 
-// Sign signs a serialised message. It tries twice, 2 s each. No signature leaves that the address's
-// public key does not verify. When the service does not sign, the error is a
+// Sign signs a serialised message. It tries twice, 2 s each. It returns only signatures that the
+// address's public key verifies. When the service does not sign, the error is a
 // txmgr.ErrSignerUnavailable; the signer is then not Available until a probe succeeds.
 func (s *Signer) Sign(ctx context.Context, message []byte) (solana.Signature, error) {
 	permit, ok := s.breaker.Try()

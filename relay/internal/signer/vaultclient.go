@@ -1,52 +1,70 @@
 package signer
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/openbao/openbao/api/v2"
+
+	"github.com/relaypool/relaypool/relay/cafile"
 )
 
 // maxVaultAnswer is the most that is read of an answer. A key with a thousand versions has some 150 kB.
 const maxVaultAnswer = 1 << 20
 
-// vaultClient makes single calls to Vault. It trusts the authorities that are in the CA file at the
-// time of the call.
-type vaultClient struct {
-	url, namespace, caFile string
+// vaultClient makes single calls to Vault.
+type vaultClient struct{ client *api.Client }
 
-	mu     sync.Mutex
-	client *api.Client
-	// http is the client's, and ca what was in the CA file when it was made.
-	http *http.Client
-	ca   []byte
+// newVaultClient makes a client that trusts only the authorities in the CA file, if there is one.
+func newVaultClient(o VaultTransitOptions) (*vaultClient, error) {
+	base := &http.Transport{ // it ignores proxies from the environment, as that of the routers does
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2:      true,
+		MaxIdleConnsPerHost:    16,
+		IdleConnTimeout:        90 * time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		MaxResponseHeaderBytes: 64 << 10,
+	}
+	config := api.NewConfig() // unlike DefaultConfig it ignores the environment
+	config.Address = o.URL
+	config.MaxRetries = 0          // the caller repeats calls
+	config.Timeout = 0             // the caller's context has one
+	config.DisableRedirects = true // the token is for this server alone
+	config.HttpClient.Transport = boundedAnswers{base}
+	if o.CAFile != "" {
+		trusting, err := cafile.NewTransport(base, cafile.Options{Path: o.CAFile, Now: o.Now, Changed: o.CAFileChanged})
+		if err != nil {
+			return nil, fmt.Errorf("vault's authorities: %w", err)
+		}
+		config.HttpClient.Transport = boundedAnswers{trusting}
+	}
+	client, err := api.NewClient(config)
+	if err != nil {
+		return nil, fmt.Errorf("make vault's client: %w", err)
+	}
+	if o.Namespace != "" {
+		client.SetNamespace(o.Namespace)
+	}
+	return &vaultClient{client}, nil
 }
 
 // call makes one request, without repeating it, and decodes the answer. Its error is an
 // *api.ResponseError if Vault answered with a failure; nobody should see that one's text, which may
 // repeat what the request contained.
 func (c *vaultClient) call(ctx context.Context, token, method, path string, body, answer any) error {
-	client, err := c.current()
-	if err != nil {
-		return err
-	}
-	request := client.NewRequest(method, "/v1/"+path)
+	request := c.client.NewRequest(method, "/v1/"+path)
 	request.ClientToken = token
 	if err := request.SetJSONBody(body); err != nil {
 		return fmt.Errorf("encode the call of vault: %w", err)
 	}
-	response, err := client.RawRequestWithContext(ctx, request)
+	response, err := c.client.RawRequestWithContext(ctx, request)
 	if response != nil {
 		defer func() { _ = response.Body.Close() }()
 	}
@@ -66,65 +84,11 @@ func (c *vaultClient) call(ctx context.Context, token, method, path string, body
 	return nil
 }
 
-// current returns a client that trusts what the CA file contains now.
-func (c *vaultClient) current() (*api.Client, error) {
-	var ca []byte
-	if c.caFile != "" {
-		var err error
-		if ca, err = os.ReadFile(c.caFile); err != nil {
-			return nil, fmt.Errorf("read vault's ca file: %w", err)
-		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.client != nil && bytes.Equal(ca, c.ca) {
-		return c.client, nil
-	}
-	var roots *x509.CertPool
-	if c.caFile != "" {
-		roots = x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(ca) {
-			return nil, fmt.Errorf("read vault's ca file: %s has %d bytes without a certificate: expected PEM", c.caFile, len(ca))
-		}
-	}
-	config := api.NewConfig() // unlike DefaultConfig it ignores the environment
-	config.Address = c.url
-	config.MaxRetries = 0          // the caller repeats calls
-	config.Timeout = 0             // the caller's context has one
-	config.DisableRedirects = true // the token is for this server alone
-	config.HttpClient.Transport = newVaultTransport(roots)
-	client, err := api.NewClient(config)
-	if err != nil {
-		return nil, fmt.Errorf("make vault's client: %w", err)
-	}
-	if c.namespace != "" {
-		client.SetNamespace(c.namespace)
-	}
-	if c.http != nil {
-		c.http.CloseIdleConnections()
-	}
-	c.client, c.http, c.ca = client, config.HttpClient, ca
-	return client, nil
-}
+// boundedAnswers cuts off answers that are too long.
+type boundedAnswers struct{ http.RoundTripper }
 
-// vaultTransport cuts answers off that are too long; the client reads them to their end.
-type vaultTransport struct{ *http.Transport }
-
-// newVaultTransport makes a transport that trusts roots, or the system's if that is nil. It ignores
-// proxies from the environment, as that of the routers does.
-func newVaultTransport(roots *x509.CertPool) vaultTransport {
-	return vaultTransport{&http.Transport{
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
-		ForceAttemptHTTP2:      true,
-		MaxIdleConnsPerHost:    16,
-		IdleConnTimeout:        90 * time.Second,
-		TLSHandshakeTimeout:    10 * time.Second,
-		MaxResponseHeaderBytes: 64 << 10,
-	}}
-}
-
-func (t vaultTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := t.Transport.RoundTrip(r)
+func (b boundedAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(r)
 	if err == nil {
 		response.Body = struct {
 			io.Reader

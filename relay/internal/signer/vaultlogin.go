@@ -18,7 +18,7 @@ type vaultLogin struct {
 	mount, role, jwt string
 	now              func() time.Time
 
-	// turn is full while somebody has the fields below: one login serves all who wait for it.
+	// turn has one element while a caller uses the fields below: one login serves all who wait for it.
 	turn  chan struct{}
 	token string
 	began time.Time
@@ -31,7 +31,7 @@ type vaultLogin struct {
 }
 
 func newVaultLogin(client *vaultClient, o VaultTransitOptions) *vaultLogin {
-	return &vaultLogin{client: client, mount: o.KubernetesMount, role: o.KubernetesRole, jwt: o.JWTFile, now: time.Now, turn: make(chan struct{}, 1)}
+	return &vaultLogin{client: client, mount: o.KubernetesMount, role: o.KubernetesRole, jwt: o.JWTFile, now: o.Now, turn: make(chan struct{}, 1)}
 }
 
 const (

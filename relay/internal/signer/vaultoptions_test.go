@@ -3,6 +3,7 @@ package signer
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 // The client's own variables would lead the token elsewhere, or turn the check of the certificate off.
@@ -18,11 +19,13 @@ func TestVaultTransitIgnoresTheEnvironment(t *testing.T) {
 			t.Setenv(prefix+name, value)
 		}
 	}
-	transit := server.newTransit(t, nil)
+	now := time.Now()
+	transit := server.newTransit(t, func(o *VaultTransitOptions) { o.Now = func() time.Time { return now } })
 	if _, err := transit.Sign(t.Context(), vaultMessage); err != nil || server.namespace != "" {
 		t.Errorf("got error %v and namespace %q, want none", err, server.namespace)
 	}
 	replaceFile(t, transit.o.CAFile, encodeVaultCertificate(newVaultCertificate(t)))
+	now = now.Add(time.Minute)
 	_, err := transit.Sign(t.Context(), vaultMessage)
 	checkVaultError(t, "with another authority", err, "unknown authority")
 	server = newVaultServer(t, vaultSeed(1))
@@ -58,12 +61,15 @@ func TestNewVaultTransitChecksItsOptions(t *testing.T) {
 		"no key":                                    {func(o *VaultTransitOptions) { o.Key = "" }, `vault's key is ""`},
 		"no version":                                {func(o *VaultTransitOptions) { o.KeyVersion = 0 }, "1 or more"},
 		"two logins":                                {func(o *VaultTransitOptions) { o.KubernetesRole = "relay" }, "either a token file or a Kubernetes role"},
+		"no clock":                                  {func(o *VaultTransitOptions) { o.Now = nil }, "needs a clock"},
+		"a ca file that is missing":                 {func(o *VaultTransitOptions) { o.CAFile = "/nowhere/ca.crt" }, "vault's authorities: read ca file"},
+		"a ca file without a certificate":           {func(o *VaultTransitOptions) { o.CAFile = "vaultoptions_test.go" }, "vault's authorities: read ca file"},
 		"no login":                                  {func(o *VaultTransitOptions) { o.TokenFile = "" }, "either a token file or a Kubernetes role"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := VaultTransitOptions{URL: "https://vault.example:8200", Key: "payer", KeyVersion: 1, TokenFile: "/token"}
+			o := VaultTransitOptions{URL: "https://vault.example:8200", Key: "payer", KeyVersion: 1, TokenFile: "/token", Now: time.Now}
 			test.change(&o)
 			_, err := NewVaultTransit(o)
 			checkVaultError(t, "NewVaultTransit", err, test.want)

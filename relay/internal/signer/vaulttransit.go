@@ -15,13 +15,14 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/openbao/openbao/api/v2"
 )
 
 // VaultTransitOptions name an ed25519 key of the secrets engine Transit of Vault or OpenBao. URL, Key,
-// KeyVersion and one of TokenFile and KubernetesRole are required. The files are read again at each
-// use, because other programs replace them.
+// KeyVersion, Now and one of TokenFile and KubernetesRole are required. The files are read again,
+// because other programs replace them.
 type VaultTransitOptions struct {
 	// URL is the server's address. It is https, or http to this machine, for an agent beside the relay.
 	URL string
@@ -44,6 +45,9 @@ type VaultTransitOptions struct {
 	KubernetesMount string
 	// JWTFile is empty for the path at which Kubernetes mounts it.
 	JWTFile string
+	Now     func() time.Time
+	// CAFileChanged is as cafile.Options.Changed.
+	CAFileChanged func(error)
 }
 
 // VaultTransit is a key of Vault's secrets engine Transit. It is a Service.
@@ -57,12 +61,14 @@ type VaultTransit struct {
 // vaultKeyName is what Transit allows; anything else could lead to another path.
 var vaultKeyName = regexp.MustCompile(`^\w([\w.-]*\w)?$`)
 
-// NewVaultTransit makes a VaultTransit. It neither calls the server nor reads the files.
+// NewVaultTransit makes a VaultTransit. It reads the CA file, and does not call the server.
 func NewVaultTransit(o VaultTransitOptions) (*VaultTransit, error) {
 	o.Mount = strings.Trim(cmp.Or(o.Mount, "transit"), "/")
 	o.KubernetesMount = strings.Trim(cmp.Or(o.KubernetesMount, "kubernetes"), "/")
 	o.JWTFile = cmp.Or(o.JWTFile, "/var/run/secrets/kubernetes.io/serviceaccount/token")
 	switch {
+	case o.Now == nil:
+		return nil, errors.New("a key of vault needs a clock")
 	case !isVaultURL(o.URL):
 		return nil, errors.New("vault's url: expected https:// (or http:// to a loopback address, because it does not hide the token) and a host, without user and query")
 	case !isVaultMount(o.Mount) || !isVaultMount(o.KubernetesMount):
@@ -74,7 +80,11 @@ func NewVaultTransit(o VaultTransitOptions) (*VaultTransit, error) {
 	case (o.TokenFile == "") == (o.KubernetesRole == ""):
 		return nil, errors.New("the login to vault: expected either a token file or a Kubernetes role")
 	}
-	v := &VaultTransit{o: o, client: &vaultClient{url: o.URL, namespace: o.Namespace, caFile: o.CAFile}}
+	client, err := newVaultClient(o)
+	if err != nil {
+		return nil, err
+	}
+	v := &VaultTransit{o: o, client: client}
 	if o.TokenFile != "" {
 		v.token = func(context.Context, string) (string, error) { return readTokenFile(o.TokenFile) }
 	} else {
@@ -99,7 +109,7 @@ func isVaultMount(mount string) bool {
 func (v *VaultTransit) keyPath() string  { return v.o.Mount + "/keys/" + v.o.Key }
 func (v *VaultTransit) signPath() string { return v.o.Mount + "/sign/" + v.o.Key }
 
-// transitKey is what Transit tells of a key.
+// transitKey is what Transit reports about a key.
 type transitKey struct {
 	Type                 string                     `json:"type"`
 	Derived              bool                       `json:"derived"`

@@ -24,11 +24,11 @@ type TLSFiles struct {
 	ClientCert, ClientKey string
 }
 
-// OpenTLS is Open with files that secure the connections. If there are any, every connection, to
-// every host in the URL, uses TLS, and the database's certificate has to come from an authority and
-// to name the host, whatever the URL's sslmode is. The files are read for each new connection, so
-// a renewed certificate needs no restart.
-func OpenTLS(ctx context.Context, url string, files TLSFiles, maxConns int32) (*pgxpool.Pool, error) {
+// Open connects to url with at most maxConns connections. The URL has a password, so no error repeats
+// it. With files, every connection, to every host in the URL, uses TLS, and the database's certificate
+// has to come from an authority and to name the host, whatever the URL's sslmode is. The files are
+// read for each new connection, so a renewed certificate needs no restart.
+func Open(ctx context.Context, url string, files TLSFiles, maxConns int32) (*pgxpool.Pool, error) {
 	cfg, err := poolConfig(url, maxConns)
 	if err != nil {
 		return nil, err

@@ -87,7 +87,7 @@ func (s *tlsServer) url(host string) string {
 // exec runs a statement that returns nothing, or a text, on a new connection.
 func (s *tlsServer) exec(t *testing.T, url string, files store.TLSFiles, sql string) (text string, err error) {
 	t.Helper()
-	pool, err := store.OpenTLS(t.Context(), url, files, 1)
+	pool, err := store.Open(t.Context(), url, files, 1)
 	if err != nil {
 		return "", err
 	}
@@ -198,7 +198,7 @@ func TestRenewedCertificatesNeedNoRestart(t *testing.T) {
 	s := startTLSServer(t, "on", first, "hostssl all all all cert")
 	files := store.TLSFiles{CA: first.File(t)}
 	files.ClientCert, files.ClientKey = pairFiles(t, first, "relaypool")
-	pool, err := store.OpenTLS(t.Context(), s.url(s.address), files, 1)
+	pool, err := store.Open(t.Context(), s.url(s.address), files, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,12 +36,6 @@ func New(pool *pgxpool.Pool) (*Store, error) {
 	return &Store{Pool: pool}, nil
 }
 
-// Open connects to url with at most maxConns connections. The URL has a
-// password, so no error repeats it.
-func Open(ctx context.Context, url string, maxConns int32) (*pgxpool.Pool, error) {
-	return OpenTLS(ctx, url, TLSFiles{}, maxConns)
-}
-
 func poolConfig(url string, maxConns int32) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {

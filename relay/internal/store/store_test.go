@@ -47,7 +47,7 @@ func open(t testing.TB) *Store {
 // openOn returns a migrated store in the test's own database.
 func openOn(t testing.TB, url string) *Store {
 	t.Helper()
-	pool, err := Open(t.Context(), url, 20)
+	pool, err := Open(t.Context(), url, TLSFiles{}, 20)
 	ok(t, err)
 	t.Cleanup(pool.Close)
 	ok(t, Migrate(t.Context(), pool, slog.New(slog.DiscardHandler)))
@@ -280,7 +280,7 @@ func TestAnUnreachableDatabaseIsARefusalWithRetry(t *testing.T) {
 			t.Errorf("%s returns %v, want database_unavailable with RetryAfter", name, r)
 		}
 	}
-	if _, err := Open(ctx, "postgres://user:canary-secret@[", 2); err == nil || strings.Contains(err.Error(), "canary") {
+	if _, err := Open(ctx, "postgres://user:canary-secret@[", TLSFiles{}, 2); err == nil || strings.Contains(err.Error(), "canary") {
 		t.Errorf("an invalid URL returns error %v, want one without the password", err)
 	}
 }
