@@ -32,11 +32,11 @@ type Transport struct {
 	base *http.Transport
 	o    Options
 
-	mu       sync.Mutex
-	current  *http.Transport
-	content  []byte // the content of the file that current trusts
-	readAt   time.Time
-	failed   bool // the last reading failed
+	mu      sync.Mutex
+	current *http.Transport
+	content []byte // the content of the file that current trusts
+	readAt  time.Time
+	failed  bool // the last reading failed
 }
 
 // NewTransport makes a Transport whose connections are as those of base, which it does not use
