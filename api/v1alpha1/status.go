@@ -100,6 +100,10 @@ type FeePayerStatus struct {
 	// relaypool.dev/backed-up has the address.
 	// +optional
 	BackedUp bool `json:"backedUp,omitempty"`
+	// Lost is true while the Secret of a generated key is missing: its funds cannot be moved unless
+	// the Secret is restored from a backup.
+	// +optional
+	Lost bool `json:"lost,omitempty"`
 	// BalanceLamports is the last balance that could be read, rounded down to
 	// 0.01 SOL.
 	// +optional

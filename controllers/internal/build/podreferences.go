@@ -22,6 +22,8 @@ type PodReference struct {
 	Optional bool
 	// Variables: pods read the object only when they start, for environment variables.
 	Variables bool
+	// RelayVariables: each of the object's keys is the name of a variable of the relay's container.
+	RelayVariables bool
 	// Pull: only the kubelet reads the object, to fetch an image.
 	Pull bool
 }
@@ -37,6 +39,8 @@ func PodReferences(spec *v1alpha1.RelayPoolSpec) []PodReference {
 	walkReferences(reflect.ValueOf(typed.Spec), PodTemplateField+".spec", &found)
 	return found
 }
+
+const relayEnvFrom = PodTemplateField + ".spec.containers[" + RelayContainer + "].envFrom["
 
 // walkReferences appends the references in a value of Kubernetes' API. It knows the types of
 // references rather than their fields, so that it also finds those of fields that are added later.
@@ -57,6 +61,7 @@ func walkReferences(v reflect.Value, field string, found *[]PodReference) {
 			walkReferences(v.Index(i), entryPath(field, v.Index(i), i), found)
 		}
 	case reflect.Struct:
+		before := len(*found)
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
 			if !f.IsExported() {
@@ -68,6 +73,11 @@ func walkReferences(v reflect.Value, field string, found *[]PodReference) {
 				at = field
 			}
 			walkReferences(v.Field(i), at, found)
+		}
+		if from, ok := v.Interface().(corev1.EnvFromSource); ok && from.Prefix == "" && strings.HasPrefix(field, relayEnvFrom) {
+			for i := range (*found)[before:] {
+				(*found)[before+i].RelayVariables = true
+			}
 		}
 	default:
 	}

@@ -17,7 +17,7 @@ func Decide(in Input) Plan {
 	if wantedCount(in.Pool) > 0 {
 		d.findDuplicates()
 		d.useGeneratedKeys()
-		d.findNotBackedUp()
+		d.plan.NotBackedUp = d.pick(Key.needsBackup)
 	}
 	d.useNamedSecrets()
 	d.sweepUnused()

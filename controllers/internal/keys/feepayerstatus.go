@@ -62,7 +62,7 @@ func (d *decision) setPayers() {
 		}
 	}
 	for _, p := range d.lost {
-		d.addPayer(v1alpha1.FeePayerStatus{Address: p.Address, SecretName: p.SecretName, State: p.State})
+		d.addPayer(v1alpha1.FeePayerStatus{Address: p.Address, SecretName: p.SecretName, State: p.State, Lost: true})
 	}
 	if len(d.plan.Payers) > maxPayers {
 		d.plan.Payers = d.plan.Payers[:maxPayers]

@@ -20,14 +20,14 @@ func AcknowledgeBackup(namespace string, k Key) string {
 		k.Secret, k.Secret, namespace, AnnotationBackedUp, k.Address)
 }
 
-// findNotBackedUp lists the keys without a copy that hold funds or will. A retired key is swept.
-func (d *decision) findNotBackedUp() {
-	for _, k := range d.Keys.Keys {
-		if k.State != v1alpha1.PayerRetired && !k.BackedUp {
-			d.plan.NotBackedUp = append(d.plan.NotBackedUp, k)
-		}
-	}
+// waitsForBackup reports whether somebody has yet to acknowledge a copy that the spec asks for.
+func (f *Facts) waitsForBackup(pool *v1alpha1.RelayPool) bool {
+	g := pool.Spec.FeePayers.Generate
+	return g != nil && g.Backup != nil && slices.ContainsFunc(f.Keys, Key.needsBackup)
 }
+
+// needsBackup reports whether the key has no copy and holds funds, or will. A retired key is swept.
+func (k Key) needsBackup() bool { return k.State != v1alpha1.PayerRetired && !k.BackedUp }
 
 // waitForBackup reports whether a required copy of one of the new keys is missing, and makes the
 // rotation wait for it. Once the Job that funds the keys exists it is too late to wait.

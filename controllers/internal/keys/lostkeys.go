@@ -2,11 +2,8 @@ package keys
 
 import (
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
@@ -24,7 +21,7 @@ func (d *decision) findLost() {
 		d.lost = append(d.lost, p)
 		d.problem(v1alpha1.ReasonSecretNotFound, p.SecretName, fmt.Sprintf(
 			lostKeyText, p.SecretName, p.Address))
-		if !d.lossReported(p.SecretName) {
+		if !p.Lost { // otherwise an earlier pass has reported it
 			d.event(corev1.EventTypeWarning, v1alpha1.EventKeyLost, "Read", p.SecretName, d.plan.Problems[len(d.plan.Problems)-1].Message)
 		}
 	}
@@ -42,10 +39,4 @@ func (d *decision) replaced(p v1alpha1.FeePayerStatus, revision int32) bool {
 		return revision < max(d.newest(v1alpha1.PayerActive), d.newest(v1alpha1.PayerIncoming))-1
 	}
 	return revision < d.newest(v1alpha1.PayerActive)
-}
-
-// lossReported reports whether the last status had the loss of the Secret.
-func (d *decision) lossReported(secret string) bool {
-	c := meta.FindStatusCondition(d.Pool.Status.Conditions, v1alpha1.ConditionSecretsResolved)
-	return c != nil && c.Status == metav1.ConditionFalse && strings.Contains(c.Message, "Secret "+secret+", ")
 }

@@ -32,9 +32,9 @@ const (
 	// readTimeout.
 	maxRevision         = 1000
 	maxMissingRevisions = 200
-	// problemFactor divides the interval while a Secret is not the key that it should be,
-	// because somebody may be about to correct it, and during a rotation, in which a lost key is
-	// lost money.
+	// problemFactor divides the interval while a Secret is not the key that it should be, or a copy
+	// is not acknowledged, because somebody may be about to correct it, and during a rotation, in
+	// which a lost key is lost money.
 	problemFactor = 5
 	jitter        = 0.1
 	readTimeout   = 20 * time.Second
@@ -104,7 +104,7 @@ func (o *Observer) Observe(ctx context.Context, pool *v1alpha1.RelayPool) (Facts
 	facts := s.facts()
 	facts.ReadAt = began
 	interval := o.Interval
-	if len(facts.Problems) > 0 || facts.rotating() {
+	if len(facts.Problems) > 0 || facts.rotating() || facts.waitsForBackup(pool) {
 		interval /= problemFactor
 	}
 	facts.Next = began.Add(time.Duration(float64(interval) * (1 - jitter + 2*jitter*o.Random())))

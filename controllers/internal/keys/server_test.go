@@ -689,6 +689,13 @@ func TestWhenKeysAreReadAgain(t *testing.T) {
 	if got := first.Next.Sub(now); got != DefaultInterval {
 		t.Errorf("the next reading is due in %s, want %s", got, DefaultInterval)
 	}
+	// A person who acknowledges a copy does not wait long for it to be noticed.
+	s.pool.Spec.FeePayers.Generate.Backup, s.pool.Generation = &v1alpha1.KeyBackup{}, s.pool.Generation+1
+	if facts, _ := observe(); facts.Next.Sub(now) != DefaultInterval/problemFactor {
+		t.Errorf("the next reading is due in %s while no copy is acknowledged, want %s", facts.Next.Sub(now), DefaultInterval/problemFactor)
+	}
+	s.pool.Spec.FeePayers.Generate.Backup, s.pool.Generation = nil, s.pool.Generation+1
+	observe()
 	for what, test := range map[string]struct {
 		change func()
 		reads  bool

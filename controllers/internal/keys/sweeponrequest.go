@@ -28,10 +28,10 @@ func (d *decision) sweepUnused() {
 			funded = append(funded, k)
 		}
 	}
-	if len(funded) > 0 {
-		d.problem(v1alpha1.ReasonRetiredKeyFunded, "", d.fundedMessage(funded))
-	}
 	to := d.sweepTarget()
+	if len(funded) > 0 {
+		d.problem(v1alpha1.ReasonRetiredKeyFunded, "", d.fundedMessage(funded, to))
+	}
 	if token == "" || d.plan.Rotating || len(to) == 0 || len(unused) == 0 || d.plan.Writes() {
 		return
 	}
@@ -89,14 +89,20 @@ func (d *decision) readInCurrentStep(b Balance) bool {
 	return last.Since == nil || b.readAfter(last.Since.Time)
 }
 
-func (d *decision) fundedMessage(funded []Key) string {
+// fundedMessage says which unused keys hold funds, and how to move them to the keys that may receive
+// them.
+func (d *decision) fundedMessage(funded []Key, to []Mount) string {
 	var holdings []string
 	for _, k := range funded {
 		holdings = append(holdings, fmt.Sprintf("%s (Secret %s) holds %s SOL", k.Address, k.Secret, sol(d.Balances[k.Address].Lamports)))
 	}
+	message := fmt.Sprintf("fee payer keys that are no longer used hold funds: %s. ", someNames(holdings))
 	if len(d.plan.Mounted) == 0 {
-		return fmt.Sprintf("fee payer keys that are no longer used hold funds: %s. Move them by relay sweep all, to an address whose key you have seen sign", someNames(holdings))
+		return message + "Move them by relay sweep all, to an address whose key you have seen sign"
 	}
-	return fmt.Sprintf("fee payer keys that are no longer used hold funds: %s. To move them to the keys in use: kubectl -n %s annotate relaypool %s --overwrite %s=\"$(date +%%s)\"",
-		someNames(holdings), d.Pool.Namespace, d.pool, AnnotationSweepRetired)
+	if len(to) == 0 && len(d.plan.NotBackedUp) > 0 {
+		return message + "To move them to the keys in use, first " + AcknowledgeBackup(d.Pool.Namespace, d.plan.NotBackedUp[0])
+	}
+	return message + fmt.Sprintf("To move them to the keys in use: kubectl -n %s annotate relaypool %s --overwrite %s=\"$(date +%%s)\"",
+		d.Pool.Namespace, d.pool, AnnotationSweepRetired)
 }

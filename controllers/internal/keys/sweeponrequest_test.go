@@ -1,6 +1,8 @@
 package keys
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,24 +80,25 @@ func TestWhereSweptFundsGo(t *testing.T) {
 	mine := []refs.Payer{{Secret: "a-mine", Key: "a", Address: "address-of-mine"}}
 	for name, test := range map[string]struct {
 		inputSpec
-		to []Mount
+		to      []Mount
+		message string // in what is reported
 	}{
 		"generated keys come before named ones": {
 			inputSpec{revision: 1, count: 1, keys: []Key{old, key(1, 0, v1alpha1.PayerActive)}, change: func(in *Input) {
 				in.Refs, in.Pool.Spec.FeePayers.Signers = mine, signers
-			}}, []Mount{{"p-payer-1-0", DataKey}},
+			}}, []Mount{{"p-payer-1-0", DataKey}}, AnnotationSweepRetired,
 		},
 		"named keys come before signers": {
 			inputSpec{keys: []Key{old}, change: func(in *Input) { in.Refs, in.Pool.Spec.FeePayers.Signers = mine, signers }},
-			[]Mount{{"a-mine", "a"}},
+			[]Mount{{"a-mine", "a"}}, AnnotationSweepRetired,
 		},
 		"a generated key without the copy that is required": {
 			inputSpec{revision: 1, count: 1, keys: []Key{old, key(1, 0, v1alpha1.PayerActive)}, change: func(in *Input) {
 				in.Pool.Spec.FeePayers.Generate.Backup = &v1alpha1.KeyBackup{Required: true}
-			}}, nil,
+			}}, nil, "first copy Secret p-payer-1-0 to a safe place",
 		},
 		"a fleet with signers alone, whose keys nobody has seen": {
-			inputSpec{keys: []Key{old}, change: func(in *Input) { in.Pool.Spec.FeePayers.Signers = signers }}, nil,
+			inputSpec{keys: []Key{old}, change: func(in *Input) { in.Pool.Spec.FeePayers.Signers = signers }}, nil, "relay sweep all",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,6 +113,9 @@ func TestWhereSweptFundsGo(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.to, to); diff != "" {
 				t.Errorf("the plan is %q; keys (-want +got):\n%s", summary(p), diff)
+			}
+			if i := slices.IndexFunc(p.Problems, func(p refs.Problem) bool { return p.Reason == v1alpha1.ReasonRetiredKeyFunded }); i < 0 || !strings.Contains(p.Problems[i].Message, test.message) {
+				t.Errorf("the problems are %v, want %s with %q", p.Problems, v1alpha1.ReasonRetiredKeyFunded, test.message)
 			}
 		})
 	}

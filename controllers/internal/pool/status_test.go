@@ -197,11 +197,19 @@ func TestConditions(t *testing.T) {
 				wantText: []string{"set spec.feePayers.spendCaps.transfersDayLamports"}},
 		},
 		v1alpha1.ConditionKeysBackedUp: {
-			"the spec generates no keys":       {want: none},
-			"the spec asks for no copies":      {change: generated(nil, false), want: none},
-			"no copy is acknowledged":          {change: generated(&v1alpha1.KeyBackup{}, false), want: "False/NotBackedUp", wantText: []string{"kubectl annotate secret demo-payer-0-0 -n pools --overwrite relaypool.dev/backed-up=" + signerA}},
-			"the copy is acknowledged":         {change: generated(&v1alpha1.KeyBackup{Required: true}, true), want: "True/BackedUp"},
-			"the keys could not be read (yet)": {change: func(f *Facts) { generated(&v1alpha1.KeyBackup{}, true)(f); f.KeysKnown = false }, want: "Unknown/NotChecked"},
+			"the spec generates no keys":  {want: none},
+			"the spec asks for no copies": {change: generated(nil, false), want: none},
+			"no copy is acknowledged":     {change: generated(&v1alpha1.KeyBackup{}, false), want: "False/NotBackedUp", wantText: []string{"kubectl annotate secret demo-payer-0-0 -n pools --overwrite relaypool.dev/backed-up=" + signerA}},
+			"the copy is acknowledged":    {change: generated(&v1alpha1.KeyBackup{Required: true}, true), want: "True/BackedUp"},
+			"the keys could not be read":  {change: func(f *Facts) { generated(&v1alpha1.KeyBackup{}, true)(f); f.KeysKnown = false }, want: "Unknown/InternalError"},
+			"another key is not made yet": {change: func(f *Facts) {
+				generated(&v1alpha1.KeyBackup{}, true)(f)
+				f.Pool.Spec.FeePayers.Generate.Count = 2
+			}, want: "Unknown/NotChecked"},
+			"a copy is missing, and another key is not made yet": {change: func(f *Facts) {
+				generated(&v1alpha1.KeyBackup{}, false)(f)
+				f.Pool.Spec.FeePayers.Generate.Count = 2
+			}, want: "False/NotBackedUp"},
 		},
 		v1alpha1.ConditionFeePayersFunded: {
 			"a key without its required copy": {change: generated(&v1alpha1.KeyBackup{Required: true}, false), want: "False/Underfunded",

@@ -14,10 +14,7 @@ func keysBackedUp(f *Facts, p *Plan) verdict {
 		return verdict{}
 	}
 	if !f.KeysKnown {
-		return conditionUnknown(v1alpha1.ReasonNotChecked, "the fee payers' keys have not been read yet")
-	}
-	if len(p.Keys.Create) > 0 || len(f.Keys.Keys) == 0 {
-		return conditionUnknown(v1alpha1.ReasonNotChecked, "the generated keys are not made yet")
+		return unreadable("the Secrets of generated fee payers")
 	}
 	var missing []string
 	for _, k := range p.Keys.NotBackedUp {
@@ -25,6 +22,9 @@ func keysBackedUp(f *Facts, p *Plan) verdict {
 	}
 	if len(missing) > 0 {
 		return conditionFalse(v1alpha1.ReasonNotBackedUp, joinFirst(missing, 4))
+	}
+	if len(p.Keys.Create) > 0 || len(f.Keys.Keys) == 0 {
+		return conditionUnknown(v1alpha1.ReasonNotChecked, "the generated keys are not made yet")
 	}
 	return conditionTrue(v1alpha1.ReasonBackedUp, "a copy of every generated key in use is acknowledged")
 }

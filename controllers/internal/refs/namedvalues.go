@@ -16,6 +16,8 @@ type namedValue struct {
 	format valueFormat
 	// optional: pods start without the object.
 	optional bool
+	// relayVariables: each of the object's keys is the name of a variable of the relay's container.
+	relayVariables bool
 }
 
 type object struct {
@@ -76,7 +78,7 @@ func namedValues(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []namedValue {
 func podValues(spec *v1alpha1.RelayPoolSpec, pullSecrets bool) []namedValue {
 	var all []namedValue
 	for _, r := range build.PodReferences(spec) {
-		n := namedValue{object: object{ConfigMap, r.Name}, field: r.Field, format: podFile, optional: r.Optional}
+		n := namedValue{object: object{ConfigMap, r.Name}, field: r.Field, format: podFile, optional: r.Optional, relayVariables: r.RelayVariables}
 		if r.Secret {
 			n.kind = Secret
 		}

@@ -24,17 +24,17 @@ func evaluate(n namedValue, got content, policy tenancy.Policy, pool types.Names
 	f := finding{at: now, object: got.object}
 	values := got.values
 	if f.object.UID == "" {
-		// A Secret that appears later may be somebody else's, and running pods would get it, so
-		// optional does not count for Secrets, nor where labels are required.
-		if n.optional && (n.format == pullSecret || n.kind == ConfigMap && !policy.RequireLabel) {
+		if n.optional && n.kind == ConfigMap && !policy.RequireLabel {
 			return f
 		}
-		withKey := ""
-		if n.key != "" {
-			withKey = " with the key " + n.key
+		what := "does not exist: create it, or name another"
+		switch {
+		case n.optional:
+			what = "does not exist, and optional does not count here, because pods would also get an object that is not for them and appears later: create it, or remove the reference"
+		case n.key != "":
+			what = fmt.Sprintf("does not exist: create it with the key %s, or name another", n.key)
 		}
-		f.problem = n.problem(v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonConfigMapNotFound,
-			fmt.Sprintf("does not exist: create it%s, or name another", withKey))
+		f.problem = n.problem(v1alpha1.ReasonSecretNotFound, v1alpha1.ReasonConfigMapNotFound, what)
 		return f
 	}
 	if refusal := policy.Refuse(tenancy.NamedObject{
@@ -47,7 +47,7 @@ func evaluate(n namedValue, got content, policy tenancy.Policy, pool types.Names
 		f.problem = n.problem(reason, v1alpha1.ReasonConfigMapNotUsable, refusal.Text)
 		return f
 	}
-	if n.format == podVariables {
+	if n.relayVariables {
 		for key := range values {
 			if strings.HasPrefix(key, contract.VariablePrefix) {
 				f.problem = n.problem(v1alpha1.ReasonSecretMalformed, v1alpha1.ReasonConfigMapMalformed,

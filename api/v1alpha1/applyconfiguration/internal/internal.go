@@ -236,6 +236,9 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: balanceLamports
       type:
         scalar: numeric
+    - name: lost
+      type:
+        scalar: boolean
     - name: runwayHours
       type:
         scalar: numeric

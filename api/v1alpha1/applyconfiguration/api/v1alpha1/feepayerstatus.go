@@ -22,6 +22,9 @@ type FeePayerStatusApplyConfiguration struct {
 	// BackedUp is true once a copy of the key is acknowledged: the Secret's annotation
 	// relaypool.dev/backed-up has the address.
 	BackedUp *bool `json:"backedUp,omitempty"`
+	// Lost is true while the Secret of a generated key is missing: its funds cannot be moved unless
+	// the Secret is restored from a backup.
+	Lost *bool `json:"lost,omitempty"`
 	// BalanceLamports is the last balance that could be read, rounded down to
 	// 0.01 SOL.
 	BalanceLamports *int64 `json:"balanceLamports,omitempty"`
@@ -73,6 +76,14 @@ func (b *FeePayerStatusApplyConfiguration) WithState(value apiv1alpha1.FeePayerS
 // If called multiple times, the BackedUp field is set to the value of the last call.
 func (b *FeePayerStatusApplyConfiguration) WithBackedUp(value bool) *FeePayerStatusApplyConfiguration {
 	b.BackedUp = &value
+	return b
+}
+
+// WithLost sets the Lost field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Lost field is set to the value of the last call.
+func (b *FeePayerStatusApplyConfiguration) WithLost(value bool) *FeePayerStatusApplyConfiguration {
+	b.Lost = &value
 	return b
 }
 
