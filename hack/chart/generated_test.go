@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,18 +18,6 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 		must(t, err)
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
 			t.Errorf("run make chart: %s (-generated +committed):\n%.2000s", name, diff)
-		}
-	}
-}
-
-// helm-docs writes the README, and only make verify runs it.
-func TestTheReadmeHasEveryValue(t *testing.T) {
-	t.Parallel()
-	readme, err := os.ReadFile(filepath.Join(chartPath, "README.md"))
-	must(t, err)
-	for name := range valuesOf(t) {
-		if !strings.Contains(string(readme), "\n| `"+name+"` | ") {
-			t.Errorf("run make chart: the README has no row for %s", name)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Command chart writes the generated files of charts/relaypool: the RelayPool's
 // definition, the operator's role and its alerts, copied from config, and the schema of
-// the values. helm-docs generates the README.
+// the values.
 package main
 
 import (
@@ -14,7 +14,6 @@ import (
 )
 
 //go:generate go run . ../..
-//go:generate go tool -modfile=../tools/helm-docs/go.mod helm-docs --log-level=warning --sort-values-order=file --chart-search-root=../../charts/relaypool --template-files=../../hack/chart/README.md.gotmpl
 
 func main() {
 	if len(os.Args) != 2 {

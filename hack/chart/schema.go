@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"unicode"
 
@@ -79,9 +78,6 @@ func propertiesOf(group *kyaml.Node) (object, error) {
 	return properties, nil
 }
 
-// typeName matches the type of a value, which is for helm-docs only.
-var typeName = regexp.MustCompile(`^\([a-z]+\) `)
-
 // annotation reads a value's schema and documentation from the comment above it. The head of
 // values.yaml describes the format.
 func annotation(comment string) (schema object, doc string, err error) {
@@ -90,7 +86,7 @@ func annotation(comment string) (schema object, doc string, err error) {
 		if text, ok := strings.CutPrefix(line, "@schema "); ok {
 			err = yaml.UnmarshalStrict([]byte(text), &schema)
 		} else if text, ok := strings.CutPrefix(line, "-- "); ok {
-			doc = typeName.ReplaceAllString(text, "")
+			doc = text
 		} else if doc != "" {
 			doc += " " + line
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -109,20 +110,23 @@ func (v secretValues) redact(content []byte) []byte {
 
 // secretNames returns the names of all Secrets that the RelayPool refers to, and of those with its
 // generated keys.
-func secretNames(pool *v1alpha1.RelayPool) []string {
-	var names []string
+func secretNames(pool *v1alpha1.RelayPool) ([]string, error) {
 	content, err := json.Marshal(&pool.Spec)
-	var spec any
-	if err == nil && json.Unmarshal(content, &spec) == nil {
-		names = referredSecrets(spec, false)
+	if err != nil {
+		return nil, fmt.Errorf("encode the RelayPool's spec: %w", err)
 	}
+	var spec any
+	if err := json.Unmarshal(content, &spec); err != nil {
+		return nil, fmt.Errorf("decode the RelayPool's spec: %w", err)
+	}
+	names := referredSecrets(spec, false)
 	for i := range pool.Status.FeePayers {
 		if name := pool.Status.FeePayers[i].SecretName; name != "" {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
-	return slices.Compact(names)
+	return slices.Compact(names), nil
 }
 
 // referredSecrets collects names below fields such as urlSecretRef, secretRefs and

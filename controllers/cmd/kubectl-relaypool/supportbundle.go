@@ -34,7 +34,9 @@ func (c *supportBundleCmd) Run(env *environment) error {
 	}
 	b := &bundle{connection: cluster, pool: pool, files: map[string][]byte{}, involved: map[types.UID]bool{pool.UID: true}}
 	// Secrets come first: what is added later must not contain their values.
-	b.addSecrets(env)
+	if err := b.addSecrets(env); err != nil {
+		return err
+	}
 	b.addObject("relaypool.yaml", pool)
 	b.addOwned(env)
 	b.addPods(env)
@@ -118,9 +120,13 @@ type secretFacts struct {
 
 // addSecrets lists the Secrets that the RelayPool uses. Their values are read, because Kubernetes
 // has no other way to the key names; they serve to find them in other files, and are not written.
-func (b *bundle) addSecrets(ctx context.Context) {
+func (b *bundle) addSecrets(ctx context.Context) error {
+	names, err := secretNames(b.pool)
+	if err != nil {
+		return err
+	}
 	var list []secretFacts
-	for _, name := range secretNames(b.pool) {
+	for _, name := range names {
 		secret, err := b.core.Secrets(b.namespace).Get(ctx, name, getOptions)
 		facts := secretFacts{Name: name}
 		switch {
@@ -137,4 +143,5 @@ func (b *bundle) addSecrets(ctx context.Context) {
 	}
 	b.values.learnURLs(b.pool)
 	b.addObject("secrets.yaml", map[string]any{"secrets": list})
+	return nil
 }

@@ -237,7 +237,11 @@ func TestSecretNamesAreFoundInAnyReference(t *testing.T) {
 	}}, {Name: "other", VaultTransit: &v1alpha1.VaultTransit{CAFrom: &v1alpha1.CertificatesSource{ConfigMapRef: &v1alpha1.ConfigMapKeyReference{Name: "configmap"}}}}}
 	pool.Spec.Template.ImagePullSecrets = []v1alpha1.SecretReference{{Name: "g"}}
 	pool.Status.FeePayers = []v1alpha1.FeePayerStatus{{SecretName: "h"}, {SecretName: "a"}, {SignerName: "signer"}}
-	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e", "f", "g", "h"}, secretNames(pool)); diff != "" {
+	names, err := secretNames(pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"a", "b", "c", "d", "e", "f", "g", "h"}, names); diff != "" {
 		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }
