@@ -214,7 +214,7 @@ func TestTenAccountsMakeLongerTransactions(t *testing.T) {
 			t.Fatal(err)
 		}
 		ix := solana.NewInstruction(pool.Profile.ProgramID, accounts, data)
-		tx, err := solana.NewTransaction(append(Compute{}.instructions(), ix), solana.Hash{}, solana.TransactionPayer(solana.PublicKey{9}))
+		tx, err := solana.NewTransaction(append(Compute{}.Instructions(), ix), solana.Hash{}, solana.TransactionPayer(solana.PublicKey{9}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,8 +26,8 @@ type Compute struct {
 	Tip Tip
 }
 
-// instructions are SetComputeUnitLimit (2) and SetComputeUnitPrice (3).
-func (c Compute) instructions() []solana.Instruction {
+// Instructions are SetComputeUnitLimit (2) and SetComputeUnitPrice (3), for formats before V1.
+func (c Compute) Instructions() []solana.Instruction {
 	limit := binary.LittleEndian.AppendUint32([]byte{2}, c.Limit)
 	price := binary.LittleEndian.AppendUint64([]byte{3}, c.Price)
 	return []solana.Instruction{

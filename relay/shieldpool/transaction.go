@@ -21,7 +21,7 @@ func (p *Pool) Transaction(payer solana.PublicKey, c *Call, compute Compute, blo
 	if table != nil {
 		opts = append(opts, solana.TransactionAddressTables(map[solana.PublicKey]solana.PublicKeySlice{table.Address: table.Addresses}))
 	}
-	tx, err := solana.NewTransaction(compute.withTip(payer, append(compute.instructions(), ix)), blockhash, opts...)
+	tx, err := solana.NewTransaction(compute.withTip(payer, append(compute.Instructions(), ix)), blockhash, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("lay out transaction: %w", err)
 	}
@@ -39,7 +39,7 @@ func Versioned(payer solana.PublicKey, compute Compute, blockhash solana.Hash, t
 	for _, t := range tables {
 		lookup[t.Address] = t.Addresses
 	}
-	tx, err := solana.NewTransaction(compute.withTip(payer, append(compute.instructions(), instructions...)), blockhash, solana.TransactionPayer(payer), solana.TransactionAddressTables(lookup))
+	tx, err := solana.NewTransaction(compute.withTip(payer, append(compute.Instructions(), instructions...)), blockhash, solana.TransactionPayer(payer), solana.TransactionAddressTables(lookup))
 	if err != nil {
 		return nil, fmt.Errorf("lay out transaction: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/contract"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
@@ -120,7 +121,7 @@ func (c *fundCmd) send(env *environment, endpoint *rpc.Client, pool *v1alpha1.Re
 		return err
 	}
 	if !c.Yes {
-		fmt.Fprintf(env.err, "Send %d transfers of %s SOL in all from %s on %s? [y/N] ", len(short), sol(sum), s.from(), pool.Spec.Solana.Cluster)
+		fmt.Fprintf(env.err, "Send %d transfers of %s SOL in all from %s on %s? [y/N] ", len(short), onchain.SOL(sum), s.from(), pool.Spec.Solana.Cluster)
 		answer, err := bufio.NewReader(env.in).ReadString('\n')
 		if err != nil && answer == "" {
 			return fmt.Errorf("%w: no answer could be read: --yes sends without a question", commandline.ErrUsage)
@@ -131,7 +132,7 @@ func (c *fundCmd) send(env *environment, endpoint *rpc.Client, pool *v1alpha1.Re
 	}
 	for i := range short {
 		if err := s.transfer(short[i].to, short[i].missing); err != nil {
-			return fmt.Errorf("send %s SOL to %s: %w", sol(short[i].missing), short[i].to, err)
+			return fmt.Errorf("send %s SOL to %s: %w", onchain.SOL(short[i].missing), short[i].to, err)
 		}
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 	"github.com/relaypool/relaypool/hack/localnet"
 	"github.com/relaypool/relaypool/relay/commandline"
 	"github.com/relaypool/relaypool/relay/keyfile"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 const oneSOL = 1_000_000_000
@@ -166,7 +167,7 @@ func TestFundSaysThatATransferMayStillLand(t *testing.T) {
 func TestSOLIsExact(t *testing.T) {
 	t.Parallel()
 	for lamports, want := range map[uint64]string{0: "0", 1: "0.000000001", oneSOL: "1", 1_500_000_000: "1.5", 18_446_744_073_709_551_615: "18446744073.709551615"} {
-		if got := sol(lamports); got != want {
+		if got := onchain.SOL(lamports); got != want {
 			t.Errorf("%d lamports are %s SOL, want %s", lamports, got, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/rpc"
 )
 
@@ -81,10 +82,10 @@ func printShort(env *environment, pool *v1alpha1.RelayPool, payers []payer, shor
 		}
 	}
 	if len(short) == 0 && unknown == 0 {
-		fmt.Fprintf(env.out, "every fee payer in use holds its minimum of %s SOL\n", sol(minimum))
+		fmt.Fprintf(env.out, "every fee payer in use holds its minimum of %s SOL\n", onchain.SOL(minimum))
 	}
 	for _, s := range short {
 		fmt.Fprintf(env.out, "%s holds %s SOL and lacks %d lamports of its target of %s SOL:\n  solana transfer --url %s --allow-unfunded-recipient %s %s\n",
-			s.to, sol(s.balance), s.missing, sol(target), clusterURL(pool), s.to, sol(s.missing))
+			s.to, onchain.SOL(s.balance), s.missing, onchain.SOL(target), clusterURL(pool), s.to, onchain.SOL(s.missing))
 	}
 }

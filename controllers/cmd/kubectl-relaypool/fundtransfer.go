@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/ed25519"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +19,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// transferUnits is the compute limit of a transfer: its three instructions take 150 units each.
+// transferUnits is the compute limit of a transfer: each of its three instructions takes 150 units.
 const transferUnits = 600
 
 // sender sends transfers from one account, one at a time.
@@ -75,7 +74,7 @@ func (s *sender) checkFunds(short []shortfall) (sum uint64, err error) {
 	}
 	fees := uint64(len(short)) * (shieldpool.SignatureFee + s.compute().PriorityFee())
 	if need := sum + fees; balance < need || balance > need && balance-need < shieldpool.RentExempt {
-		return 0, fmt.Errorf("%s holds %s SOL: expected %s SOL for the transfers and fees, and either nothing or %s SOL that remain", s.from(), sol(balance), sol(need), sol(shieldpool.RentExempt))
+		return 0, fmt.Errorf("%s holds %s SOL: expected %s SOL for the transfers and fees, and either nothing or %s SOL that remain", s.from(), onchain.SOL(balance), onchain.SOL(need), onchain.SOL(shieldpool.RentExempt))
 	}
 	return sum, nil
 }
@@ -91,7 +90,7 @@ func (s *sender) transfer(to solana.PublicKey, lamports uint64) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.env.out, "%s  %s SOL to %s: ", signature, sol(lamports), to)
+	fmt.Fprintf(s.env.out, "%s  %s SOL to %s: ", signature, onchain.SOL(lamports), to)
 	// A send that is cut off may still land, so an interrupt ends the wait and not the send.
 	err = s.endpoint.Send(context.WithoutCancel(s.env), raw, true, blockhash.Slot)
 	if err == nil || errors.Is(err, onchain.ErrUnavailable) { // any other error means that nothing was sent
@@ -108,11 +107,8 @@ func (s *sender) transfer(to solana.PublicKey, lamports uint64) error {
 // sign makes the transaction of a transfer.
 func (s *sender) sign(to solana.PublicKey, lamports uint64, blockhash solana.Hash) (raw []byte, signature solana.Signature, err error) {
 	from, compute := s.from(), s.compute()
-	tx, err := solana.NewTransaction([]solana.Instruction{
-		solana.NewInstruction(solana.ComputeBudget, nil, binary.LittleEndian.AppendUint32([]byte{2}, compute.Limit)),
-		solana.NewInstruction(solana.ComputeBudget, nil, binary.LittleEndian.AppendUint64([]byte{3}, compute.Price)),
-		system.NewTransferInstruction(lamports, from, to).Build(),
-	}, blockhash, solana.TransactionPayer(from))
+	instructions := append(compute.Instructions(), system.NewTransferInstruction(lamports, from, to).Build())
+	tx, err := solana.NewTransaction(instructions, blockhash, solana.TransactionPayer(from))
 	if err != nil {
 		return nil, signature, fmt.Errorf("build the transaction: %w", err)
 	}

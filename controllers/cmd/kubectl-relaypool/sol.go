@@ -1,10 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"strconv"
-	"strings"
-
 	"github.com/relaypool/relaypool/api/v1alpha1"
 )
 
@@ -16,16 +12,6 @@ const (
 
 // roundingUnit is the unit of the balances in a status, in lamports.
 const roundingUnit = 10_000_000
-
-// sol writes lamports as SOL, exactly and without the unit.
-func sol(lamports uint64) string {
-	const perSOL = 1_000_000_000
-	whole := strconv.FormatUint(lamports/perSOL, 10)
-	if lamports%perSOL == 0 {
-		return whole
-	}
-	return whole + "." + strings.TrimRight(fmt.Sprintf("%09d", lamports%perSOL), "0")
-}
 
 // balancesWanted returns the minimum and the target balance of a payer, in lamports.
 func balancesWanted(payers *v1alpha1.FeePayers) (minimum, target uint64) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/controllers/internal/build"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // fleetState is what the pods of a RelayPool show. An error says why a part is unknown.
@@ -71,7 +72,7 @@ func payerLines(payers []v1alpha1.FeePayerStatus) (lines []branch) {
 		balance, inSOL := "balance unknown", ""
 		if p.BalanceLamports != nil {
 			lamports := orDefault(p.BalanceLamports, 0)
-			balance, inSOL = strconv.FormatUint(lamports, 10)+" lamports", sol(lamports)+" SOL"
+			balance, inSOL = strconv.FormatUint(lamports, 10)+" lamports", onchain.SOL(lamports)+" SOL"
 		}
 		source := "Secret " + p.SecretName
 		if p.SignerName != "" {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gagliardetto/solana-go"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -390,7 +391,7 @@ func TestFundedRetiredKeyIsReportedOnce(t *testing.T) {
 }
 
 // oneSOL is 1 SOL in lamports.
-const oneSOL = int64(lamportsPerSOL)
+const oneSOL = int64(solana.LAMPORTS_PER_SOL)
 
 func TestChangedAddressOfASecretIsReported(t *testing.T) {
 	t.Parallel()

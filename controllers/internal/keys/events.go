@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // addEvents adds the events for the differences from the last status. It also sets the time
@@ -71,7 +72,7 @@ func (d *decision) addPayerEvents(p v1alpha1.FeePayerStatus, before map[string]v
 	unreported := lamports(last) < balanceUnit || d.wasFunded() && d.readInCurrentStep(d.Balances[p.Address])
 	if p.State == v1alpha1.PayerRetired && last.State == v1alpha1.PayerRetired && lamports(p) >= balanceUnit && unreported {
 		d.event(corev1.EventTypeWarning, v1alpha1.EventRetiredKeyFunded, "Read", p.SecretName,
-			fmt.Sprintf("The retired fee payer %s (Secret %s) holds %s SOL", p.Address, p.SecretName, sol(uint64(lamports(p))))) //nolint:gosec // not negative
+			fmt.Sprintf("The retired fee payer %s (Secret %s) holds %s SOL", p.Address, p.SecretName, onchain.SOL(uint64(lamports(p))))) //nolint:gosec // not negative
 	}
 }
 

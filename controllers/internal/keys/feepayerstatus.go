@@ -29,8 +29,6 @@ const (
 	maxNote    = 1000
 	// maxNamed is how many addresses one message names at most.
 	maxNamed = 3
-
-	lamportsPerSOL = 1_000_000_000
 )
 
 // setPayers sets status.feePayers, with named keys and signers first, then the newest revision.
@@ -119,12 +117,6 @@ func (d *decision) anyFunded(keys []Key) bool {
 		b, known := d.Balances[k.Address]
 		return known && b.Lamports >= d.minimum()
 	})
-}
-
-// sol writes lamports in SOL, exactly.
-func sol(lamports uint64) string {
-	whole, rest := lamports/lamportsPerSOL, lamports%lamportsPerSOL
-	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%09d", whole, rest), "0"), ".")
 }
 
 // someNames joins the first few names, and counts the others.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // FundedKeyEvents returns the events of a RelayPool that is deleted: one for each Secret, and one
@@ -20,14 +21,14 @@ func FundedKeyEvents(status *v1alpha1.RelayPoolStatus, balances map[string]Balan
 		b, known := balances[p.Address]
 		switch {
 		case known && b.Lamports > 0:
-			holding = fmt.Sprintf("%s holds %s SOL", p.Address, sol(b.Lamports))
+			holding = fmt.Sprintf("%s holds %s SOL", p.Address, onchain.SOL(b.Lamports))
 		case mayHaveReceived(status.Rotation, p):
 			holding = p.Address + " may have been funded by a rotation"
 		case known:
 		case p.BalanceLamports == nil:
 			holding = p.Address + " has an unknown balance"
 		case *p.BalanceLamports > 0:
-			holding = fmt.Sprintf("%s held %s SOL", p.Address, sol(uint64(*p.BalanceLamports)))
+			holding = fmt.Sprintf("%s held %s SOL", p.Address, onchain.SOL(uint64(*p.BalanceLamports)))
 		}
 		if holding == "" {
 			continue

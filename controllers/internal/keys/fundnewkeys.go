@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // fundNewKeys plans the step Fund, and reports whether the step is complete.
@@ -24,6 +25,6 @@ func (d *decision) fundNewKeys(target int32, old []Key) bool {
 		addresses = append(addresses, k.Address)
 	}
 	d.wait(fmt.Sprintf("the new fee payers hold less than spec.feePayers.minimumBalanceLamports, %s SOL, because the old fee payers had too little to spare: send SOL to %s",
-		sol(d.minimum()), someNames(addresses)))
+		onchain.SOL(d.minimum()), someNames(addresses)))
 	return false
 }

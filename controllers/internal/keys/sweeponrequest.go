@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // unused returns the generated keys that the fleet no longer uses: the retired keys, or all
@@ -94,7 +95,7 @@ func (d *decision) readInCurrentStep(b Balance) bool {
 func (d *decision) fundedMessage(funded []Key, to []Mount) string {
 	var holdings []string
 	for _, k := range funded {
-		holdings = append(holdings, fmt.Sprintf("%s (Secret %s) holds %s SOL", k.Address, k.Secret, sol(d.Balances[k.Address].Lamports)))
+		holdings = append(holdings, fmt.Sprintf("%s (Secret %s) holds %s SOL", k.Address, k.Secret, onchain.SOL(d.Balances[k.Address].Lamports)))
 	}
 	message := fmt.Sprintf("fee payer keys that are no longer used hold funds: %s. ", someNames(holdings))
 	if len(d.plan.Mounted) == 0 {

@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // hasAllBalances reports whether the status shows each address as a payer in use with a known
@@ -65,7 +64,7 @@ func feePayersFunded(f *Facts, p *Plan) verdict {
 			return verdict{metav1.ConditionTrue, problem.Reason, problem.Message}
 		}
 	}
-	return conditionTrue(v1alpha1.ReasonFunded, "every fee payer in use holds its minimum of "+sol(minimum))
+	return conditionTrue(v1alpha1.ReasonFunded, "every fee payer in use holds its minimum of "+onchain.SOL(minimum)+" SOL")
 }
 
 // hasNamedPayers reports whether the spec has payers beside those that it generates. They may be in
@@ -90,18 +89,6 @@ func noPayers(p *Plan) string {
 func shortfall(address string, balance, minimum, target uint64) string {
 	balance = balance / roundingUnit * roundingUnit
 	missing := (max(target, minimum) - balance + roundingUnit - 1) / roundingUnit * roundingUnit
-	return fmt.Sprintf("fee payer %s holds less than its minimum of %s: send it %s (%d lamports) to reach its target of %s: solana transfer --allow-unfunded-recipient %s %s",
-		address, sol(minimum), sol(missing), missing, sol(max(target, minimum)), address, solNumber(missing))
-}
-
-// sol writes lamports as SOL, exactly.
-func sol(lamports uint64) string { return solNumber(lamports) + " SOL" }
-
-func solNumber(lamports uint64) string {
-	const perSOL = 1_000_000_000
-	whole := strconv.FormatUint(lamports/perSOL, 10)
-	if lamports%perSOL == 0 {
-		return whole
-	}
-	return whole + "." + strings.TrimRight(fmt.Sprintf("%09d", lamports%perSOL), "0")
+	return fmt.Sprintf("fee payer %s holds less than its minimum of %s SOL: send it %s SOL (%d lamports) to reach its target of %s SOL: solana transfer --allow-unfunded-recipient %s %s",
+		address, onchain.SOL(minimum), onchain.SOL(missing), missing, onchain.SOL(max(target, minimum)), address, onchain.SOL(missing))
 }

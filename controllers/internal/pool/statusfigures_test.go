@@ -91,15 +91,6 @@ func TestRoundDownKeepsTheFirstDigits(t *testing.T) {
 	}
 }
 
-func TestAmountsInSOL(t *testing.T) {
-	t.Parallel()
-	for lamports, want := range map[uint64]string{0: "0 SOL", 1: "0.000000001 SOL", 50_000_000: "0.05 SOL", 1_000_000_000: "1 SOL", 2_500_000_000: "2.5 SOL"} {
-		if got := sol(lamports); got != want {
-			t.Errorf("%d lamports are %q: want %q", lamports, got, want)
-		}
-	}
-}
-
 // The amount in the message is enough although the balance and the amount are rounded.
 func TestShortfallIsEnough(t *testing.T) {
 	t.Parallel()

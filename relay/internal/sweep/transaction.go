@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/gagliardetto/solana-go"
@@ -42,10 +41,7 @@ func feeOf(price uint64) uint64 { return shieldpool.SignatureFee + compute(price
 
 // build makes the move's unsigned transaction. It implements txmgr.Build.
 func (m *move) build(_ solana.PublicKey, compute shieldpool.Compute, blockhash solana.Hash) (*solana.Transaction, error) {
-	instructions := []solana.Instruction{
-		solana.NewInstruction(solana.ComputeBudget, nil, binary.LittleEndian.AppendUint32([]byte{2}, compute.Limit)),
-		solana.NewInstruction(solana.ComputeBudget, nil, binary.LittleEndian.AppendUint64([]byte{3}, compute.Price)),
-	}
+	instructions := compute.Instructions()
 	for _, t := range m.transfers {
 		instructions = append(instructions, system.NewTransferInstruction(t.Lamports, m.from, t.To).Build())
 	}
