@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,6 +28,9 @@ func (s *suite) clear(t *testing.T) {
 	s.deletePools(t)
 	s.deleteNamespace(t, namespace)
 	s.deleteNamespace(t, nodeNamespace)
+	for _, kind := range []client.Object{&rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRole{}, &networkingv1.IngressClass{}} {
+		ok(t, s.kube.DeleteAllOf(s.ctx, kind, client.HasLabels{owned}))
+	}
 	s.runHelm(t, "uninstall", "--ignore-not-found")
 	s.deleteNamespace(t, operatorNamespace)
 	others := s.listPools(t)

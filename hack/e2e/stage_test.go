@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/relaypool/relaypool/hack/testca"
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
@@ -31,6 +32,8 @@ var stageManifest string
 const (
 	// verifyingKeyMap is the ConfigMap with the pool's verifying key under verifyingKeyName.
 	verifyingKeyMap, verifyingKeyName = "verifying-key", "verification_key.json"
+	// authorityMap is the ConfigMap with the certificate of the stage's authority under authorityKey.
+	authorityMap, authorityKey = "authority", "ca.crt"
 	// urlKey is the key of the URL in a Secret.
 	urlKey = "url"
 	// clientsApp is the value of the label app on the pod of clients.
@@ -51,19 +54,26 @@ type stage struct {
 	// added since.
 	HTTP *http.Client
 
-	password         string
+	password string
+	// authority issued the certificates of Postgres, and of what exposed adds.
+	authority        *testca.Authority
 	clients, inChain *gateDialer
 }
 
 // setUp makes everything in an existing namespace, and returns when it serves.
 func (s *suite) setUp(t *testing.T) {
 	t.Helper()
-	s.stage = &stage{password: rand.Text(), clients: s.proxy.gate(clientsApp), inChain: s.proxy.gate("chain")}
+	s.stage = &stage{password: rand.Text(), authority: testca.New(t), clients: s.proxy.gate(clientsApp), inChain: s.proxy.gate("chain")}
 	ok(t, s.kube.Create(s.ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: verifyingKeyMap, Namespace: namespace},
 		Data:       map[string]string{verifyingKeyName: string(s.verifyingKey)},
 	}))
+	ok(t, s.kube.Create(s.ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: authorityMap, Namespace: namespace},
+		Data:       map[string]string{authorityKey: string(s.stage.authority.PEM)},
+	}))
 	s.makeSecret(t, "postgres", "password", s.stage.password)
+	s.makeCertificate(t, "postgres-certificate", "postgres."+namespace+".svc")
 	s.apply(t, []byte(fillStage(s.images)))
 	for _, app := range []string{"postgres", "chain", clientsApp} {
 		s.awaitReady(t, namespace, map[string]string{"app": app}, 1)
@@ -155,7 +165,7 @@ func (s *suite) makeDatabase(t *testing.T, fleet string) {
 func (s *stage) databaseURL(name, user string) string {
 	return (&url.URL{
 		Scheme: "postgres", User: url.UserPassword(user, s.password),
-		Host: net.JoinHostPort("postgres."+namespace+".svc", strconv.Itoa(postgresPort)), Path: "/" + name, RawQuery: "sslmode=disable",
+		Host: net.JoinHostPort("postgres."+namespace+".svc", strconv.Itoa(postgresPort)), Path: "/" + name,
 	}).String()
 }
 

@@ -95,6 +95,7 @@ func scenarios() []scenario {
 		{"rotation", "fee payers are rotated under load, and the lamports left on the old ones are swept", false, (*suite).rotation},
 		{"dry", "no pods are added while an empty fee payer holds the queue, and AutoscalingActive says so", false, (*suite).dry},
 		{"narrow", "no pods are added while a used-up RPC plan holds the queue, and AutoscalingActive says so", false, (*suite).narrow},
+		{"exposed", "a fleet with Vault's key and a database of a private authority serves clients outside of the cluster through an ingress controller, by TLS", false, (*suite).exposed},
 		{"scale-down", "without a backlog the fleet shrinks to its minimum, pod by pod", false, (*suite).scaleDown},
 		{"accounting", "nothing was lost or doubled: clients, database and chain agree to the lamport", true, (*suite).accounting},
 		{"uninstall", "an uninstall leaves keys, RelayPools and running fleets, and a new installation manages them again", false, (*suite).uninstall},

@@ -18,13 +18,15 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// TestEndToEndImagesRun builds the images of the end-to-end suite from the current source and
-// runs each.
+// TestEndToEndImagesRun builds the images of the end-to-end suite with programs of this source, and
+// that of Postgres, and runs each.
 func TestEndToEndImagesRun(t *testing.T) {
 	root, out := t.TempDir(), t.TempDir()
 	checkout(t, root)
-	if err := run(t.Context(), []string{"e2e", "-root", root, "-out", out}, io.Discard, io.Discard); err != nil {
-		t.Fatal(err)
+	for _, image := range []string{"localnet", "gate", "postgres"} {
+		if err := run(t.Context(), []string{"e2e", "-root", root, "-out", out, "-only", image}, io.Discard, io.Discard); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Run("localnet serves a chain with the development key", func(t *testing.T) {
 		p := newJail(t, filepath.Join(out, "localnet.tar")).start(t, "-listen", "127.0.0.1:0", "-initialise")

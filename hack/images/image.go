@@ -37,20 +37,23 @@ const (
 	searchPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
-// product describes an image. Its program has the same name.
-type product struct{ name, title, description, pkg, license string }
+// product describes an image. Its program has the same name, and is package pkg. module is the
+// module's folder for a program of others, whose image is never published: it needs no licences.
+type product struct{ name, title, description, module, pkg, license string }
 
 var (
 	platformList = regexp.MustCompile(`^linux/(amd64|arm64)(,linux/(amd64|arm64))*$`)
 	released     = []product{
-		{"operator", "Relaypool operator", "Keeps fleets of relays for shielded pools on Solana as RelayPools declare them", "./controllers/cmd/operator", "Apache-2.0"},
-		{"relay", "Relaypool relay", "Takes proofs of a shielded pool on Solana, pays the network's fee and puts the transactions on the chain", "./relay/cmd/relay", "Apache-2.0"},
+		{"operator", "Relaypool operator", "Keeps fleets of relays for shielded pools on Solana as RelayPools declare them", "", "./controllers/cmd/operator", "Apache-2.0"},
+		{"relay", "Relaypool relay", "Takes proofs of a shielded pool on Solana, pays the network's fee and puts the transactions on the chain", "", "./relay/cmd/relay", "Apache-2.0"},
 	}
 	// The images for tests have no version: they are built, loaded and deleted.
 	forTests = []product{
-		{"localnet", "Relaypool localnet, for tests alone", "A local chain with the development key", "./hack/localnet/cmd/localnet", "Apache-2.0"},
-		{"gate", "Relaypool gate, for tests alone", "The end-to-end suite's way into a cluster", "./hack/e2e/cmd/gate", "Apache-2.0"},
-		{"postgres", "Postgres, for tests alone", "Debian's Postgres, started as the official image starts it", "", "PostgreSQL"},
+		{"localnet", "Relaypool localnet, for tests alone", "A local chain with the development key", "", "./hack/localnet/cmd/localnet", "Apache-2.0"},
+		{"gate", "Relaypool gate, for tests alone", "The end-to-end suite's way into a cluster", "", "./hack/e2e/cmd/gate", "Apache-2.0"},
+		{"postgres", "Postgres, for tests alone", "Debian's Postgres, started as the official image starts it", "", "", "PostgreSQL"},
+		{"vault", "Vault, for tests alone", "A Vault in memory", "hack/vault", ".", "BUSL-1.1"},
+		{"traefik", "Traefik, for tests alone", "An ingress controller", "hack/tools/traefik", "github.com/traefik/traefik/v3/cmd/traefik", "MIT"},
 	}
 )
 
@@ -84,7 +87,7 @@ func (t *tool) rootfs(ctx context.Context) error {
 func (t *tool) makeImages(ctx context.Context, all []product, defaultOut string) error {
 	products := slices.DeleteFunc(slices.Clone(all), func(p product) bool { return t.image != "" && t.image != p.name })
 	if len(products) == 0 || !platformList.MatchString(t.platform) {
-		return fmt.Errorf("image %q for %q: want operator or relay, or with e2e localnet, gate or postgres, for linux/amd64, linux/arm64, or both with a comma", t.image, t.platform)
+		return fmt.Errorf("image %q for %q: want operator or relay, or with e2e localnet, gate, postgres, vault or traefik, for linux/amd64, linux/arm64, or both with a comma", t.image, t.platform)
 	}
 	t.out = cmp.Or(t.out, filepath.Join(t.root, defaultOut))
 	err := os.MkdirAll(t.out, 0o750)
@@ -111,7 +114,7 @@ func (t *tool) makeImages(ctx context.Context, all []product, defaultOut string)
 			content, image, err := newImage(files, v1.ConfigFile{OS: platform.OS, Architecture: platform.Architecture, Created: v1.Time{Time: t.created}, Config: config}, tag)
 			packed, failed := pack(content, t.created)
 			err = errors.Join(err, failed, os.WriteFile(file+".tar", packed, 0o644)) //nolint:gosec // images are public
-			if p.pkg != "" {
+			if p.pkg != "" && p.module == "" {
 				document, failed := t.sbom(tag.Name(), image.Digest, files[p.name].Data)
 				err = errors.Join(err, failed, os.WriteFile(file+".spdx.json", document, 0o644)) //nolint:gosec // SBOMs are public
 			}
@@ -148,7 +151,7 @@ func (s *source) stage(ctx context.Context, p product, platform *v1.Platform) (t
 			roots.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
 		}
 	}
-	program, failed := s.compile(ctx, p.pkg, platform)
+	program, failed := s.compile(ctx, filepath.Join(s.root, p.module), p.pkg, platform)
 	license, err := os.ReadFile(filepath.Join(s.root, "LICENSE"))
 	files := tree{
 		p.name: {Data: program, Mode: 0o755}, "licenses/LICENSE": text(license), "tmp": {Mode: fs.ModeDir | fs.ModeSticky | 0o777},
@@ -160,7 +163,10 @@ func (s *source) stage(ctx context.Context, p product, platform *v1.Platform) (t
 		files["verification_key.json"], err = text(key), errors.Join(err, unread)
 		config.Entrypoint = append(config.Entrypoint, "-vk", "/verification_key.json")
 	}
-	return files, config, errors.Join(failed, err, s.addLicenses(ctx, files, p, platform))
+	if p.module == "" {
+		err = errors.Join(err, s.addLicenses(ctx, files, p, platform))
+	}
+	return files, config, errors.Join(failed, err)
 }
 
 // postgresFiles prints the server's folder, and then the files of the image: the server's

@@ -106,7 +106,7 @@ func issue(t testing.TB, template *x509.Certificate, issuer *Authority) (*x509.C
 	if template.SerialNumber, err = rand.Int(rand.Reader, big.NewInt(1<<62)); err != nil {
 		t.Fatal(err)
 	}
-	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(24*time.Hour)
 	parent, signer := template, key
 	if issuer != nil {
 		parent, signer = issuer.certificate, issuer.key

@@ -26,8 +26,10 @@ import (
 )
 
 func main() {
-	address := flag.String("listen", "127.0.0.1:8200", "loopback `address` to serve HTTP at")
+	address := flag.String("listen", "127.0.0.1:8200", "`address` to serve at: loopback, unless it is a pod of a test's cluster")
 	token := flag.String("token", "root", "the root `token`")
+	certificate := flag.String("certificate", "", "`file` with the certificate in PEM; without it, HTTP is served")
+	key := flag.String("key", "", "`file` with the certificate's key")
 	flag.Parse()
 	ctx := namespace.RootContext(context.Background())
 	core, err := start(ctx, *token)
@@ -38,9 +40,14 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("listening on http://" + listener.Addr().String())
 	handler := vaulthttp.Handler.Handler(&vault.HandlerProperties{Core: core, ListenerConfig: new(configutil.Listener)})
-	log.Fatal("serve: ", (&http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}).Serve(listener))
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	if *certificate != "" {
+		fmt.Println("listening on https://" + listener.Addr().String())
+		log.Fatal("serve: ", server.ServeTLS(listener, *certificate, *key))
+	}
+	fmt.Println("listening on http://" + listener.Addr().String())
+	log.Fatal("serve: ", server.Serve(listener))
 }
 
 // start returns an unsealed Vault with its mounts.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/relaypool/relaypool/hack/testca"
 	"github.com/relaypool/relaypool/relay/cafile"
-	"github.com/relaypool/relaypool/relay/internal/testca"
 )
 
 const canary = "c4n4ryc4n4ry"

@@ -19,8 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/relaypool/relaypool/hack/testca"
 	"github.com/relaypool/relaypool/relay/cafile"
-	"github.com/relaypool/relaypool/relay/internal/testca"
 )
 
 // world is a client of a server, with a clock that the test moves.

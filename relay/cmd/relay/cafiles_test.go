@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/relaypool/relaypool/hack/localnet"
-	"github.com/relaypool/relaypool/relay/internal/testca"
+	"github.com/relaypool/relaypool/hack/testca"
 	"github.com/relaypool/relaypool/relay/poolcheck"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/relaypool/relaypool/hack/testca"
 	"github.com/relaypool/relaypool/relay/contract"
 	"github.com/relaypool/relaypool/relay/internal/config"
-	"github.com/relaypool/relaypool/relay/internal/testca"
 )
 
 // goldens are the objects that the operator makes.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/hack/testca"
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
-	"github.com/relaypool/relaypool/relay/internal/testca"
 )
 
 func TestRouterBehindAPrivateAuthority(t *testing.T) {

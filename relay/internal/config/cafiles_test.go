@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/relaypool/relaypool/hack/testca"
 	"github.com/relaypool/relaypool/relay/internal/config"
-	"github.com/relaypool/relaypool/relay/internal/testca"
 )
 
 func TestFilesOfPrivateAuthoritiesAreRead(t *testing.T) {

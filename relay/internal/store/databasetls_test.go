@@ -14,9 +14,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/relaypool/relaypool/hack/testca"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/store"
-	"github.com/relaypool/relaypool/relay/internal/testca"
 )
 
 const tlsCanary = "c4n4ryc4n4ry"
