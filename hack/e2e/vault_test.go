@@ -35,7 +35,8 @@ func (v *vault) makeKey(t *testing.T, fleet string) solana.PublicKey {
 	t.Helper()
 	v.call(t, http.MethodPost, "transit/keys/"+fleet, map[string]any{"type": "ed25519"}, nil)
 	v.call(t, http.MethodPut, "sys/policies/acl/"+fleet, map[string]any{
-		"policy": `path "transit/sign/` + fleet + `" { capabilities = ["update"] }`,
+		"policy": `path "transit/keys/` + fleet + `" { capabilities = ["read"] }
+path "transit/sign/` + fleet + `" { capabilities = ["update"] }`,
 	}, nil)
 	v.call(t, http.MethodPost, "auth/kubernetes/role/"+fleet, map[string]any{
 		"bound_service_account_names": fleet, "bound_service_account_namespaces": namespace, "audience": "vault",

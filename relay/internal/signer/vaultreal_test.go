@@ -83,7 +83,7 @@ func (v *realVault) tokenOf(t *testing.T, policies ...string) (file string) {
 
 func (v *realVault) newTransit(t *testing.T, change func(*VaultTransitOptions)) *VaultTransit {
 	t.Helper()
-	o := VaultTransitOptions{URL: v.url, Key: "payer", KeyVersion: 1}
+	o := VaultTransitOptions{URL: v.url, Key: "payer", KeyVersion: 1, Now: time.Now}
 	change(&o)
 	transit, err := NewVaultTransit(o)
 	if err != nil {
@@ -146,9 +146,9 @@ func TestVaultTransitRealServer(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			transit := v.newTransit(t, func(o *VaultTransitOptions) {
-				url := o.URL
+				base := *o
 				*o = test.options
-				o.URL, o.KeyVersion = url, max(o.KeyVersion, 1)
+				o.URL, o.Now, o.KeyVersion = base.URL, base.Now, max(o.KeyVersion, 1)
 				if o.TokenFile == "" {
 					o.TokenFile = root
 				}
