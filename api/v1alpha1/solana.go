@@ -198,9 +198,9 @@ type Tip struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.floorMicroLamports) || !has(self.capMicroLamports) || self.floorMicroLamports <= self.capMicroLamports",message="priorityFee.floorMicroLamports is above priorityFee.capMicroLamports: lower the floor or raise the cap"
 type PriorityFee struct {
-	// Percentile of recent fees to pay, from 0 to 100. Default: 50.
+	// Percentile of recent fees to pay, from 0 to 100. Default: 40.
 	// +optional
-	// +kubebuilder:default=50
+	// +kubebuilder:default=40
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Percentile *int32 `json:"percentile,omitempty"`

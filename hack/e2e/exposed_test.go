@@ -105,6 +105,8 @@ func (s *suite) startVaultAndIngress(t *testing.T) *vault {
 	for _, app := range []string{"vault", "traefik"} {
 		s.awaitReady(t, namespace, map[string]string{"app": app}, 1)
 	}
+	// Services reach their pods a moment after the pods are ready.
+	s.await(t, "the Service of Vault leads to it", 2*time.Minute, s.dialFrom(clientsApp, net.JoinHostPort("vault."+namespace+".svc", strconv.Itoa(vaultPort))))
 	v.logInPods(t)
 	return v
 }

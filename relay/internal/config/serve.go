@@ -34,7 +34,7 @@ type Serve struct {
 	PriorityFeeFloor      uint64 `default:"0" env:"RELAYPOOL_PRIORITY_FEE_FLOOR" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Least priority fee, in micro-lamports a compute unit."`
 	PriorityFeeCap        uint64 `default:"1000000" env:"RELAYPOOL_PRIORITY_FEE_CAP" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Most priority fee, in micro-lamports a compute unit."`
 	MaxEarlyFees          uint64 `default:"50000" env:"RELAYPOOL_MAX_EARLY_FEES" placeholder:"LAMPORTS" group:"Fees" help:"Most lamports that a submission's transactions may cost in vain because it was signed again, at a higher fee, before the earlier one was dead: the nullifier lets one of them succeed, and another that lands costs its fee. 0 waits until the earlier one is dead, about 30 seconds."`
-	PriorityFeePercentile int    `default:"50" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
+	PriorityFeePercentile int    `default:"40" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
 
 	Router          `embed:"" prefix:"router-"`
 	SwapSlippageBps int `default:"50" env:"RELAYPOOL_SWAP_SLIPPAGE_BPS" placeholder:"BPS" group:"Swaps" help:"By how many hundredths of a percent, 1 to 10000, the price may get worse between a quote and its execution. The user's minimum holds in any case: with too small a value, executions fail that would have met it."`

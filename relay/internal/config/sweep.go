@@ -19,7 +19,7 @@ type Sweep struct {
 	GenesisHash           string        `env:"RELAYPOOL_GENESIS_HASH" placeholder:"BASE58" group:"Chain" help:"Required. Genesis hash that the chain must have: nothing is signed for another chain. relay serve logs the hash of its chain at start."`
 	PriorityFeeFloor      uint64        `default:"0" env:"RELAYPOOL_PRIORITY_FEE_FLOOR" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Least priority fee, in micro-lamports a compute unit."`
 	PriorityFeeCap        uint64        `default:"1000000" env:"RELAYPOOL_PRIORITY_FEE_CAP" placeholder:"MICRO-LAMPORTS" group:"Fees" help:"Most priority fee, in micro-lamports a compute unit. A sweep asks for 6000 units."`
-	PriorityFeePercentile int           `default:"50" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
+	PriorityFeePercentile int           `default:"40" env:"RELAYPOOL_PRIORITY_FEE_PERCENTILE" placeholder:"PERCENT" group:"Fees" help:"Percentile of recent priority fees to pay, 0 to 100."`
 	Timeout               time.Duration `default:"15m" placeholder:"DURATION" help:"How long the step tries and waits before it ends with code 3. Run it again to continue."`
 	TerminationLog        string        `placeholder:"FILE" help:"File for one line about the outcome. Empty means /dev/termination-log if it exists, as in a Kubernetes container."`
 

@@ -54,6 +54,24 @@ func (j *Job) inVain() (attempts, tipped int, onLane map[string]int) {
 	return attempts, tipped, onLane
 }
 
+// offeredInVain returns the dearest price of a compute unit, in micro-lamports, that the job's attempts
+// in vain offered; nil if there was none. An attempt's price follows from its fee: compute is that of
+// the next attempt, which has the same base fee and about the same limit.
+func (j *Job) offeredInVain(compute shieldpool.Compute) (dearest *uint64) {
+	compute.Price = 0
+	base := compute.Fee()
+	for _, a := range slices.Concat(j.Dead, j.Live) {
+		if a.Paid > 0 || a.Rejected {
+			continue
+		}
+		price := (max(a.Fee, base) - base) * 1_000_000 / uint64(max(compute.Limit, 1))
+		if dearest == nil || price > *dearest {
+			dearest = &price
+		}
+	}
+	return dearest
+}
+
 // chooseLane returns the lane for the next attempt of a job, and its tip; "" and no tip if the
 // attempt is not urgent and no lane takes all transactions, or no lane is usable. A lane that just
 // refused several transactions in a row is not usable: see chain.Endpoints.LaneUsable. The lane on

@@ -210,11 +210,11 @@ func lossyWorld(b *testing.B, slot time.Duration, endpoints int, lane bool, n ne
 	clock := &sendClock{Chain: e, node: node, slots: new(sync.Map)}
 	r := w.assemble(parts{state: w.newState(e), chain: func(txmgr.Chain) txmgr.Chain { return clock }, timing: txmgr.Timing{
 		Lease: lease, Poll: 2 * slot, Sweep: 5 * slot, Backoff: slot, BackoffCap: 5 * slot, Hold: 5 * slot,
-	}, price: txmgr.PriceRule{Cap: 1_000_000, Percentile: 50}, slot: func() time.Duration { return slot }, maxEarlyFees: 50_000})
+	}, price: txmgr.PriceRule{Cap: 1_000_000, Percentile: 40}, slot: func() time.Duration { return slot }, maxEarlyFees: 50_000})
 	if lane {
 		tip := w.newKey().PublicKey()
 		must(b, w.chain.Fund(tip, sol))
-		r.Lanes = []txmgr.Lane{{Name: "lane", Accounts: []solana.PublicKey{tip}, MinTip: 1000, MaxTip: 10_000, Always: true}}
+		r.Lanes = []txmgr.Lane{{Name: "lane", Accounts: []solana.PublicKey{tip}, MinTip: 1000, MaxTip: 10_000}}
 	}
 	w.run(r)
 	now, err := w.rpc.Slot(b.Context(), onchain.Processed)

@@ -193,25 +193,34 @@ func TestATipHoldsNoTransactionBack(t *testing.T) {
 func TestPricesRiseWithExpiredAttempts(t *testing.T) {
 	t.Parallel()
 	p := &priceCache{rule: PriceRule{Floor: 10, Cap: 10_000}}
+	const failed = 7777
 	for name, test := range map[string]struct {
-		price       uint64
-		expired     int
-		landedShare float64
-		want        uint64
+		price   uint64
+		offered []uint64
+		want    uint64
 	}{
-		"all land":                             {100, 0, 1, 100},
-		"half of all expire":                   {100, 0, 0.5, 250},
-		"none lands":                           {100, 0, 0, 400},
-		"one attempt of this job expired":      {2000, 1, 1, 4000},
-		"a price of zero rises too":            {0, 1, 1, 2000},
-		"the cap bounds it":                    {2000, 9, 0.5, 10_000},
-		"the cap bounds a price of the market": {20_000, 0, 1, 10_000},
+		"the first attempt pays the market's price":         {100, nil, 100},
+		"the market rose above twice what was offered":      {5000, []uint64{2000}, 5000},
+		"twice what was offered is above the market":        {2000, []uint64{1800}, 3600},
+		"of several attempts the dearest counts":            {0, []uint64{1800, 3600, 1500}, 7200},
+		"a price of zero rises, too":                        {0, []uint64{0}, 2000},
+		"the cap bounds it":                                 {2000, []uint64{9000}, 10_000},
+		"the cap bounds a price of the market":              {20_000, nil, 10_000},
+		"an attempt that failed on the chain was not cheap": {100, []uint64{failed}, 100},
 	} {
-		if got := p.escalated(test.price, test.expired, test.landedShare); got != test.want {
+		j := &Job{}
+		for _, price := range test.offered {
+			a := Attempt{Fee: shieldpool.SignatureFee + price/5}
+			if price == failed {
+				a.Paid = a.Fee
+			}
+			j.Live = append(j.Live, a)
+		}
+		if got := p.escalated(test.price, j.offeredInVain(shieldpool.Compute{Limit: 200_000})); got != test.want {
 			t.Errorf("%s: price %d, want %d", name, got, test.want)
 		}
 	}
-	if got := (&priceCache{}).escalated(0, 3, 0); got != 0 {
+	if got := (&priceCache{}).escalated(0, new(uint64)); got != 0 {
 		t.Errorf("with a cap of 0 the price is %d, want 0", got)
 	}
 }

@@ -70,14 +70,11 @@ func (p *priceCache) last() (price uint64, mustRead bool) {
 // escalationStep is the lowest price, in micro-lamports, that an attempt pays after one in vain: a price of zero would stay zero however often it is doubled.
 const escalationStep = 1000
 
-// escalated returns the price for a job. Each of its attempts that was in vain doubles the price.
-// landedShare is the share of all jobs' latest attempts without a lane that landed: when it falls,
-// blocks are full for every job, and all pay more, up to four times the price. The cap bounds the
-// result.
-func (p *priceCache) escalated(price uint64, inVain int, landedShare float64) uint64 {
-	price = uint64(float64(price) * (1 + 3*(1-landedShare)))
-	if inVain > 0 {
-		price = doubled(max(price, escalationStep), inVain, max(p.rule.Cap, 1))
+// escalated returns the price for a job: the price of its market, but at least twice the dearest price
+// that the job offered in vain; offered is nil if there was none. The cap bounds the result.
+func (p *priceCache) escalated(price uint64, offered *uint64) uint64 {
+	if offered != nil {
+		price = max(price, doubled(max(*offered, escalationStep), 1, max(p.rule.Cap, 1)))
 	}
 	return min(price, p.rule.Cap)
 }

@@ -501,7 +501,7 @@ var schemaYAML = typed.YAMLObject(`types:
     - name: percentile
       type:
         scalar: numeric
-      default: 50
+      default: 40
 - name: com.github.relaypool.relaypool.api.v1alpha1.Profile
   map:
     fields:

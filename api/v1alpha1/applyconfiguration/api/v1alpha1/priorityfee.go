@@ -7,7 +7,7 @@ package v1alpha1
 //
 // PriorityFee is paid for each compute unit, in micro-lamports.
 type PriorityFeeApplyConfiguration struct {
-	// Percentile of recent fees to pay, from 0 to 100. Default: 50.
+	// Percentile of recent fees to pay, from 0 to 100. Default: 40.
 	Percentile *int32 `json:"percentile,omitempty"`
 	// FloorMicroLamports is the lowest fee, in micro-lamports a compute unit. Default: 0.
 	FloorMicroLamports *int64 `json:"floorMicroLamports,omitempty"`
