@@ -26,6 +26,7 @@ func (s *suite) clear(t *testing.T) {
 		s.ownNamespace(t, name)
 	}
 	s.deletePools(t)
+	s.deleteKEDA(t)
 	s.deleteNamespace(t, namespace)
 	s.deleteNamespace(t, nodeNamespace)
 	for _, kind := range []client.Object{&rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRole{}, &networkingv1.IngressClass{}} {

@@ -136,18 +136,25 @@ func (s *suite) deleteObject(t *testing.T, object client.Object, within time.Dur
 	})
 }
 
-// apply applies the objects of a YAML file to the fleets' namespace.
+// apply applies the objects of a YAML file, those of namespaces to the fleets' namespace.
 func (s *suite) apply(t *testing.T, manifests []byte) {
+	t.Helper()
+	for _, object := range decode(t, manifests) {
+		object.SetNamespace(namespace)
+		ok(t, s.kube.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("relaypool-e2e"), client.ForceOwnership))
+	}
+}
+
+// decode returns the objects of a YAML file.
+func decode(t *testing.T, manifests []byte) (objects []*unstructured.Unstructured) {
 	t.Helper()
 	for decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), 4096); ; {
 		object := &unstructured.Unstructured{}
 		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
-			return
-		} else if ok(t, err); len(object.Object) == 0 {
-			continue // a document with only a comment
+			return objects
+		} else if ok(t, err); len(object.Object) > 0 { // else a document with only a comment
+			objects = append(objects, object)
 		}
-		object.SetNamespace(namespace)
-		ok(t, s.kube.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("relaypool-e2e"), client.ForceOwnership))
 	}
 }
 

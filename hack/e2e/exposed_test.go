@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/jackc/pgx/v5"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,6 +58,7 @@ func (s *suite) exposed(t *testing.T) {
 	f.awaitCondition(t, v1alpha1.ConditionExposed, metav1.ConditionTrue, v1alpha1.ReasonExposed)
 	s.log(t, "Vault has the payer's key, the database's certificate is of a private authority, and the fleet is exposed")
 
+	s.checkTLS(t, f.name)
 	address := s.ingressAddress(t)
 	stranger := s.outside(t, address, "")
 	s.await(t, "the ingress controller leads to the fleet, which refuses clients without a key", time.Minute, func(ctx context.Context) error {
@@ -109,6 +111,20 @@ func (s *suite) startVaultAndIngress(t *testing.T) *vault {
 	s.await(t, "the Service of Vault leads to it", 2*time.Minute, s.dialFrom(clientsApp, net.JoinHostPort("vault."+namespace+".svc", strconv.Itoa(vaultPort))))
 	v.logInPods(t)
 	return v
+}
+
+// checkTLS checks that every connection to a fleet's database uses TLS.
+func (s *suite) checkTLS(t *testing.T, database string) {
+	t.Helper()
+	var all, plain int
+	ok(t, s.stage.withDatabase(s.ctx, database, func(conn *pgx.Conn) error {
+		return conn.QueryRow(s.ctx, `SELECT count(*), count(*) FILTER (WHERE NOT ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
+			WHERE datname = $1 AND pid <> pg_backend_pid()`, database).Scan(&all, &plain)
+	}))
+	if all == 0 || plain > 0 {
+		t.Fatalf("the database %s has %d connections, %d without TLS: want some, and none without", database, all, plain)
+	}
+	s.log(t, "all %d connections to the database use TLS", all)
 }
 
 // makeCertificate makes a Secret with a certificate of the stage's authority.

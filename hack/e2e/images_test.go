@@ -15,7 +15,7 @@ import (
 
 // images are the images of the suite, by their references. nextRelay is the relay's image
 // under another name, which a fleet treats as the next release.
-type images struct{ operator, relay, nextRelay, postgres, chain, gate, vault, traefik string }
+type images struct{ operator, relay, nextRelay, postgres, chain, gate, vault, traefik, keda, kedaAdapter string }
 
 // nextFolder is the folder of the next release's archive.
 const nextFolder = "bin/images/next"
@@ -51,7 +51,7 @@ func (s *suite) prepareImages(t *testing.T, build bool) {
 func loadImages(ctx context.Context, command, root string) (out images, err error) {
 	for folder, wanted := range map[string]map[string]*string{
 		"bin/images":     {"operator": &out.operator, "relay": &out.relay},
-		"bin/images/e2e": {"postgres": &out.postgres, "localnet": &out.chain, "gate": &out.gate, "vault": &out.vault, "traefik": &out.traefik},
+		"bin/images/e2e": {"postgres": &out.postgres, "localnet": &out.chain, "gate": &out.gate, "vault": &out.vault, "traefik": &out.traefik, "keda": &out.keda, "keda-adapter": &out.kedaAdapter},
 		nextFolder:       {"relay": &out.nextRelay},
 	} {
 		folder = filepath.Join(root, folder)

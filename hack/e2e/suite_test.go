@@ -99,6 +99,7 @@ func scenarios() []scenario {
 		{"scale-down", "without a backlog the fleet shrinks to its minimum, pod by pod", false, (*suite).scaleDown},
 		{"accounting", "nothing was lost or doubled: clients, database and chain agree to the lamport", true, (*suite).accounting},
 		{"uninstall", "an uninstall leaves keys, RelayPools and running fleets, and a new installation manages them again", false, (*suite).uninstall},
+		{"keda", "KEDA grows a fleet by its backlog", false, (*suite).keda},
 		{"ends", "every relay and operator that ended did so in order after a stop signal, or was killed by this suite", true, (*suite).ends},
 	}
 }

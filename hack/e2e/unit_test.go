@@ -100,7 +100,7 @@ func TestEveryImageIsLoadedByTheUsersCommand(t *testing.T) {
 	root := t.TempDir()
 	for folder, list := range map[string]string{
 		"bin/images":     "sha256:1  ghcr.io/relaypool/operator:0.1.0  linux/amd64\nsha256:2  ghcr.io/relaypool/relay:0.1.0  linux/amd64\n",
-		"bin/images/e2e": "sha256:3  docker.io/relaypool/localnet:dev  linux/amd64\nsha256:4  docker.io/relaypool/gate:dev  linux/amd64\nsha256:5  docker.io/relaypool/postgres:dev  linux/amd64\nsha256:6  docker.io/relaypool/vault:dev  linux/amd64\nsha256:7  docker.io/relaypool/traefik:dev  linux/amd64\n",
+		"bin/images/e2e": "sha256:3  docker.io/relaypool/localnet:dev  linux/amd64\nsha256:4  docker.io/relaypool/gate:dev  linux/amd64\nsha256:5  docker.io/relaypool/postgres:dev  linux/amd64\nsha256:6  docker.io/relaypool/vault:dev  linux/amd64\nsha256:7  docker.io/relaypool/traefik:dev  linux/amd64\nsha256:8  docker.io/relaypool/keda:dev  linux/amd64\nsha256:9  docker.io/relaypool/keda-adapter:dev  linux/amd64\n",
 		nextFolder:       "sha256:2  ghcr.io/relaypool/next/relay:0.1.0  linux/amd64\n",
 	} {
 		folder = filepath.Join(root, folder)
@@ -117,12 +117,13 @@ func TestEveryImageIsLoadedByTheUsersCommand(t *testing.T) {
 		operator: "ghcr.io/relaypool/operator:0.1.0", relay: "ghcr.io/relaypool/relay:0.1.0", nextRelay: "ghcr.io/relaypool/next/relay:0.1.0",
 		postgres: "docker.io/relaypool/postgres:dev", chain: "docker.io/relaypool/localnet:dev", gate: "docker.io/relaypool/gate:dev",
 		vault: "docker.io/relaypool/vault:dev", traefik: "docker.io/relaypool/traefik:dev",
+		keda: "docker.io/relaypool/keda:dev", kedaAdapter: "docker.io/relaypool/keda-adapter:dev",
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(images{})); diff != "" {
 		t.Errorf("images (-want +got):\n%s", diff)
 	}
-	if text, err := os.ReadFile(list); err != nil || strings.Count(string(text), ".tar\n") != 8 || !strings.Contains(string(text), "next/relay.tar") {
-		t.Errorf("loaded %q, error %v; want eight archives", text, err)
+	if text, err := os.ReadFile(list); err != nil || strings.Count(string(text), ".tar\n") != 10 || !strings.Contains(string(text), "next/relay.tar") {
+		t.Errorf("loaded %q, error %v; want ten archives", text, err)
 	}
 	_, err = loadImages(t.Context(), "echo no such cluster; false", root)
 	wantError(t, err, "no such cluster")

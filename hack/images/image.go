@@ -54,6 +54,8 @@ var (
 		{"postgres", "Postgres, for tests alone", "Debian's Postgres, started as the official image starts it", "", "", "PostgreSQL"},
 		{"vault", "Vault, for tests alone", "A Vault in memory", "hack/vault", ".", "BUSL-1.1"},
 		{"traefik", "Traefik, for tests alone", "An ingress controller", "hack/tools/traefik", "github.com/traefik/traefik/v3/cmd/traefik", "MIT"},
+		{"keda", "KEDA, for tests alone", "KEDA's operator", "hack/tools/keda", "github.com/kedacore/keda/v2/cmd/operator", "Apache-2.0"},
+		{"keda-adapter", "KEDA's metrics server, for tests alone", "KEDA's server of external metrics", "hack/tools/keda", "github.com/kedacore/keda/v2/cmd/adapter", "Apache-2.0"},
 	}
 )
 
@@ -87,7 +89,7 @@ func (t *tool) rootfs(ctx context.Context) error {
 func (t *tool) makeImages(ctx context.Context, all []product, defaultOut string) error {
 	products := slices.DeleteFunc(slices.Clone(all), func(p product) bool { return t.image != "" && t.image != p.name })
 	if len(products) == 0 || !platformList.MatchString(t.platform) {
-		return fmt.Errorf("image %q for %q: want operator or relay, or with e2e localnet, gate, postgres, vault or traefik, for linux/amd64, linux/arm64, or both with a comma", t.image, t.platform)
+		return fmt.Errorf("image %q for %q: want operator or relay, or with e2e localnet, gate, postgres, vault, traefik, keda or keda-adapter, for linux/amd64, linux/arm64, or both with a comma", t.image, t.platform)
 	}
 	t.out = cmp.Or(t.out, filepath.Join(t.root, defaultOut))
 	err := os.MkdirAll(t.out, 0o750)
