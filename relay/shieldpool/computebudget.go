@@ -26,10 +26,13 @@ type Compute struct {
 	Tip Tip
 }
 
-// Instructions are SetComputeUnitLimit (2) and SetComputeUnitPrice (3), for formats before V1.
+// The first bytes of SetComputeUnitLimit and SetComputeUnitPrice.
+const setLimit, setPrice = 2, 3
+
+// Instructions set the limit and the price, for formats before V1.
 func (c Compute) Instructions() []solana.Instruction {
-	limit := binary.LittleEndian.AppendUint32([]byte{2}, c.Limit)
-	price := binary.LittleEndian.AppendUint64([]byte{3}, c.Price)
+	limit := binary.LittleEndian.AppendUint32([]byte{setLimit}, c.Limit)
+	price := binary.LittleEndian.AppendUint64([]byte{setPrice}, c.Price)
 	return []solana.Instruction{
 		solana.NewInstruction(solana.ComputeBudget, nil, limit),
 		solana.NewInstruction(solana.ComputeBudget, nil, price),
@@ -49,4 +52,22 @@ func (c Compute) PriorityFee() uint64 {
 // that transactions of one kind have the same length.
 func (c Compute) config() solana.TransactionConfig {
 	return solana.TransactionConfig{}.WithPriorityFee(c.PriorityFee()).WithComputeUnitLimit(c.Limit).WithLoadedAccountsDataSizeLimit(c.LoadedData)
+}
+
+// PriceOf returns the price of a compute unit in micro-lamports that a serialised transaction of the
+// relay offers; 0 if raw is not one.
+func PriceOf(raw []byte) uint64 {
+	tx, err := solana.TransactionFromBytes(raw)
+	if err != nil {
+		return 0
+	}
+	if c := tx.Message.TransactionConfig; c.PriorityFee != nil && c.ComputeUnitLimit != nil && *c.ComputeUnitLimit > 0 {
+		return *c.PriorityFee * 1_000_000 / uint64(*c.ComputeUnitLimit)
+	}
+	for _, ix := range tx.Message.Instructions {
+		if int(ix.ProgramIDIndex) < len(tx.Message.AccountKeys) && tx.Message.AccountKeys[ix.ProgramIDIndex] == solana.ComputeBudget && len(ix.Data) == 9 && ix.Data[0] == setPrice {
+			return binary.LittleEndian.Uint64(ix.Data[1:])
+		}
+	}
+	return 0
 }

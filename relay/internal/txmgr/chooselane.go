@@ -55,17 +55,13 @@ func (j *Job) inVain() (attempts, tipped int, onLane map[string]int) {
 }
 
 // offeredInVain returns the dearest price of a compute unit, in micro-lamports, that the job's attempts
-// in vain offered; nil if there was none. An attempt's price follows from its fee: compute is that of
-// the next attempt, which has the same base fee and about the same limit.
-func (j *Job) offeredInVain(compute shieldpool.Compute) (dearest *uint64) {
-	compute.Price = 0
-	base := compute.Fee()
+// in vain offered; nil if there was none.
+func (j *Job) offeredInVain() (dearest *uint64) {
 	for _, a := range slices.Concat(j.Dead, j.Live) {
 		if a.Paid > 0 || a.Rejected {
 			continue
 		}
-		price := (max(a.Fee, base) - base) * 1_000_000 / uint64(max(compute.Limit, 1))
-		if dearest == nil || price > *dearest {
+		if price := shieldpool.PriceOf(a.Raw); dearest == nil || price > *dearest {
 			dearest = &price
 		}
 	}

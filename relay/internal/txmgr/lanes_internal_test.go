@@ -210,13 +210,22 @@ func TestPricesRiseWithExpiredAttempts(t *testing.T) {
 	} {
 		j := &Job{}
 		for _, price := range test.offered {
-			a := Attempt{Fee: shieldpool.SignatureFee + price/5}
+			tx, err := solana.NewTransaction(shieldpool.Compute{Limit: 310_000, Price: price}.Instructions(), solana.Hash{}, solana.TransactionPayer(solana.PublicKey{9}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tx.Signatures = make([]solana.Signature, 1)
+			raw, err := tx.MarshalBinary()
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := Attempt{Raw: raw}
 			if price == failed {
-				a.Paid = a.Fee
+				a.Paid = 1
 			}
 			j.Live = append(j.Live, a)
 		}
-		if got := p.escalated(test.price, j.offeredInVain(shieldpool.Compute{Limit: 200_000})); got != test.want {
+		if got := p.escalated(test.price, j.offeredInVain()); got != test.want {
 			t.Errorf("%s: price %d, want %d", name, got, test.want)
 		}
 	}

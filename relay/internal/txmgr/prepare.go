@@ -42,12 +42,12 @@ func shapeOf(k shieldpool.Kind, p Purpose) shieldpool.Kind {
 // prepare chooses price and tip, checks the caps, and reserves the cost of the transaction with a
 // payer. It drops the tip if the cost with the tip cannot be reserved.
 func (m *Manager) prepare(ctx context.Context, j *Job, d *Draft) (*transaction, error) {
+	price := m.price.escalated(m.price.current(ctx, m.Chain, m.Writable), j.offeredInVain())
 	t := &transaction{j: j, draft: d, endAllowance: func(bool) {}}
-	t.compute = shieldpool.Compute{Format: d.Format, Limit: m.compute.units.current(t.shape())}
+	t.compute = shieldpool.Compute{Format: d.Format, Limit: m.compute.units.current(t.shape()), Price: price}
 	if m.BaseFee != nil {
 		t.compute.Base = m.BaseFee()
 	}
-	t.compute.Price = m.price.escalated(m.price.current(ctx, m.Chain, m.Writable), j.offeredInVain(t.compute))
 	t.lane, t.compute.Tip = m.chooseLane(j, d)
 	if err := m.checkEarly(t); err != nil {
 		return nil, err
