@@ -22,7 +22,7 @@ import (
 func (s *suite) clear(t *testing.T) {
 	t.Helper()
 	// This check comes first: another user's operator may run under this name.
-	for _, name := range []string{namespace, nodeNamespace, operatorNamespace} {
+	for _, name := range []string{namespace, nodeNamespace, operatorNamespace, kedaNamespace} {
 		s.ownNamespace(t, name)
 	}
 	s.deletePools(t)

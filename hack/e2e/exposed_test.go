@@ -113,7 +113,8 @@ func (s *suite) startVaultAndIngress(t *testing.T) *vault {
 	return v
 }
 
-// checkTLS checks that every connection to a fleet's database uses TLS.
+// checkTLS checks that every connection to a fleet's database uses TLS. The URL says sslmode=disable, so
+// without caFrom none would.
 func (s *suite) checkTLS(t *testing.T, database string) {
 	t.Helper()
 	var all, plain int

@@ -9,8 +9,11 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
@@ -48,15 +51,17 @@ func (s *suite) keda(t *testing.T) {
 	s.log(t, "KEDA has grown the fleet; %s", clients)
 	clients.finish(5 * time.Minute)
 	f.accountFor(t, clients)
-	s.deleteObject(t, pool, 2*time.Minute) // while KEDA runs, which finalises its ScaledObject
+	s.deleteObject(t, pool, 2*time.Minute)
 	s.deleteKEDA(t)
 }
 
-// startKEDA installs KEDA, unless the cluster has one, which this suite may not touch.
+// startKEDA installs KEDA. If the cluster has one, the suite may not touch it, and fails.
 func (s *suite) startKEDA(t *testing.T) {
 	t.Helper()
-	if s.ownNamespace(t, kedaNamespace) != nil {
-		t.Fatalf("namespace %s still exists", kedaNamespace)
+	crd := &unstructured.Unstructured{}
+	crd.SetGroupVersionKind(definition().GroupVersionKind())
+	if err := s.kube.Get(s.ctx, client.ObjectKey{Name: "scaledobjects.keda.sh"}, crd); !apierrors.IsNotFound(err) {
+		t.Fatalf("the cluster has KEDA already, or cannot tell (error %v): test another cluster, or run others than keda by -only", err)
 	}
 	for _, object := range s.kedaObjects(t) {
 		if object.GetKind() == "Namespace" {
@@ -77,6 +82,19 @@ func (s *suite) deleteKEDA(t *testing.T) {
 	if s.ownNamespace(t, kedaNamespace) == nil {
 		return
 	}
+	// KEDA finalises its ScaledObjects, which go with their RelayPools.
+	left := &unstructured.UnstructuredList{}
+	left.SetGroupVersionKind(schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObjectList"})
+	s.await(t, "no ScaledObject is left", 2*time.Minute, func(ctx context.Context) error {
+		err := s.kube.List(ctx, left, client.InNamespace(namespace))
+		if err == nil && len(left.Items) > 0 {
+			return fmt.Errorf("%d are left", len(left.Items))
+		}
+		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) { // an interrupted deletion
+			return nil
+		}
+		return err
+	})
 	for _, object := range s.kedaObjects(t) {
 		if object.GetKind() != "Namespace" {
 			ok(t, client.IgnoreNotFound(s.kube.Delete(s.ctx, object)))

@@ -165,7 +165,7 @@ func (s *suite) makeDatabase(t *testing.T, fleet string) {
 func (s *stage) databaseURL(name, user string) string {
 	return (&url.URL{
 		Scheme: "postgres", User: url.UserPassword(user, s.password),
-		Host: net.JoinHostPort("postgres."+namespace+".svc", strconv.Itoa(postgresPort)), Path: "/" + name,
+		Host: net.JoinHostPort("postgres."+namespace+".svc", strconv.Itoa(postgresPort)), Path: "/" + name, RawQuery: "sslmode=disable",
 	}).String()
 }
 

@@ -187,8 +187,8 @@ func (p *signerParser) string(key string, to *string) field {
 	return field{key, func(n *yaml.Node) { *to, _ = p.text(key, n) }}
 }
 
-// file is a field of a path, which is relative to the list. The signer reads the file: Vault's at each
-// use, AWS's each minute, Google's once at the start.
+// file is a field of a path, which is relative to the list. The signer reads the file: Vault's token at
+// each use, its authorities every 5 s, AWS's each minute, Google's once at the start.
 func (p *signerParser) file(key string, to *string) field {
 	return field{key, func(n *yaml.Node) {
 		path, ok := p.text(key, n)
