@@ -2,6 +2,7 @@ package chain
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,12 @@ func TestAgreedTreeNeedsTwoEndpoints(t *testing.T) {
 			}
 			if got != test.want {
 				t.Errorf("the agreed tree has %v leaves, want %v", got, test.want)
+			}
+			if s.Confirmed && len(test.all) < 2 {
+				t.Error("the tree of a single endpoint counts as confirmed by a second one")
+			}
+			if ok && !s.Confirmed && strings.HasPrefix(name, "both have the same tree") {
+				t.Error("the tree that both endpoints show does not count as confirmed")
 			}
 		})
 	}

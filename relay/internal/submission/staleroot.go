@@ -25,7 +25,7 @@ func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error
 	if err != nil {
 		return txmgr.Refused(j, err)
 	}
-	p.tree = snap.Tree
+	p.tree, p.evictionConfirmed = snap.Tree, false
 	if !snap.Doubtful {
 		p.minContextSlot = max(p.minContextSlot, snap.Slot)
 	}
@@ -35,7 +35,7 @@ func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error
 	case snap.Tree.LeavesUntilEviction(FromJob(j).Call.Inputs.Root) >= 0:
 		p.root = rootInHistory
 	case evicted(FromJob(j).RootSeq, snap.Tree):
-		p.root = rootGone
+		p.root, p.evictionConfirmed = rootGone, snap.Confirmed
 	case p.lagRuledOut:
 		return h.treatRootAsGone(ctx, p, snap.Slot)
 	default:
@@ -66,8 +66,8 @@ func evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
 	return t.NextIndex >= rootSeq+uint64(len(t.History))
 }
 
-// tryRoot simulates a transaction whose root is missing from the tree account. A single endpoint
-// returned that account, so the account may be fabricated. tryRoot returns nil only if the
+// tryRoot simulates a transaction whose root is missing from a tree account that a single endpoint
+// returned: the account may be fabricated. tryRoot returns nil only if the
 // simulation fails permanently, so that the submission can end. If the call's notes are too long
 // for every format, tryRoot simulates the call without them: a submission that is held for its
 // notes must also end when its root is gone.

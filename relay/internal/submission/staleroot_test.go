@@ -41,10 +41,12 @@ func TestRootIsEvictedByTheLeafThatReplacesIt(t *testing.T) {
 	}
 }
 
-// poolWithTree is a pool whose nullifiers are unspent and whose tree is given.
+// poolWithTree is a pool whose nullifiers are unspent and whose tree is given; confirmed is true if two
+// endpoints show the tree.
 type poolWithTree struct {
 	PoolState
-	tree *shieldpool.TreeAccount
+	tree      *shieldpool.TreeAccount
+	confirmed bool
 }
 
 func (poolWithTree) Inspect(context.Context, *shieldpool.PublicInputs, solana.PublicKey, uint64) (onchain.Inspection, error) {
@@ -52,7 +54,7 @@ func (poolWithTree) Inspect(context.Context, *shieldpool.PublicInputs, solana.Pu
 }
 
 func (s poolWithTree) TreeWith(context.Context, [32]byte, time.Duration) (onchain.Snapshot, error) {
-	return onchain.Snapshot{Tree: s.tree, Slot: 7, Checked: true}, nil
+	return onchain.Snapshot{Tree: s.tree, Slot: 7, Checked: true, Confirmed: s.confirmed}, nil
 }
 
 // failureRecorder keeps the codes of failed submissions.
@@ -149,6 +151,38 @@ func TestUnseenRootFailsAfterTenTries(t *testing.T) {
 			j.Tries = test.tries
 			if _, err := h.Advance(t.Context(), j); errors.Is(err, errRootNotSeen) != (test.want == nil) {
 				t.Errorf("the step returned %v; errRootNotSeen is expected: %t", err, test.want == nil)
+			}
+			if diff := cmp.Diff(test.want, db.codes); diff != "" {
+				t.Errorf("codes of failures (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAnEvictionThatTwoEndpointsShowNeedsNoSimulation: with one endpoint that lies about every
+// simulation, and one that says the truth, no failure is ever confirmed.
+func TestAnEvictionThatTwoEndpointsShowNeedsNoSimulation(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		confirmed bool
+		want      []refusal.Code
+	}{
+		"two endpoints show the tree": {true, []refusal.Code{refusal.RootNotFound}},
+		"one endpoint shows the tree": {false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lie := onchain.Simulation{Err: custom(shieldpool.CodeProofInvalid), Unverified: true}
+			h, j, db := newTransferJob(t, fixedAnswer{answer: lie}, onePayer{key: solana.NewWallet().PrivateKey})
+			tree := shieldpool.Development().NewTree(solana.PublicKey{})
+			for i := range len(tree.History) + 5 {
+				if err := tree.Append([32]byte{30: byte(i >> 8), 31: byte(i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			h.State = poolWithTree{tree: tree, confirmed: test.confirmed}
+			if _, err := h.Advance(t.Context(), j); (err == nil) != test.confirmed {
+				t.Errorf("the step returned %v", err)
 			}
 			if diff := cmp.Diff(test.want, db.codes); diff != "" {
 				t.Errorf("codes of failures (-want +got):\n%s", diff)
