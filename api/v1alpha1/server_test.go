@@ -80,7 +80,7 @@ func TestDefaults(t *testing.T) {
 				Name: "paid", URLSecretRef: &v1alpha1.SecretKeyReference{Name: "shield-rpc", Key: "url"}, WebSocket: "Enabled",
 			}},
 			Commitment:  v1alpha1.CommitmentConfirmed,
-			PriorityFee: v1alpha1.PriorityFee{Percentile: new(int32(50)), FloorMicroLamports: new(int64(0)), CapMicroLamports: new(int64(1_000_000))},
+			PriorityFee: v1alpha1.PriorityFee{Percentile: new(int32(40)), FloorMicroLamports: new(int64(0)), CapMicroLamports: new(int64(1_000_000))},
 
 			TransactionFormat: v1alpha1.FormatLegacy,
 		},
