@@ -213,9 +213,9 @@ type Snapshot struct {
 	Doubtful bool
 	// Behind reports that the slot may be old: the chain may have a root that this tree lacks.
 	Behind bool
-	// Confirmed reports that two endpoints show the tree: the root history of a second one
+	// Corroborated reports that two endpoints show the tree: the root history of a second one
 	// contains the tree's root.
-	Confirmed bool
+	Corroborated bool
 }
 
 // Inspection is the chain's state for a submission before it is accepted, all read at one

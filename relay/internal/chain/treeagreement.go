@@ -86,7 +86,7 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 			continuing = append(continuing, s)
 		}
 		if slot, same := confirmedSlot(all, i); slot > 0 {
-			s.Slot, s.Doubtful, s.Behind, s.Confirmed = slot, false, !same, true
+			s.Slot, s.Doubtful, s.Behind, s.Corroborated = slot, false, !same, true
 			confirmed = append(confirmed, s)
 		}
 	}

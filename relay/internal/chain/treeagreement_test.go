@@ -2,7 +2,6 @@ package chain
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"time"
 
@@ -81,13 +80,34 @@ func TestAgreedTreeNeedsTwoEndpoints(t *testing.T) {
 			if got != test.want {
 				t.Errorf("the agreed tree has %v leaves, want %v", got, test.want)
 			}
-			if s.Confirmed && len(test.all) < 2 {
-				t.Error("the tree of a single endpoint counts as confirmed by a second one")
-			}
-			if ok && !s.Confirmed && strings.HasPrefix(name, "both have the same tree") {
-				t.Error("the tree that both endpoints show does not count as confirmed")
-			}
 		})
+	}
+}
+
+func TestATreeThatTwoEndpointsShowIsCorroborated(t *testing.T) {
+	t.Parallel()
+	pool := testPool(t)
+	snapshot := func(leaves byte) onchain.Snapshot {
+		tree, err := pool.Profile.ParseTree(treeOf(t, pool, leaves).Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return onchain.Snapshot{Tree: tree, Slot: 100, Checked: true}
+	}
+	last := snapshot(6)
+	for name, test := range map[string]struct {
+		all  []onchain.Snapshot
+		want bool
+	}{
+		"both show the same tree":                     {[]onchain.Snapshot{snapshot(8), snapshot(8)}, true},
+		"one has a leaf more":                         {[]onchain.Snapshot{snapshot(9), snapshot(8)}, true},
+		"only one continues the last tree":            {[]onchain.Snapshot{snapshot(9)}, false},
+		"only one continues, and the other is behind": {[]onchain.Snapshot{snapshot(9), snapshot(4)}, false},
+	} {
+		s, ok := agreedTree(test.all, &last, time.Unix(2000, 0))
+		if !ok || s.Corroborated != test.want {
+			t.Errorf("%s: got agreed %t, corroborated %t; want corroborated %t", name, ok, s.Corroborated, test.want)
+		}
 	}
 }
 

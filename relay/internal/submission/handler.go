@@ -134,8 +134,8 @@ type progress struct {
 	// spent is the index of the first nullifier that is spent, if any is.
 	spent int
 	tree  *shieldpool.TreeAccount
-	// evictionConfirmed is true if two endpoints show a tree that has evicted the root.
-	evictionConfirmed bool
+	// rootGoneAtTwo is true if two endpoints show a tree that has evicted the root.
+	rootGoneAtTwo bool
 	// failure is the error behind class.
 	failure *shieldpool.TransactionError
 }
@@ -234,7 +234,7 @@ func (h *Handler) finishStep(ctx context.Context, j *txmgr.Job, p *progress, s s
 		}
 		return fmt.Errorf("try transaction: %w", p.failure)
 	}
-	if s == stepFailRoot && p.class != shieldpool.ClassStaleProof && !p.evictionConfirmed {
+	if s == stepFailRoot && p.class != shieldpool.ClassStaleProof && !p.rootGoneAtTwo {
 		if err := h.tryRoot(ctx, j, p); err != nil {
 			return err
 		}

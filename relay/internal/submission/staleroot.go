@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -13,6 +14,10 @@ import (
 // rootLagTries is the number of tries after which a missing root counts as stale. So many tries,
 // with the delays between them, take about a minute, and no usable node lags longer.
 const rootLagTries = 10
+
+// rootLag is the age of a submission from which no usable node can lag behind its root. When the
+// submission was accepted, a single endpoint may have shown the root at a wrong place.
+const rootLag = time.Minute
 
 // readRoot looks for the root in the root history. If the program has reported that it does not
 // know the root, readRoot reads the tree account anew.
@@ -25,7 +30,7 @@ func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error
 	if err != nil {
 		return txmgr.Refused(j, err)
 	}
-	p.tree, p.evictionConfirmed = snap.Tree, false
+	p.tree, p.rootGoneAtTwo = snap.Tree, false
 	if !snap.Doubtful {
 		p.minContextSlot = max(p.minContextSlot, snap.Slot)
 	}
@@ -35,7 +40,7 @@ func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error
 	case snap.Tree.LeavesUntilEviction(FromJob(j).Call.Inputs.Root) >= 0:
 		p.root = rootInHistory
 	case evicted(FromJob(j).RootSeq, snap.Tree):
-		p.root, p.evictionConfirmed = rootGone, snap.Confirmed
+		p.root, p.rootGoneAtTwo = rootGone, snap.Corroborated && h.Now().Sub(j.CreatedAt) >= rootLag
 	case p.lagRuledOut:
 		return h.treatRootAsGone(ctx, p, snap.Slot)
 	default:

@@ -41,12 +41,12 @@ func TestRootIsEvictedByTheLeafThatReplacesIt(t *testing.T) {
 	}
 }
 
-// poolWithTree is a pool whose nullifiers are unspent and whose tree is given; confirmed is true if two
-// endpoints show the tree.
+// poolWithTree is a pool whose nullifiers are unspent and whose tree is given; corroborated is true if
+// two endpoints show the tree.
 type poolWithTree struct {
 	PoolState
-	tree      *shieldpool.TreeAccount
-	confirmed bool
+	tree         *shieldpool.TreeAccount
+	corroborated bool
 }
 
 func (poolWithTree) Inspect(context.Context, *shieldpool.PublicInputs, solana.PublicKey, uint64) (onchain.Inspection, error) {
@@ -54,7 +54,7 @@ func (poolWithTree) Inspect(context.Context, *shieldpool.PublicInputs, solana.Pu
 }
 
 func (s poolWithTree) TreeWith(context.Context, [32]byte, time.Duration) (onchain.Snapshot, error) {
-	return onchain.Snapshot{Tree: s.tree, Slot: 7, Checked: true, Confirmed: s.confirmed}, nil
+	return onchain.Snapshot{Tree: s.tree, Slot: 7, Checked: true, Corroborated: s.corroborated}, nil
 }
 
 // failureRecorder keeps the codes of failed submissions.
@@ -164,11 +164,13 @@ func TestUnseenRootFailsAfterTenTries(t *testing.T) {
 func TestAnEvictionThatTwoEndpointsShowNeedsNoSimulation(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		confirmed bool
-		want      []refusal.Code
+		corroborated bool
+		age          time.Duration
+		want         []refusal.Code
 	}{
-		"two endpoints show the tree": {true, []refusal.Code{refusal.RootNotFound}},
-		"one endpoint shows the tree": {false, nil},
+		"two endpoints show the tree":                  {true, rootLag, []refusal.Code{refusal.RootNotFound}},
+		"one endpoint shows the tree":                  {false, rootLag, nil},
+		"both may lag behind the root of a submission": {true, rootLag - time.Second, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -180,9 +182,11 @@ func TestAnEvictionThatTwoEndpointsShowNeedsNoSimulation(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			h.State = poolWithTree{tree: tree, confirmed: test.confirmed}
-			if _, err := h.Advance(t.Context(), j); (err == nil) != test.confirmed {
-				t.Errorf("the step returned %v", err)
+			h.State = poolWithTree{tree: tree, corroborated: test.corroborated}
+			now := time.Now()
+			h.Now, j.CreatedAt = func() time.Time { return now }, now.Add(-test.age)
+			if _, err := h.Advance(t.Context(), j); (err == nil) != (test.want != nil) {
+				t.Errorf("the step returned %v; an end is expected: %t", err, test.want != nil)
 			}
 			if diff := cmp.Diff(test.want, db.codes); diff != "" {
 				t.Errorf("codes of failures (-want +got):\n%s", diff)

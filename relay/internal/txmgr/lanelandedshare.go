@@ -2,8 +2,7 @@ package txmgr
 
 import "sync"
 
-// laneResults keeps how large a share of the latest attempts landed, by lane; "" stands for
-// attempts without one.
+// laneResults keeps how large a share of each lane's latest attempts landed.
 type laneResults struct {
 	mu     sync.Mutex
 	shares map[string]float64
@@ -12,8 +11,11 @@ type laneResults struct {
 // resultWeight is the weight of the newest result in a share: about the last 16 count.
 const resultWeight = 1.0 / 16
 
-// observe counts an attempt that landed, or expired.
+// observe counts an attempt that landed, or did not. Attempts without a lane do not count.
 func (r *laneResults) observe(lane string, landed bool) {
+	if lane == "" {
+		return
+	}
 	result := 0.0
 	if landed {
 		result = 1

@@ -210,16 +210,11 @@ func TestPricesRiseWithExpiredAttempts(t *testing.T) {
 	} {
 		j := &Job{}
 		for _, price := range test.offered {
-			tx, err := solana.NewTransaction(shieldpool.Compute{Limit: 310_000, Price: price}.Instructions(), solana.Hash{}, solana.TransactionPayer(solana.PublicKey{9}))
+			tx, err := shieldpool.Versioned(solana.PublicKey{9}, shieldpool.Compute{Limit: 310_000, Price: price}, solana.Hash{}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			tx.Signatures = make([]solana.Signature, 1)
-			raw, err := tx.MarshalBinary()
-			if err != nil {
-				t.Fatal(err)
-			}
-			a := Attempt{Raw: raw}
+			a := Attempt{Raw: unsigned(t, tx)}
 			if price == failed {
 				a.Paid = 1
 			}
@@ -232,6 +227,17 @@ func TestPricesRiseWithExpiredAttempts(t *testing.T) {
 	if got := (&priceCache{}).escalated(0, new(uint64)); got != 0 {
 		t.Errorf("with a cap of 0 the price is %d, want 0", got)
 	}
+}
+
+// unsigned returns the bytes of a transaction with an empty signature.
+func unsigned(t *testing.T, tx *solana.Transaction) []byte {
+	t.Helper()
+	tx.Signatures = make([]solana.Signature, 1)
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
 }
 
 // A failure of the tip ends no submission; any other one counts as without a tip.
@@ -250,11 +256,7 @@ func TestAFailedTipEndsNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tx.Signatures = make([]solana.Signature, 1)
-		raw, err := tx.MarshalBinary()
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := unsigned(t, tx)
 		last, index := len(tx.Message.Instructions)-1, func(key solana.PublicKey) int { return slices.Index(tx.Message.AccountKeys, key) }
 		for name, test := range map[string]struct {
 			err  shieldpool.TransactionError

@@ -67,7 +67,8 @@ func (p *priceCache) last() (price uint64, mustRead bool) {
 	return p.price, mustRead
 }
 
-// escalationStep is the lowest price, in micro-lamports, that an attempt pays after one in vain: a price of zero would stay zero however often it is doubled.
+// escalationStep is doubled, in micro-lamports, in place of a lower price that was offered in vain: a
+// price of zero would stay zero however often it is doubled.
 const escalationStep = 1000
 
 // escalated returns the price for a job: the price of its market, but at least twice the dearest price
