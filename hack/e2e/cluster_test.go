@@ -136,7 +136,7 @@ func (s *suite) deleteObject(t *testing.T, object client.Object, within time.Dur
 	})
 }
 
-// apply applies the objects of a YAML file, those of namespaces to the fleets' namespace.
+// apply applies the objects of a YAML file. Those that belong into a namespace get the fleets'.
 func (s *suite) apply(t *testing.T, manifests []byte) {
 	t.Helper()
 	for _, object := range decode(t, manifests) {

@@ -202,7 +202,7 @@ func (k withAPIKey) RoundTrip(r *http.Request) (*http.Response, error) {
 	return k.RoundTripper.RoundTrip(r)
 }
 
-// expectStatus asks the exposed fleet for its page, and returns an error unless the answer has a status.
+// expectStatus asks the exposed fleet for its backlog, and returns an error unless the answer has the status.
 func expectStatus(ctx context.Context, from *http.Client, status int) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
