@@ -152,6 +152,17 @@ type Simulation struct {
 	// Unverified reports that no second endpoint reports the same failure, although several
 	// are configured.
 	Unverified bool
+	// Endpoint is the name of the endpoint that ran the transaction.
+	Endpoint string
+}
+
+// Sending says how a signed transaction is sent.
+type Sending struct {
+	// First is true for the first send of a transaction: endpoints simulate it before they forward it.
+	First bool
+	// SimulatedBy is the name of the endpoint that has just simulated the transaction, and need not do
+	// so again; empty for none.
+	SimulatedBy string
 }
 
 // SignatureInfo is one transaction of an address's history.

@@ -13,7 +13,8 @@ const methodSend = "sendTransaction"
 
 // Send sends the same signed bytes to every healthy submit endpoint at once, or to all submit
 // endpoints when none is healthy: a send is never withheld for lack of a healthy endpoint. For a
-// first send, the endpoints simulate the transaction before they forward it. In each endpoint's
+// first send, the endpoints simulate the transaction before they forward it, except the one that has
+// just done so. In each endpoint's
 // request budget, first sends have priority over rebroadcasts. An endpoint with an exhausted budget
 // gets no rebroadcast. A node that has not reached minContextSlot refuses the transaction; 0
 // accepts any node.
@@ -23,7 +24,7 @@ const methodSend = "sendTransaction"
 // chain, and Send returns *onchain.SendError or *onchain.RPCError. In all other cases Send returns
 // onchain.ErrUnavailable, and the transaction may land. The calls without an answer go on after
 // Send has returned: neither the caller nor a shutdown cancels them.
-func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
+func (e *Endpoints) Send(ctx context.Context, raw []byte, how onchain.Sending, minContextSlot uint64) error {
 	targets := e.targets()
 	type answer struct {
 		index int
@@ -32,7 +33,7 @@ func (e *Endpoints) Send(ctx context.Context, raw []byte, first bool, minContext
 	results := make(chan answer, len(targets))
 	uncancelled := context.WithoutCancel(ctx)
 	for i, t := range targets {
-		e.sends.run(func() { results <- answer{i, e.sendTo(uncancelled, t, raw, first, minContextSlot)} })
+		e.sends.run(func() { results <- answer{i, e.sendTo(uncancelled, t, raw, how, minContextSlot)} })
 	}
 	var failures sendFailures
 	for range targets {
@@ -77,7 +78,7 @@ func (e *Endpoints) targets() (out []target) {
 }
 
 // sendTo makes the call to one endpoint.
-func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool, minContextSlot uint64) error {
+func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, how onchain.Sending, minContextSlot uint64) error {
 	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, rpc.ErrLimit)
 	defer cancel()
 	start := e.now()
@@ -87,7 +88,7 @@ func (e *Endpoints) sendTo(ctx context.Context, t target, raw []byte, first bool
 	}
 	err := e.verify(limited, t.endpoint)
 	if err == nil {
-		err = e.callSend(limited, t.endpoint, raw, first, first, minContextSlot)
+		err = e.callSend(limited, t.endpoint, raw, how.First && t.name != how.SimulatedBy, how.First, minContextSlot)
 	}
 	e.recordResult(t.endpoint, t.permit, methodSend, e.now().Sub(start), best, err)
 	return err

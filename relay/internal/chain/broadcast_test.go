@@ -27,18 +27,18 @@ func TestSendGoesToAllSubmitEndpoints(t *testing.T) {
 		endpoints := endpointsNamed("a", "b", "c")
 		endpoints[1].Roles = []Role{RoleRead, RoleArchive}
 		e, _ := newEndpoints(t, n, endpoints, nil)
-		for _, first := range []bool{true, false} {
-			if err := e.Send(t.Context(), raw, first, 44); err != nil {
+		for _, how := range []onchain.Sending{{First: true}, {First: true, SimulatedBy: "c"}, {First: true, SimulatedBy: "b"}, {}, {SimulatedBy: "c"}} {
+			if err := e.Send(t.Context(), raw, how, 44); err != nil {
 				t.Fatal(err)
 			}
 			if err := e.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			want := `["AQID",{"encoding":"base64","maxRetries":0,"minContextSlot":44,"preflightCommitment":"confirmed","skipPreflight":true}]`
-			if first {
-				want = strings.Replace(want, "true", "false", 1)
-			}
 			for _, name := range []string{"a", "c"} {
+				want := `["AQID",{"encoding":"base64","maxRetries":0,"minContextSlot":44,"preflightCommitment":"confirmed","skipPreflight":true}]`
+				if how.First && how.SimulatedBy != name {
+					want = strings.Replace(want, "true", "false", 1)
+				}
 				if got := n[name].params("sendTransaction"); got != want {
 					t.Errorf("%s received %s, want %s", name, got, want)
 				}
@@ -71,7 +71,7 @@ func TestSendLowersUncorroboratedMinContextSlot(t *testing.T) {
 				n["liar"].setSlot(test.liarSlot)
 				e, _ := newEndpoints(t, n, endpointsNamed("honest", "liar"), nil)
 				startPolling(t, e, n, "honest", "liar")
-				if err := e.Send(t.Context(), raw, true, test.slot); err != nil {
+				if err := e.Send(t.Context(), raw, onchain.Sending{First: true}, test.slot); err != nil {
 					t.Fatal(err)
 				}
 				if err := e.Flush(t.Context()); err != nil {
@@ -117,7 +117,7 @@ func TestSendResult(t *testing.T) {
 				n["b"].set("sendTransaction", test.b)
 				e, _ := newEndpoints(t, n, endpointsNamed("a", "b"), nil)
 				start := time.Now()
-				err := e.Send(t.Context(), raw, true, 0)
+				err := e.Send(t.Context(), raw, onchain.Sending{First: true}, 0)
 				if took := time.Since(start); took != test.wantWithin {
 					t.Errorf("the send took %s, want %s", took, test.wantWithin)
 				}
@@ -150,7 +150,7 @@ func TestSendOutlivesItsCaller(t *testing.T) {
 		e, seen := newEndpoints(t, n, endpointsNamed("a", "b"), nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(100*time.Millisecond, cancel)
-		checkError(t, e.Send(ctx, raw, true, 0), onchain.KindCancelled, 0, context.Canceled)
+		checkError(t, e.Send(ctx, raw, onchain.Sending{First: true}, 0), onchain.KindCancelled, 0, context.Canceled)
 		e.Close()
 		short, end := context.WithTimeout(t.Context(), time.Second)
 		defer end()
@@ -180,7 +180,7 @@ func TestSendIsNeverWithheld(t *testing.T) {
 		e, _ := newEndpoints(t, n, endpointsNamed("a", "b"), nil)
 		send := func() {
 			t.Helper()
-			if err := e.Send(t.Context(), raw, false, 0); err != nil {
+			if err := e.Send(t.Context(), raw, onchain.Sending{}, 0); err != nil {
 				t.Fatal(err)
 			}
 			if err := e.Flush(t.Context()); err != nil {
@@ -218,7 +218,7 @@ func TestRebroadcastsStayInTheBudget(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 5 {
-			if err := e.Send(t.Context(), raw, false, 0); err != nil {
+			if err := e.Send(t.Context(), raw, onchain.Sending{}, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -236,7 +236,7 @@ func TestRebroadcastsStayInTheBudget(t *testing.T) {
 		n["b"].fail(serverError)
 		start := time.Now()
 		for range 2 {
-			if err := e.Send(t.Context(), raw, true, 0); err != nil {
+			if err := e.Send(t.Context(), raw, onchain.Sending{First: true}, 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -259,7 +259,7 @@ func TestRebroadcastWithoutBudgetIsNotSent(t *testing.T) {
 		if _, err := e.GenesisHash(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		checkError(t, e.Send(t.Context(), raw, false, 0), onchain.KindBudget, 0, nil)
+		checkError(t, e.Send(t.Context(), raw, onchain.Sending{}, 0), onchain.KindBudget, 0, nil)
 		if n["a"].count("sendTransaction") != 0 || e.Status()[0].Breaker != outbound.Closed {
 			t.Error("the rebroadcast was sent, or opened the breaker")
 		}

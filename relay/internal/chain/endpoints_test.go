@@ -419,7 +419,7 @@ func TestGenesis(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := e.Send(t.Context(), []byte{1}, true, 0); err != nil {
+			if err := e.Send(t.Context(), []byte{1}, onchain.Sending{First: true}, 0); err != nil {
 				t.Fatal(err)
 			}
 			if got := n["a"].count(""); got != 0 {
@@ -501,7 +501,7 @@ func TestGenesis(t *testing.T) {
 			e, _ := newEndpoints(t, n, endpointsNamed("a"), nil)
 			for range 2 {
 				checkError(t, balance(t, e), onchain.KindRejected, 0, nil)
-				checkError(t, e.Send(t.Context(), []byte{1}, true, 0), onchain.KindRejected, 0, nil)
+				checkError(t, e.Send(t.Context(), []byte{1}, onchain.Sending{First: true}, 0), onchain.KindRejected, 0, nil)
 			}
 			if n["a"].count("") != 0 {
 				t.Error("an endpoint of another chain was used")
@@ -515,7 +515,7 @@ func TestGenesis(t *testing.T) {
 			endpoints := endpointsNamed("a", "b")
 			endpoints[1].Roles = []Role{RoleSubmit}
 			e, _ := newEndpoints(t, n, endpoints, nil)
-			if err := e.Send(t.Context(), []byte{1}, true, 0); err != nil {
+			if err := e.Send(t.Context(), []byte{1}, onchain.Sending{First: true}, 0); err != nil {
 				t.Fatal(err)
 			}
 			if err := e.Flush(t.Context()); err != nil || n["b"].count("sendTransaction") != 1 {

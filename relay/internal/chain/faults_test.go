@@ -88,7 +88,7 @@ func TestReadsSurviveAFaultyNode(t *testing.T) {
 			ctx := t.Context()
 			hash := w.blockhash()
 			bytes, signature := w.sign(w.inputs(1, w.root(), deposit), hash)
-			if err := w.client.Send(ctx, bytes, true, hash.Slot); err != nil {
+			if err := w.client.Send(ctx, bytes, onchain.Sending{First: true}, hash.Slot); err != nil {
 				t.Fatal(err)
 			}
 			w.Finalize()
@@ -149,7 +149,7 @@ func TestSendReachesTheChain(t *testing.T) {
 			hash := w.blockhash()
 			bytes, signature := w.sign(w.inputs(1, w.root(), deposit), hash)
 			for _, first := range []bool{true, false} {
-				if err := e.Send(t.Context(), bytes, first, hash.Slot); err != nil {
+				if err := e.Send(t.Context(), bytes, onchain.Sending{First: first}, hash.Slot); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -197,7 +197,7 @@ func TestForgetfulNodeDoesNotHideALanding(t *testing.T) {
 	hash := w.blockhash()
 	in := w.inputs(1, w.root(), deposit)
 	bytes, signature := w.sign(in, hash)
-	if err := w.client.Send(t.Context(), bytes, true, hash.Slot); err != nil {
+	if err := w.client.Send(t.Context(), bytes, onchain.Sending{First: true}, hash.Slot); err != nil {
 		t.Fatal(err)
 	}
 	w.Finalize()
@@ -264,7 +264,7 @@ func TestPaymentReadsLamportsBeforeAndAfter(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw, signature := w.sign(in, w.blockhash())
-	if err := w.client.Send(ctx, raw, true, 0); err != nil {
+	if err := w.client.Send(ctx, raw, onchain.Sending{First: true}, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.Advance(localnet.DefaultConfirmAfter + 1)

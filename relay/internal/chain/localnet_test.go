@@ -214,7 +214,7 @@ func TestLifeOfATransaction(t *testing.T) {
 	if w.status(signature, true) != nil {
 		t.Error("the transaction has a status before it was sent")
 	}
-	if err := w.client.Send(ctx, raw, true, hash.Slot); err != nil {
+	if err := w.client.Send(ctx, raw, onchain.Sending{First: true}, hash.Slot); err != nil {
 		t.Fatal(err)
 	}
 	if s := w.status(signature, false); s == nil || s.Confirmation != onchain.Processed || s.Err != nil {
@@ -257,18 +257,18 @@ func TestPreflightReadsTheConfirmedState(t *testing.T) {
 	ctx := t.Context()
 	in := w.inputs(1, w.root(), deposit)
 	raw, _ := w.sign(in, w.blockhash())
-	if err := w.client.Send(ctx, raw, true, 0); err != nil {
+	if err := w.client.Send(ctx, raw, onchain.Sending{First: true}, 0); err != nil {
 		t.Fatal(err)
 	}
 	w.Advance(localnet.DefaultConfirmAfter + 1)
 	// The deposit is confirmed but not final: its root works for the next proof.
 	hash := w.blockhash()
 	raw, signature := w.sign(w.inputs(2, w.root(), 0), hash)
-	if err := w.client.Send(ctx, raw, true, hash.Slot); err != nil {
+	if err := w.client.Send(ctx, raw, onchain.Sending{First: true}, hash.Slot); err != nil {
 		t.Fatalf("a proof on the root just confirmed is refused: %v", err)
 	}
 	// A rebroadcast of the same bytes does not execute the transaction again.
-	if err := w.client.Send(ctx, raw, false, hash.Slot); err != nil {
+	if err := w.client.Send(ctx, raw, onchain.Sending{}, hash.Slot); err != nil {
 		t.Errorf("rebroadcast: %v", err)
 	}
 	w.Finalize()
@@ -292,13 +292,13 @@ func TestPreflightReadsTheConfirmedState(t *testing.T) {
 		if sim := must[onchain.Simulation](t)(w.client.Simulate(ctx, raw, true, 0)); cmp.Diff(test.want, sim.Err) != "" {
 			t.Errorf("%s: simulation error is %v, want %v", test.name, sim.Err, test.want)
 		}
-		wantSendError(t, w.client.Send(ctx, raw, true, 0), test.want)
+		wantSendError(t, w.client.Send(ctx, raw, onchain.Sending{First: true}, 0), test.want)
 		w.Finalize()
 		if s := w.status(signature, true); s != nil {
 			t.Errorf("%s: status is %+v, want none: preflight refuses the transaction", test.name, s)
 		}
 	}
-	wantSendError(t, w.client.Send(ctx, raw, true, 0), &shieldpool.TransactionError{Kind: "AlreadyProcessed"})
+	wantSendError(t, w.client.Send(ctx, raw, onchain.Sending{First: true}, 0), &shieldpool.TransactionError{Kind: "AlreadyProcessed"})
 }
 
 func TestBlockhashExpires(t *testing.T) {
@@ -311,7 +311,7 @@ func TestBlockhashExpires(t *testing.T) {
 	for w.search(signature).FinalizedHeight <= hash.LastValidBlockHeight {
 		w.Advance(10)
 	}
-	wantSendError(t, w.client.Send(ctx, raw, true, 0), &shieldpool.TransactionError{Kind: "BlockhashNotFound"})
+	wantSendError(t, w.client.Send(ctx, raw, onchain.Sending{First: true}, 0), &shieldpool.TransactionError{Kind: "BlockhashNotFound"})
 	found, slot := w.search(signature), must[uint64](t)(w.client.Slot(ctx, onchain.Confirmed))
 	if found.FinalizedHeight+20 > found.FinalizedSlot || found.FinalizedSlot > slot || found.Slot < found.FinalizedSlot {
 		t.Errorf("search returned %+v at confirmed slot %d, want the finalized height at least 20 below its slot", found, slot)
@@ -320,7 +320,7 @@ func TestBlockhashExpires(t *testing.T) {
 		t.Errorf("search returned %+v, want an unknown transaction and a history that starts at slot %d or earlier", found, hash.Slot)
 	}
 	var u *onchain.Unavailable
-	if err := w.client.Send(ctx, raw, true, slot+1000); !errors.As(err, &u) || u.Kind != onchain.KindNodeBehind {
+	if err := w.client.Send(ctx, raw, onchain.Sending{First: true}, slot+1000); !errors.As(err, &u) || u.Kind != onchain.KindNodeBehind {
 		t.Errorf("a send to a node behind minContextSlot returned %v, want %s", err, onchain.KindNodeBehind)
 	}
 }
@@ -338,7 +338,7 @@ func TestHistoryOfTheTree(t *testing.T) {
 	send := func(i int, in *shieldpool.PublicInputs, preflight bool) {
 		t.Helper()
 		raw, signature := w.sign(in, w.blockhash())
-		if err := w.client.Send(ctx, raw, preflight, 0); err != nil {
+		if err := w.client.Send(ctx, raw, onchain.Sending{First: preflight}, 0); err != nil {
 			t.Fatal(err)
 		}
 		signatures[i] = signature

@@ -130,8 +130,8 @@ func everyCall(ctx context.Context, e *Endpoints) []error {
 		func() error { return errorOf2(e.Block(ctx, 1, solana.PublicKey{1})) },
 		func() error { return errorOf2(e.Payment(ctx, sigA, keyA)) },
 		func() error { return errorOf2(e.Slot(ctx, onchain.Finalized)) },
-		func() error { return e.Send(ctx, raw, true, 1) },
-		func() error { return e.Send(ctx, raw, false, 1) },
+		func() error { return e.Send(ctx, raw, onchain.Sending{First: true}, 1) },
+		func() error { return e.Send(ctx, raw, onchain.Sending{}, 1) },
 	}
 	errs := make([]error, 2*len(calls))
 	var wg sync.WaitGroup

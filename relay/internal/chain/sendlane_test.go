@@ -3,6 +3,8 @@ package chain
 import (
 	"testing"
 	"testing/synctest"
+
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // A lane accepts, refuses, and fails: nothing follows from its answers, and it is asked nothing.
@@ -30,7 +32,7 @@ func TestALaneGetsOnlyTransactionsAndProvesNothing(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			n[name].set("sendTransaction", preflight(`"BlockhashNotFound"`))
 		}
-		if err := e.Send(t.Context(), raw, true, 0); err == nil {
+		if err := e.Send(t.Context(), raw, onchain.Sending{First: true}, 0); err == nil {
 			t.Error("a send that every submit endpoint refused succeeded")
 		}
 		if got := n["lane"].count("sendTransaction"); got != 1 {

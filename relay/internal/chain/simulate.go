@@ -18,7 +18,9 @@ func (e *Endpoints) Simulate(ctx context.Context, raw []byte, replaceBlockhash b
 		return query[onchain.Simulation]{
 			method: "simulateTransaction", urgency: outbound.Read, roles: []Role{RoleRead},
 			do: func(ctx context.Context, source askedEndpoint) (onchain.Simulation, error) {
-				return source.Simulate(ctx, raw, replaceBlockhash, minSlot)
+				s, err := source.Simulate(ctx, raw, replaceBlockhash, minSlot)
+				s.Endpoint = e.all[source.index].name
+				return s, err
 			},
 		}
 	}

@@ -100,7 +100,7 @@ func (l *localPool) deposit(fails bool) [][32]byte {
 	must(l.t, err)
 	raw, err := tx.MarshalBinary()
 	must(l.t, err)
-	must(l.t, l.rpc.Send(l.t.Context(), raw, false, 0))
+	must(l.t, l.rpc.Send(l.t.Context(), raw, onchain.Sending{}, 0))
 	return in.Commitments[:]
 }
 

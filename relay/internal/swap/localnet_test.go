@@ -194,7 +194,7 @@ func (l *localSwap) land(build func(solana.Hash) (*solana.Transaction, error)) (
 	hash := must[onchain.Blockhash](l.t)(l.node.LatestBlockhash(ctx))
 	tx := must[*solana.Transaction](l.t)(build(hash.Hash))
 	tx.Signatures = []solana.Signature{must[solana.Signature](l.t)(l.payer.Sign(must[[]byte](l.t)(tx.Message.MarshalBinary())))}
-	if err := l.rpc.Send(ctx, must[[]byte](l.t)(tx.MarshalBinary()), true, 0); err != nil {
+	if err := l.rpc.Send(ctx, must[[]byte](l.t)(tx.MarshalBinary()), onchain.Sending{First: true}, 0); err != nil {
 		l.t.Fatalf("send: %v", err)
 	}
 	l.Advance(localnet.DefaultConfirmAfter + 1)

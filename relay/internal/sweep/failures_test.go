@@ -21,7 +21,7 @@ type failingChain struct {
 	sent int
 }
 
-func (f *failingChain) Send(context.Context, []byte, bool, uint64) error {
+func (f *failingChain) Send(context.Context, []byte, onchain.Sending, uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.sent++

@@ -52,7 +52,7 @@ func (r *run) launch(ctx context.Context, m *move) error {
 // When every endpoint refuses the first send, this run does not send the transaction again.
 func (r *run) send(ctx context.Context, a *Attempt, first bool) {
 	r.lastSent[a.Signature] = r.Now()
-	err := r.Chain.Send(context.WithoutCancel(ctx), a.Raw, first, a.BlockhashSlot)
+	err := r.Chain.Send(context.WithoutCancel(ctx), a.Raw, onchain.Sending{First: first}, a.BlockhashSlot)
 	var refused *onchain.SendError
 	switch {
 	case first && errors.As(err, &refused):

@@ -147,11 +147,11 @@ func (c *observedChain) LatestBlockhash(ctx context.Context) (onchain.Blockhash,
 	return c.Chain.LatestBlockhash(ctx)
 }
 
-func (c *observedChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
+func (c *observedChain) Send(ctx context.Context, raw []byte, how onchain.Sending, minContextSlot uint64) error {
 	if c.onSend != nil {
 		c.onSend(raw)
 	}
-	return c.Chain.Send(ctx, raw, first, minContextSlot)
+	return c.Chain.Send(ctx, raw, how, minContextSlot)
 }
 
 func (c *observedChain) Search(ctx context.Context, signatures []solana.Signature) (onchain.SearchResult, error) {

@@ -52,10 +52,10 @@ type lossyChain struct {
 	n    atomic.Int64
 }
 
-func (l *lossyChain) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
+func (l *lossyChain) Send(ctx context.Context, raw []byte, how onchain.Sending, minContextSlot uint64) error {
 	arrives, answered := l.fate(l.n.Add(1))
 	if arrives {
-		if err := l.Chain.Send(ctx, raw, preflight, minContextSlot); err != nil {
+		if err := l.Chain.Send(ctx, raw, how, minContextSlot); err != nil {
 			return err
 		}
 	}
@@ -346,7 +346,7 @@ type slowSends struct {
 	cancelled atomic.Bool
 }
 
-func (s *slowSends) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
+func (s *slowSends) Send(ctx context.Context, raw []byte, how onchain.Sending, minContextSlot uint64) error {
 	select {
 	case s.sending <- struct{}{}:
 	default:
@@ -357,7 +357,7 @@ func (s *slowSends) Send(ctx context.Context, raw []byte, preflight bool, minCon
 		return ctx.Err()
 	case <-time.After(10 * slot):
 	}
-	return s.Chain.Send(ctx, raw, preflight, minContextSlot)
+	return s.Chain.Send(ctx, raw, how, minContextSlot)
 }
 
 func TestAShutdownNeverCancelsASend(t *testing.T) {

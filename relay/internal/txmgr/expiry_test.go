@@ -23,12 +23,12 @@ type undecided struct {
 	lost             sync.Map // by the transaction's bytes
 }
 
-func (u *undecided) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
+func (u *undecided) Send(ctx context.Context, raw []byte, how onchain.Sending, minContextSlot uint64) error {
 	if _, lost := u.lost.Load(string(raw)); lost || u.loses.Load() {
 		u.lost.Store(string(raw), true)
 		return nil
 	}
-	return u.Chain.Send(ctx, raw, first, minContextSlot)
+	return u.Chain.Send(ctx, raw, how, minContextSlot)
 }
 
 func (u *undecided) Search(ctx context.Context, sigs []solana.Signature) (onchain.SearchResult, error) {

@@ -180,7 +180,7 @@ func (w *world) land(wallet *feepayer.Key, c *shieldpool.Call) {
 	tx.Signatures = []solana.Signature{sig}
 	raw, err := tx.MarshalBinary()
 	must(w.t, err)
-	must(w.t, w.rpc.Send(ctx, raw, false, 0))
+	must(w.t, w.rpc.Send(ctx, raw, onchain.Sending{}, 0))
 	w.eventually("the transaction is confirmed", func() bool {
 		st, _, err := w.rpc.Statuses(ctx, []solana.Signature{sig})
 		must(w.t, err)

@@ -59,6 +59,9 @@ type Job struct {
 	reserved []reservation
 	// earlyAt is the earliest time for an early attempt, after one that was not made.
 	earlyAt time.Time
+	// simulatedBy is the endpoint that ran the last simulation, which ended at simulatedAt.
+	simulatedBy string
+	simulatedAt time.Time
 	// searchResult is the result of the tracker's newest search of all history. The next step
 	// uses it.
 	searchResult *onchain.SearchResult

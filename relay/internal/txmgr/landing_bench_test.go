@@ -157,13 +157,13 @@ type sendClock struct {
 	slots *sync.Map // by signature
 }
 
-func (c *sendClock) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
-	if tx, err := solana.TransactionFromBytes(raw); first && err == nil {
+func (c *sendClock) Send(ctx context.Context, raw []byte, how onchain.Sending, minContextSlot uint64) error {
+	if tx, err := solana.TransactionFromBytes(raw); how.First && err == nil {
 		if slot, err := c.node.Slot(ctx, onchain.Processed); err == nil {
 			c.slots.LoadOrStore(tx.Signatures[0], slot)
 		}
 	}
-	return c.Chain.Send(ctx, raw, first, minContextSlot)
+	return c.Chain.Send(ctx, raw, how, minContextSlot)
 }
 
 // since returns the slots from the first send of a transaction to its landing.
@@ -304,7 +304,7 @@ func (w *world) sendOnce(b *testing.B, node *sendClock, wallet *feepayer.Key, ca
 	next, first := time.Now(), true
 	for ctx.Err() == nil {
 		if !time.Now().Before(next) {
-			_ = node.Send(ctx, a.Raw, first, 0) // what counts is what lands
+			_ = node.Send(ctx, a.Raw, onchain.Sending{First: first}, 0) // what counts is what lands
 			next, first = next.Add(nodeRetry), false
 		}
 		st, slot, err := w.rpc.Statuses(ctx, []solana.Signature{a.Signature})

@@ -53,7 +53,7 @@ func (g *gated) Statuses(ctx context.Context, sigs []solana.Signature) ([]*oncha
 	return g.Chain.Statuses(ctx, sigs)
 }
 
-func (g *gated) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
+func (g *gated) Send(ctx context.Context, raw []byte, how onchain.Sending, minContextSlot uint64) error {
 	if g.send != nil {
 		g.waiting.Add(1)
 		<-g.send
@@ -62,7 +62,7 @@ func (g *gated) Send(ctx context.Context, raw []byte, preflight bool, minContext
 		g.cancelled.Add(1)
 		return ctx.Err()
 	}
-	return g.Chain.Send(ctx, raw, preflight, minContextSlot)
+	return g.Chain.Send(ctx, raw, how, minContextSlot)
 }
 
 // wantLeaseKept waits for the time of several leases, and checks that the submission stays with its

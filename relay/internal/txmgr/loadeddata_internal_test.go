@@ -167,7 +167,7 @@ type refusingChain struct {
 	err *shieldpool.TransactionError
 }
 
-func (c refusingChain) Send(context.Context, []byte, bool, uint64) error {
+func (c refusingChain) Send(context.Context, []byte, onchain.Sending, uint64) error {
 	return &onchain.SendError{Err: c.err}
 }
 

@@ -27,21 +27,21 @@ func (n modelNode) LatestBlockhash(ctx context.Context) (onchain.Blockhash, erro
 }
 
 // Send implements txmgr.Chain.
-func (n modelNode) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
+func (n modelNode) Send(ctx context.Context, raw []byte, how onchain.Sending, minContextSlot uint64) error {
 	tx, err := parseModelTx(n.w.chain.pool, raw)
 	if err != nil {
 		n.w.violated("%s sends an invalid transaction: %v", n.name, err)
 		return err
 	}
 	method := "send"
-	if !first {
+	if !how.First {
 		method = "resend" // no process pauses or dies at this call: the driver waits for its end
 	}
 	_, err = ask(ctx, n.modelProcess, method, modelKey([]solana.Signature{tx.signature}), noChain, func(_ context.Context, f modelFault, v modelView) (struct{}, error) {
 		if v.confirmed.slot < minContextSlot {
 			return struct{}{}, nodeBehind("sendTransaction")
 		}
-		if first {
+		if how.First && how.SimulatedBy == "" {
 			if refused := n.w.chain.preflight(v, tx, false); refused != nil {
 				return struct{}{}, &onchain.SendError{Err: refused}
 			}
@@ -104,6 +104,9 @@ func (n modelNode) Simulate(ctx context.Context, raw []byte, replaceBlockhash bo
 			return onchain.Simulation{}, nodeBehind("simulateTransaction")
 		}
 		truth := onchain.Simulation{Err: n.w.chain.preflight(v, tx, replaceBlockhash), UnitsConsumed: tx.units(), Slot: v.confirmed.slot}
+		if v.confirmed.slot%2 == 0 { // sometimes without preflight, sometimes with it
+			truth.Endpoint = "node"
+		}
 		return n.simulationWithLies(string(tx.call.Inputs.Nullifiers[0][:]), truth), nil
 	})
 }

@@ -169,11 +169,11 @@ type noSubmitChain struct {
 	failing atomic.Bool
 }
 
-func (c *noSubmitChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
+func (c *noSubmitChain) Send(ctx context.Context, raw []byte, how onchain.Sending, minContextSlot uint64) error {
 	if c.failing.Load() {
 		return &onchain.Unavailable{Method: "sendTransaction", Kind: onchain.KindRateLimited}
 	}
-	return c.Chain.Send(ctx, raw, first, minContextSlot)
+	return c.Chain.Send(ctx, raw, how, minContextSlot)
 }
 
 // A submit-only endpoint may be down, or its quota used up, while other endpoints can be read.

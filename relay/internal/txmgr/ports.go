@@ -66,10 +66,10 @@ func (l *Queue) ClaimSoon() { signal(l.due) }
 type Chain interface {
 	LatestBlockhash(ctx context.Context) (onchain.Blockhash, error)
 	// Send sends a signed transaction to the endpoints. It returns nil when an endpoint accepted
-	// it, and a *onchain.SendError when all endpoints that were asked refused. A send with
-	// preflight has priority over other sends in an endpoint's budget. The end of ctx does not
+	// it, and a *onchain.SendError when all endpoints that were asked refused. A first
+	// send has priority over other sends in an endpoint's budget. The end of ctx does not
 	// cancel a send that has started; the send times out within seconds.
-	Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error
+	Send(ctx context.Context, raw []byte, how onchain.Sending, minContextSlot uint64) error
 	// LaneUsable reports whether the lane with that name takes transactions.
 	LaneUsable(lane string) bool
 	// SendLane also sends it to the lane with that name. Nothing follows from the lane's answer.

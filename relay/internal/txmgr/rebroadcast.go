@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // rebroadcast sends every live attempt again, byte for byte and without preflight, except
@@ -20,7 +22,7 @@ func (t *tracker) rebroadcast(ctx context.Context, w *entry) {
 		for i := range attempts {
 			t.m.Observer.Attempt("rebroadcast")
 			t.m.sendLane(ctx, &attempts[i], false)
-			if err := t.m.broadcast(ctx, &attempts[i], false); err != nil {
+			if err := t.m.broadcast(ctx, &attempts[i], onchain.Sending{}); err != nil {
 				t.m.Log.DebugContext(ctx, "rebroadcast timed out", "request_id", id, "error", err)
 			}
 		}

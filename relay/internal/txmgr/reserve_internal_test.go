@@ -63,7 +63,7 @@ func (c fixedSimulation) Simulate(context.Context, []byte, bool, uint64) (onchai
 func (fixedSimulation) LatestBlockhash(context.Context) (onchain.Blockhash, error) {
 	return onchain.Blockhash{Hash: solana.Hash{1}, Slot: 1, LastValidBlockHeight: 151}, nil
 }
-func (fixedSimulation) Send(context.Context, []byte, bool, uint64) error { return nil }
+func (fixedSimulation) Send(context.Context, []byte, onchain.Sending, uint64) error { return nil }
 
 // attemptStore is a store whose RecordAttempt returns err.
 type attemptStore struct {

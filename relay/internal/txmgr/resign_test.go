@@ -22,7 +22,7 @@ type failingChain struct {
 	sent sync.Map // by signature
 }
 
-func (f *failingChain) Send(_ context.Context, raw []byte, _ bool, _ uint64) error {
+func (f *failingChain) Send(_ context.Context, raw []byte, _ onchain.Sending, _ uint64) error {
 	tx, err := solana.TransactionFromBytes(raw)
 	if err == nil {
 		f.sent.Store(tx.Signatures[0], true)

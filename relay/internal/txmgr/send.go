@@ -9,7 +9,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// send sends the job's newest attempt for the first time, with preflight unless its purpose skips it.
+// send sends the job's newest attempt for the first time, with preflight unless its purpose skips it,
+// and except at the endpoint that has just simulated it.
 // The attempt is committed, and may land whatever the answer is: a timeout proves nothing, and a
 // refusal proves only that these endpoints did not forward the attempt.
 func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
@@ -18,7 +19,11 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 		j.accepted = time.Time{}
 	}
 	m.sendLane(ctx, signed, true)
-	err := m.broadcast(ctx, signed, !skipsPreflight(signed.Purpose))
+	how := onchain.Sending{First: !skipsPreflight(signed.Purpose)}
+	if m.Now().Sub(j.simulatedAt) < m.SlotDuration() { // later, the state may have changed
+		how.SimulatedBy = j.simulatedBy
+	}
+	err := m.broadcast(ctx, signed, how)
 	var refused *onchain.SendError
 	if !errors.As(err, &refused) {
 		if err != nil {
@@ -45,8 +50,8 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 
 // broadcast sends the bytes of a committed attempt. A send that has started goes on after a
 // shutdown and after the end of the step.
-func (m *Manager) broadcast(ctx context.Context, a *Attempt, preflight bool) error {
-	err := m.Chain.Send(context.WithoutCancel(ctx), a.Raw, preflight, a.BlockhashSlot)
+func (m *Manager) broadcast(ctx context.Context, a *Attempt, how onchain.Sending) error {
+	err := m.Chain.Send(context.WithoutCancel(ctx), a.Raw, how, a.BlockhashSlot)
 	m.outage.observe(m.Now(), err)
 	return err
 }

@@ -48,7 +48,8 @@ func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot u
 	if err != nil {
 		return nil, err
 	}
-	m.Observer.Stage("simulate", m.Now().Sub(began))
+	t.j.simulatedBy, t.j.simulatedAt = sim.Endpoint, m.Now()
+	m.Observer.Stage("simulate", t.j.simulatedAt.Sub(began))
 	if failure != nil {
 		if failure.PayerLacksLamports() {
 			m.Payers.MarkRefused(t.payer.PublicKey(), failure.Err)

@@ -172,8 +172,8 @@ type chainCalls interface {
 	Corroborated(slot uint64) bool
 }
 
-func (c *faultyChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
-	return callWithFaults0(ctx, c.calls, func() error { return c.chainCalls.Send(ctx, raw, first, minContextSlot) })
+func (c *faultyChain) Send(ctx context.Context, raw []byte, how onchain.Sending, minContextSlot uint64) error {
+	return callWithFaults0(ctx, c.calls, func() error { return c.chainCalls.Send(ctx, raw, how, minContextSlot) })
 }
 
 func (c *faultyChain) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
@@ -327,7 +327,7 @@ func (c *chaos) act() {
 		tx.Signatures = []solana.Signature{sig}
 		raw, err := tx.MarshalBinary()
 		must(c.t, err)
-		if err := c.rpc.Send(c.t.Context(), raw, false, 0); err != nil {
+		if err := c.rpc.Send(c.t.Context(), raw, onchain.Sending{}, 0); err != nil {
 			c.t.Logf("A stranger's transaction was not accepted: %v", err)
 		}
 	}

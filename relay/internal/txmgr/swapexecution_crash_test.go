@@ -205,7 +205,7 @@ type crashingChain struct {
 	db *pgxpool.Pool
 }
 
-func (c *crashingChain) Send(ctx context.Context, raw []byte, first bool, minContextSlot uint64) error {
+func (c *crashingChain) Send(ctx context.Context, raw []byte, how onchain.Sending, minContextSlot uint64) error {
 	var n int
 	if err := c.db.QueryRow(context.WithoutCancel(ctx), "SELECT count(*) FROM attempts WHERE signature = $1", raw[1:65]).Scan(&n); err != nil || n != 1 {
 		c.m.mu.Lock()
@@ -213,10 +213,10 @@ func (c *crashingChain) Send(ctx context.Context, raw []byte, first bool, minCon
 		c.m.mu.Unlock()
 	}
 	kind := "rebroadcast"
-	if first || c.fresh(raw) {
+	if how.First || c.fresh(raw) {
 		kind = "send"
 	}
-	return callUntilCrash0(c.m, kind, func() error { return c.Chain.Send(ctx, raw, first, minContextSlot) })
+	return callUntilCrash0(c.m, kind, func() error { return c.Chain.Send(ctx, raw, how, minContextSlot) })
 }
 
 // fresh reports whether the bytes were not sent by this process before.
