@@ -28,7 +28,7 @@ func (s *Statement) verdict() string {
 	case len(s.Payers) == 0:
 		return "The ledger is empty: it starts when relay serve finds the first finalized transaction of a fee payer."
 	case unknown:
-		return "Does not agree: a fee payer paid for transactions that the relay did not make. See the relay's log for the signatures; if none of your people sent them, somebody else has the key: replace it."
+		return "Does not agree: a fee payer paid for transactions that the relay did not make. See the relay's log for the signatures. They are expected for payments later than the moment to which a database was restored. Otherwise, if none of your people sent them, somebody else has the key: replace it."
 	case gaps:
 		return "Does not agree: history is missing. An endpoint with the role archive might have had it."
 	case pending:
