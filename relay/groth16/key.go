@@ -16,21 +16,21 @@ import (
 const maxPublics = 64
 
 // Key is a verification key, with precomputed values for all that does not depend on the proof. It
-// is immutable and safe for concurrent use. A key with nine public inputs takes 2.4 MB.
+// is immutable and safe for concurrent use. A key with nine public inputs takes 3 MB.
 type Key struct {
 	target        bn254.GT // e(α, β)
 	targetInverse bn254.GT
-	lines         lines // of γ and δ
-	ic0           bn254.G1Affine
-	tables        []*table // of IC[1:]
+	lines         lines    // of γ, δ and β
+	ic            []*table // of IC
+	alpha         *table
 	hash          [sha256.Size]byte
 }
 
-// lines are the precomputed Miller loop lines of two fixed G2 points.
-type lines [2][2][len(bn254.LoopCounter)]bn254.LineEvaluationAff
+// lines are the precomputed Miller loop lines of three fixed G2 points.
+type lines [3][2][len(bn254.LoopCounter)]bn254.LineEvaluationAff
 
 // NPublic is the number of public inputs that the key's circuit has.
-func (k *Key) NPublic() int { return len(k.tables) }
+func (k *Key) NPublic() int { return len(k.ic) - 1 }
 
 // Hash identifies the key independently of the form of its JSON: the sha256 of
 // α‖β‖γ‖δ‖IC[0]‖…‖IC[NPublic] in the package's byte layout.
@@ -130,13 +130,13 @@ func precompute(p *points) (*Key, error) {
 	}
 	k := &Key{
 		target: target,
-		lines:  lines{bn254.PrecomputeLines(p.gamma), bn254.PrecomputeLines(p.delta)},
-		ic0:    p.ic[0],
+		lines:  lines{bn254.PrecomputeLines(p.gamma), bn254.PrecomputeLines(p.delta), bn254.PrecomputeLines(p.beta)},
+		alpha:  newTable(&p.alpha),
 		hash:   p.hash(),
 	}
 	k.targetInverse.Conjugate(&target) // the inverse, in the pairing's target group
-	for i := range p.ic[1:] {
-		k.tables = append(k.tables, newTable(&p.ic[i+1]))
+	for i := range p.ic {
+		k.ic = append(k.ic, newTable(&p.ic[i]))
 	}
 	return k, nil
 }

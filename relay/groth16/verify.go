@@ -2,6 +2,7 @@ package groth16
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/consensys/gnark-crypto/ecc/bn254"
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
@@ -38,8 +39,8 @@ func (k *Key) Verify(p *Proof, publics [][32]byte) (ProofAEncoding, error) {
 	if err != nil {
 		return EncodingUnknown, fmt.Errorf("pair A with B: %w", err)
 	}
-	scratch := k.lines // a copy: MillerLoopFixedQ writes into its argument
-	g, err := bn254.MillerLoopFixedQ([]bn254.G1Affine{l, p.c}, scratch[:])
+	scratch := slices.Clone(k.lines[:2]) // MillerLoopFixedQ writes into its argument
+	g, err := bn254.MillerLoopFixedQ([]bn254.G1Affine{l, p.c}, scratch)
 	if err != nil {
 		return EncodingUnknown, fmt.Errorf("pair the public inputs and C with the key: %w", err)
 	}
@@ -58,19 +59,27 @@ func (k *Key) Verify(p *Proof, publics [][32]byte) (ProofAEncoding, error) {
 }
 
 // publicsPoint is L = IC[0] + Σ publics[i]·IC[i+1].
-func (k *Key) publicsPoint(publics [][32]byte) (bn254.G1Affine, error) {
-	if len(publics) != k.NPublic() {
-		return bn254.G1Affine{}, fmt.Errorf("public inputs: the verification key wants %d, received %d", k.NPublic(), len(publics))
+func (k *Key) publicsPoint(publics [][32]byte) (l bn254.G1Affine, err error) {
+	if err := k.checkPublics(publics); err != nil {
+		return l, err
 	}
 	var sum bn254.G1Jac
-	sum.FromAffine(&k.ic0)
+	sum.FromAffine(&k.ic[0][0][0])
 	for i := range publics {
-		if _, err := fr.BigEndian.Element(&publics[i]); err != nil {
-			return bn254.G1Affine{}, fmt.Errorf("public input %d: %w", i, ErrNonCanonical)
-		}
-		k.tables[i].addMultiple(&sum, &publics[i])
+		k.ic[i+1].addMultiple(&sum, &publics[i])
 	}
-	var l bn254.G1Affine
 	l.FromJacobian(&sum)
 	return l, nil
+}
+
+func (k *Key) checkPublics(publics [][32]byte) error {
+	if len(publics) != k.NPublic() {
+		return fmt.Errorf("public inputs: the verification key wants %d, received %d", k.NPublic(), len(publics))
+	}
+	for i := range publics {
+		if _, err := fr.BigEndian.Element(&publics[i]); err != nil {
+			return fmt.Errorf("public input %d: %w", i, ErrNonCanonical)
+		}
+	}
+	return nil
 }

@@ -4,8 +4,10 @@ package admission
 
 import (
 	"context"
+	cryptorand "crypto/rand"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"time"
 
 	"github.com/google/uuid"
@@ -42,6 +44,7 @@ type Options struct {
 type Admission struct {
 	Options
 	bounds shieldpool.NoteBounds
+	proofs *proofQueue
 	queue  queueLength
 	waits  chainWaits
 }
@@ -53,6 +56,9 @@ func New(o Options) (*Admission, error) {
 		return nil, errors.New("admission needs all of its options")
 	}
 	a := &Admission{Options: o, waits: chainWaits{now: o.Now, random: rand.Float64, callTimeout: o.CallTimeout, closing: make(chan struct{})}}
+	a.proofs = newProofQueue(runtime.GOMAXPROCS(0), func(claims []groth16.Claim, expected groth16.ProofAEncoding) []groth16.Verdict {
+		return o.Key.VerifyBatch(claims, expected, cryptorand.Reader)
+	})
 	var err error
 	if a.bounds, err = o.Pool.NoteBounds(o.Submissions.Table); err != nil {
 		return nil, err
@@ -71,7 +77,7 @@ func (a *Admission) Submit(ctx context.Context, r submission.Request) (*submissi
 	if err != nil {
 		return nil, err
 	}
-	encoding, err := a.verify(call)
+	encoding, err := a.verify(ctx, call)
 	if err != nil {
 		return nil, err
 	}
