@@ -94,6 +94,12 @@ var kinds = map[string]func(claimant) Claim{
 		claim.Publics[1] = [32]byte(bytes.Repeat([]byte{0xff}, 32))
 		return claim
 	},
+	"a public input with the modulus added": func(c claimant) Claim {
+		claim := c.valid()
+		x := new(big.Int).SetBytes(claim.Publics[1][:])
+		x.Add(x, fr.Modulus()).FillBytes(claim.Publics[1][:])
+		return claim
+	},
 	"a public input missing": func(c claimant) Claim {
 		claim := c.valid()
 		claim.Publics = claim.Publics[:1]
@@ -241,13 +247,18 @@ func TestFaultsThatCancel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for i, v := range key.VerifyBatch(claims, Plain, repeated{}) {
-				if v.Encoding != Plain || v.Err != nil {
-					t.Fatalf("with equal weights, claim %d has the verdict %v: the faults do not cancel, so that this test shows nothing", i, v)
-				}
+			mirrored := make([]Claim, len(claims))
+			for i := range claims {
+				mirrored[i] = negated(claims[i])
 			}
-			wantVerdictsOfSingleChecks(t, key, claims, Plain, rand.Reader)
-			wantVerdictsOfSingleChecks(t, key, claims, Negated, rand.Reader)
+			for expected, claims := range map[ProofAEncoding][]Claim{Plain: claims, Negated: mirrored} {
+				for i, v := range key.VerifyBatch(claims, expected, repeated{}) {
+					if v.Encoding != expected || v.Err != nil {
+						t.Fatalf("with equal weights, claim %d has the verdict %v: the faults do not cancel, so that this test shows nothing", i, v)
+					}
+				}
+				wantVerdictsOfSingleChecks(t, key, claims, expected, rand.Reader)
+			}
 		})
 	}
 }

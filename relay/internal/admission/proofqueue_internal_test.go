@@ -68,6 +68,12 @@ func send(t *testing.T, q *proofQueue, kinds ...byte) {
 	}
 }
 
+// finish waits until all batches are verified.
+func finish() {
+	time.Sleep(time.Minute)
+	synctest.Wait()
+}
+
 func repeat(kind byte, n int) []byte { return slices.Repeat([]byte{kind}, n) }
 
 func TestSizesOfBatches(t *testing.T) {
@@ -100,7 +106,7 @@ func TestSizesOfBatches(t *testing.T) {
 				f := &fakeVerifier{}
 				q := newProofQueue(tt.workers, f.verify)
 				send(t, q, tt.kinds...)
-				time.Sleep(time.Minute)
+				finish()
 				if !slices.Equal(f.sizes, tt.want) {
 					t.Errorf("batches of %v, want %v", f.sizes, tt.want)
 				}
@@ -130,7 +136,7 @@ func TestExpectedEncodingIsTheCommonOne(t *testing.T) {
 				q := newProofQueue(1, f.verify)
 				for _, kind := range tt.kinds {
 					send(t, q, kind)
-					time.Sleep(time.Minute)
+					finish()
 				}
 				if !slices.Equal(f.expected, tt.want) {
 					t.Errorf("expected encodings %v, want %v", f.expected, tt.want)
@@ -175,7 +181,7 @@ func TestARequestThatEndsIsNotVerified(t *testing.T) {
 					t.Errorf("error is %v", err)
 				}
 				send(t, q, isPlain)
-				time.Sleep(time.Minute)
+				finish()
 				if want := []int{1, 2}; !slices.Equal(f.sizes, want) {
 					t.Errorf("batches of %v, want %v", f.sizes, want)
 				}
@@ -200,7 +206,7 @@ func TestAPanicFailsOnlyItsOwnRequest(t *testing.T) {
 			t.Error("the request that causes the panic does not panic")
 		}
 		send(t, q, isPlain) // the worker goes on
-		time.Sleep(time.Minute)
+		finish()
 	})
 }
 
