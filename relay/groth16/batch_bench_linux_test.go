@@ -23,7 +23,7 @@ func BenchmarkBatch(b *testing.B) {
 		for _, forged := range []struct {
 			name string
 			one  int // of that many claims
-		}{{"none", math.MaxInt}, {"1-of-16", 16}, {"all", 1}} {
+		}{{"none", math.MaxInt}, {"sixteenth", 16}, {"all", 1}} {
 			if forged.one == 16 && size < 16 {
 				continue
 			}

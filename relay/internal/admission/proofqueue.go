@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -79,7 +80,14 @@ func (q *proofQueue) add(p *waitingProof) {
 
 // work verifies batches until no proof waits.
 func (q *proofQueue) work() {
-	for batch := q.next(); batch != nil; batch = q.next() {
+	for {
+		// Requests that are ready to run join the batch. Without this, a worker that has just given
+		// its verdicts finds the queue empty, and the next batch is the first of the new requests alone.
+		runtime.Gosched()
+		batch := q.next()
+		if batch == nil {
+			return
+		}
 		q.decide(batch)
 	}
 }
@@ -105,7 +113,7 @@ func (q *proofQueue) next() []*waitingProof {
 // request that causes the panic fails.
 func (q *proofQueue) decide(batch []*waitingProof) {
 	defer func() {
-		_ = recover() //nolint:errcheck // the request that causes it panics again, where it is logged
+		_ = recover() // the request that causes the panic panics again, where it is logged
 		for _, p := range batch {
 			close(p.verdict)
 		}
