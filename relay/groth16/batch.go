@@ -115,14 +115,14 @@ func (b *batch) value(indices []int) bn254.GT {
 
 	f, err := bn254.MillerLoop(points, twists)
 	if err != nil {
-		return bn254.GT{} // not one, so that Verify decides and reports the error
+		return bn254.GT{} // not one, so that single checks decide and report the error
 	}
 	scratch := slices.Clone(b.key.lines[:]) // MillerLoopFixedQ writes into its argument
 	g, err := bn254.MillerLoopFixedQ([]bn254.G1Affine{l, c, alpha}, scratch)
 	if err != nil {
 		return bn254.GT{}
 	}
-	g.Conjugate(&g) // stands in for the inverse, as in Verify
+	g.Conjugate(&g) // stands in for the inverse, as in holds
 	return bn254.FinalExponentiation(&f, &g)
 }
 
@@ -187,8 +187,12 @@ func (b *batch) accept(indices []int) {
 }
 
 func (b *batch) verifySingly(indices []int) {
+	order := [2]ProofAEncoding{Plain, Negated}
+	if b.expected == Negated {
+		order = [2]ProofAEncoding{Negated, Plain}
+	}
 	for _, index := range indices {
 		v := &b.verdicts[index]
-		v.Encoding, v.Err = b.key.Verify(b.claims[index].Proof, b.claims[index].Publics)
+		v.Encoding, v.Err = b.key.verify(b.claims[index].Proof, b.claims[index].Publics, order)
 	}
 }

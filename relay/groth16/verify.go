@@ -31,6 +31,12 @@ import (
 // exponentiation, and any other proof costs two. No proof passes as both: that
 // would need e(A, B)² = 1, which makes A or B the point at infinity.
 func (k *Key) Verify(p *Proof, publics [][32]byte) (ProofAEncoding, error) {
+	return k.verify(p, publics, [2]ProofAEncoding{Plain, Negated})
+}
+
+// verify tries the encodings in the given order. A proof in the first one costs one final
+// exponentiation.
+func (k *Key) verify(p *Proof, publics [][32]byte, order [2]ProofAEncoding) (ProofAEncoding, error) {
 	l, err := k.publicsPoint(publics)
 	if err != nil {
 		return EncodingUnknown, err
@@ -44,18 +50,26 @@ func (k *Key) Verify(p *Proof, publics [][32]byte) (ProofAEncoding, error) {
 	if err != nil {
 		return EncodingUnknown, fmt.Errorf("pair the public inputs and C with the key: %w", err)
 	}
+	for _, encoding := range order {
+		if k.holds(encoding, &f, &g) {
+			return encoding, nil
+		}
+	}
+	return EncodingUnknown, ErrInvalid
+}
 
+// holds reports whether a proof with the Miller loops f and g is valid when A has the encoding.
+func (k *Key) holds(encoding ProofAEncoding, f, g *bn254.GT) bool {
+	if encoding == Negated {
+		negated := bn254.FinalExponentiation(f, g)
+		return negated.Equal(&k.targetInverse)
+	}
 	// The conjugate stands in for the inverse: they differ by a norm, which lies
 	// in a subfield that the final exponentiation sends to one.
 	var gInverse bn254.GT
-	gInverse.Conjugate(&g)
-	if plain := bn254.FinalExponentiation(&f, &gInverse); plain.Equal(&k.target) {
-		return Plain, nil
-	}
-	if negated := bn254.FinalExponentiation(&f, &g); negated.Equal(&k.targetInverse) {
-		return Negated, nil
-	}
-	return EncodingUnknown, ErrInvalid
+	gInverse.Conjugate(g)
+	plain := bn254.FinalExponentiation(f, &gInverse)
+	return plain.Equal(&k.target)
 }
 
 // publicsPoint is L = IC[0] + Σ publics[i]·IC[i+1].
