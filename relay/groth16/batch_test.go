@@ -170,16 +170,13 @@ func TestAFaultChangesNoOtherVerdict(t *testing.T) {
 	t.Parallel()
 	c, key := newClaimant(t, 1)
 	for name, kind := range kinds {
-		for place := range 6 {
-			claims := []Claim{c.valid(), c.valid(), c.valid(), c.valid(), c.valid(), c.valid()}
-			claims[place] = kind(c)
-			for i, v := range key.VerifyBatch(claims, Plain, rand.Reader) {
-				if i != place && (v.Encoding != Plain || v.Err != nil) {
-					t.Errorf("%s at %d: the valid claim at %d has the verdict %v", name, place, i, v)
-				}
+		t.Run(name, func(t *testing.T) {
+			for place := range 6 {
+				claims := []Claim{c.valid(), c.valid(), c.valid(), c.valid(), c.valid(), c.valid()}
+				claims[place] = kind(c)
+				wantVerdictsOfSingleChecks(t, key, claims, Plain, rand.Reader)
 			}
-			wantVerdictsOfSingleChecks(t, key, claims, Plain, rand.Reader)
-		}
+		})
 	}
 }
 
