@@ -20,7 +20,7 @@ func (m *Manager) send(ctx context.Context, j *Job, signed *Attempt) {
 	}
 	m.sendLane(ctx, signed, true)
 	how := onchain.Sending{First: !skipsPreflight(signed.Purpose)}
-	if m.Now().Sub(j.simulatedAt) < m.SlotDuration() { // later, the state may have changed
+	if j.simulatedBy != "" && m.Now().Sub(j.simulatedAt) < m.SlotDuration() { // later, the state may have changed
 		how.SimulatedBy = j.simulatedBy
 	}
 	err := m.broadcast(ctx, signed, how)
