@@ -57,7 +57,7 @@ images: bin/images/tool ## Build the images of operator and relay into bin/image
 	$(IMAGES_GO) bin/images/tool build -root . -out bin/images -registry $(REGISTRY) -platform $(PLATFORMS) $(ARGS)
 
 .PHONY: e2e-images
-e2e-images: bin/images/tool ## Build the images of the end-to-end suite into bin/images/e2e/: local chain, gate, Postgres, and Vault, Traefik and KEDA, which take a quarter of an hour to compile once.
+e2e-images: bin/images/tool ## Build the images of the end-to-end suite into bin/images/e2e/: local chain, gate, Postgres, and Vault, Traefik, KEDA and Prometheus, which take twenty minutes to compile once.
 	$(IMAGES_GO) bin/images/tool e2e -root . -out bin/images/e2e $(ARGS)
 
 .PHONY: bin/images/tool

@@ -58,7 +58,7 @@ func (s *suite) accounting(t *testing.T) {
 	s.fleet.awaitFinal(t)
 	s.log(t, "every outcome is final")
 	s.fleet.awaitMetrics(t)
-	fault := s.ledgerFault()
+	fault := s.ledgerFault(fleetName)
 	e := s.fleet.gather(t, records)
 	e.LedgerFault, e.Vault.Opening = fault, s.vault
 	s.searchLeaks(t, e)
@@ -104,13 +104,13 @@ func verdict(results []verify.Result) error {
 	return errors.Join(errs...)
 }
 
-// ledgerFault runs the relay's own command in a pod, as its user would, to update the
+// ledgerFault runs the relay's own command in a pod, as its user would, to update a fleet's
 // ledger to the chain. It returns the discrepancies that the command reports.
-func (s *suite) ledgerFault() string {
-	pod := restrictedPod("ledger", s.images.relay, "ledger", "--database-url-file=/etc/database/"+urlKey, "--rpc-url="+s.stage.rpcURL())
+func (s *suite) ledgerFault(fleet string) string {
+	pod := restrictedPod("ledger-"+fleet, s.images.relay, "ledger", "--database-url-file=/etc/database/"+urlKey, "--rpc-url="+s.stage.rpcURL())
 	pod.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "database", MountPath: "/etc/database", ReadOnly: true}}
 	pod.Spec.Volumes = []corev1.Volume{{Name: "database", VolumeSource: corev1.VolumeSource{
-		Secret: &corev1.SecretVolumeSource{SecretName: fleetName + "-database"},
+		Secret: &corev1.SecretVolumeSource{SecretName: fleet + "-database"},
 	}}}
 	if _, err := s.runToEnd(pod); err != nil {
 		return err.Error()
@@ -122,7 +122,7 @@ func (s *suite) ledgerFault() string {
 func (f *fleet) awaitFinal(t *testing.T) {
 	t.Helper()
 	f.await(t, "every outcome is final", 6*time.Minute, func(ctx context.Context) error {
-		return f.stage.withDatabase(ctx, f.name, func(conn *pgx.Conn) error {
+		return f.stage.withDatabase(ctx, f.database, func(conn *pgx.Conn) error {
 			working, unfinalized, err := gather.Open(ctx, conn)
 			if err == nil && working+unfinalized > 0 {
 				return fmt.Errorf("%d submissions have no outcome and %d are not finalized", working, unfinalized)
@@ -132,16 +132,20 @@ func (f *fleet) awaitFinal(t *testing.T) {
 	})
 }
 
-// gather reads the rows of a quiet fleet's database, asks the fleet for the status of its
+// gather reads the rows of the database of quiet fleets, asks the fleet for the status of its
 // swaps, and reads the finalized chain.
-func (f *fleet) gather(t *testing.T, records []load.Record) *verify.Evidence {
+func (f *fleet) gather(t *testing.T, records []load.Record, others ...*fleet) *verify.Evidence {
 	t.Helper()
 	e := &verify.Evidence{
 		Fees: f.stage.Profile.Fees, SwapTimeout: f.stage.Profile.SwapTimeout, SwapGrace: swapGrace,
 		Records: records, SwapAnswers: make(map[uuid.UUID]verify.SwapStatus), ProofAEncoding: groth16.Plain.String(), // the encoding that the local chain's program accepts
 	}
 	keys, _ := f.payers(t)
-	ok(t, f.stage.withDatabase(f.ctx, f.name, func(conn *pgx.Conn) error {
+	for _, other := range others {
+		theirs, _ := other.payers(t)
+		keys = append(keys, theirs...)
+	}
+	ok(t, f.stage.withDatabase(f.ctx, f.database, func(conn *pgx.Conn) error {
 		err := gather.Rows(f.ctx, conn, e)
 		ids, listErr := gather.Swaps(f.ctx, conn)
 		bounded := *f.stage.HTTP

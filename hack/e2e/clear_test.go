@@ -22,24 +22,35 @@ import (
 func (s *suite) clear(t *testing.T) {
 	t.Helper()
 	// This check comes first: another user's operator may run under this name.
-	for _, name := range []string{namespace, nodeNamespace, operatorNamespace, kedaNamespace} {
+	for _, name := range []string{namespace, secondNamespace, nodeNamespace, operatorNamespace, kedaNamespace} {
 		s.ownNamespace(t, name)
 	}
-	s.deletePools(t)
+	s.deletePools(t, secondNamespace, secondNamespace)
+	s.deletePools(t, namespace, operatorNamespace)
 	s.deleteKEDA(t)
 	s.deleteNamespace(t, namespace)
 	s.deleteNamespace(t, nodeNamespace)
-	for _, kind := range []client.Object{&rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRole{}, &networkingv1.IngressClass{}} {
-		ok(t, s.kube.DeleteAllOf(s.ctx, kind, client.HasLabels{owned}))
-	}
+	s.deleteForeign(t)
 	s.runHelm(t, "uninstall", "--ignore-not-found")
+	s.runHelmIn(t, secondNamespace, "uninstall", "--ignore-not-found")
 	s.deleteNamespace(t, operatorNamespace)
+	s.deleteNamespace(t, secondNamespace)
 	others := s.listPools(t)
 	if len(others) > 0 {
 		t.Logf("kept the resource's definition: other namespaces have %d RelayPools", len(others))
 		return
 	}
 	s.deleteObject(t, definition(), time.Minute)
+}
+
+// deleteForeign deletes what other projects' manifests made for the whole cluster.
+func (s *suite) deleteForeign(t *testing.T) {
+	t.Helper()
+	crd := definition()
+	crd.SetName("")
+	for _, kind := range []client.Object{&rbacv1.ClusterRoleBinding{}, &rbacv1.ClusterRole{}, &networkingv1.IngressClass{}, crd} {
+		ok(t, s.kube.DeleteAllOf(s.ctx, kind, client.HasLabels{owned}))
+	}
 }
 
 // listPools returns the RelayPools of a cluster, which may not have the resource.
@@ -52,13 +63,13 @@ func (s *suite) listPools(t *testing.T, options ...client.ListOption) []v1alpha1
 	return pools.Items
 }
 
-// deletePools deletes the RelayPools of this suite while their operator runs, because it
+// deletePools deletes the RelayPools of a namespace while their operator runs, because it
 // finalises them.
-func (s *suite) deletePools(t *testing.T) {
+func (s *suite) deletePools(t *testing.T, in, operator string) {
 	t.Helper()
-	operators, err := s.listPods(s.ctx, operatorNamespace, operatorLabels())
+	operators, err := s.listPods(s.ctx, operator, map[string]string{"app.kubernetes.io/name": "relaypool-operator"})
 	ok(t, err)
-	pools := s.listPools(t, client.InNamespace(namespace))
+	pools := s.listPools(t, client.InNamespace(in))
 	for i := range pools {
 		pool := &pools[i]
 		if len(operators) == 0 {
@@ -73,7 +84,7 @@ func (s *suite) deletePools(t *testing.T) {
 	}
 	s.await(t, "the RelayPools are gone", 2*time.Minute, func(ctx context.Context) error {
 		left := &v1alpha1.RelayPoolList{}
-		err := s.kube.List(ctx, left, client.InNamespace(namespace))
+		err := s.kube.List(ctx, left, client.InNamespace(in))
 		if err == nil && len(left.Items) > 0 {
 			return fmt.Errorf("%d still exist", len(left.Items))
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -143,6 +144,41 @@ func (s *suite) apply(t *testing.T, manifests []byte) {
 		object.SetNamespace(namespace)
 		ok(t, s.kube.Apply(s.ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("relaypool-e2e"), client.ForceOwnership))
 	}
+}
+
+// applyForeign applies another project's objects, with a label by which clear deletes those of the whole
+// cluster. A definition that is in the cluster already is somebody else's, and ends the test.
+func (s *suite) applyForeign(t *testing.T, manifests []byte) {
+	t.Helper()
+	for _, object := range decode(t, manifests) {
+		if object.GetKind() == "CustomResourceDefinition" {
+			found := object.DeepCopy()
+			err := s.kube.Get(s.ctx, client.ObjectKeyFromObject(object), found)
+			if err == nil && found.GetLabels()[owned] == "" {
+				t.Fatalf("the cluster has %s already: test another cluster, or choose other scenarios by -only", object.GetName())
+			}
+			ok(t, client.IgnoreNotFound(err))
+		}
+		labels := object.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[owned] = "true"
+		object.SetLabels(labels)
+		object.SetNamespace(namespace)
+		s.await(t, "the cluster knows the kind "+object.GetKind(), time.Minute, func(ctx context.Context) error {
+			return s.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("relaypool-e2e"), client.ForceOwnership)
+		})
+	}
+}
+
+// inModule returns where a path of a module is on this machine. tool is the folder of hack/tools whose
+// go.mod has the module's version.
+func (s *suite) inModule(t *testing.T, tool, module, path string) string {
+	t.Helper()
+	dir, err := exec.CommandContext(s.ctx, "go", "list", "-modfile=hack/tools/"+tool+"/go.mod", "-m", "-f", "{{.Dir}}", module).Output()
+	ok(t, err)
+	return filepath.Join(strings.TrimSpace(string(dir)), path)
 }
 
 // decode returns the objects of a YAML file.

@@ -17,6 +17,7 @@ var (
 	helm  = flag.String("helm", "helm", "helm `program`")
 	seed  = flag.Uint64("seed", 1, "`number` that decides what clients do")
 	keep  = flag.Bool("keep", false, "leave everything on the cluster after a failure")
+	from  = flag.String("from", "", "`folder` with a checkout of an earlier release, which is installed first, and upgraded to this one by the scenario upgrade")
 	build = flag.Bool("build", true, "build the images first, by make images e2e-images")
 )
 
@@ -28,7 +29,7 @@ func TestE2E(t *testing.T) {
 	chosen, err := choose(*only)
 	ok(t, err)
 	s := connect(ctx, t, os.Getenv("KUBECONFIG"), os.Getenv("LOAD_IMAGE"))
-	s.helm, s.seed = *helm, *seed
+	s.helm, s.seed, s.from = *helm, *seed, *from
 	s.prepareImages(t, *build)
 	s.clear(t)
 	s.watch(t)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,8 +32,8 @@ import (
 var exposedManifest string
 
 const (
-	// exposedHost is the host name that clients outside of the cluster use.
-	exposedHost = "relay.e2e.example"
+	// exposedHost and gatewayHost are the host names of the Ingress and of the Gateway.
+	exposedHost, gatewayHost = "relay.e2e.example", "gateway.e2e.example"
 	// exposedClass is the IngressClass in exposedManifest.
 	exposedClass = "relaypool-e2e"
 	// minExposed is the number of spends that have to complete through the ingress controller.
@@ -42,15 +43,17 @@ const (
 // exposed makes a fleet as in a production cluster: a private authority issued the certificates of
 // the database, of Vault and of the host; the fleet's only payer is a key in Vault, where pods log in
 // as their service account; and clients with API keys reach it by TLS through an ingress controller,
-// from this machine, which is outside of the cluster's network.
+// from this machine, which is outside of the cluster's network; then through a Gateway.
 func (s *suite) exposed(t *testing.T) {
-	f := &fleet{s, "exposed"}
+	f := s.newFleet("exposed")
 	vault := s.startVaultAndIngress(t)
 	payer := vault.makeKey(t, f.name)
 	s.makeDatabase(t, f.name)
+	s.makeCloudNativePGSecrets(t, f.name)
 	key := rand.Text()
 	s.makeSecret(t, f.name+"-api-keys", "keys", key+"\n")
 	s.makeCertificate(t, f.name+"-certificate", exposedHost)
+	s.makeCertificate(t, "gateway-certificate", gatewayHost)
 	pool := s.exposedPool(f.name, payer)
 	ok(t, s.kube.Create(s.ctx, pool))
 	f.fund(t, moreFunds)
@@ -64,17 +67,24 @@ func (s *suite) exposed(t *testing.T) {
 	s.await(t, "the ingress controller leads to the fleet, which refuses clients without a key", time.Minute, func(ctx context.Context) error {
 		return expectStatus(ctx, stranger, http.StatusUnauthorized)
 	})
-	clients := s.newTrafficFrom(t, s.outside(t, address, key), "https://"+exposedHost, calmRate, 0, s.seed+3)
+	clients := s.newTrafficFrom(t, s.outside(t, address, key), []string{"https://" + exposedHost}, calmRate, 0, s.seed+3)
 	defer clients.abandon()
-	s.await(t, "spends of clients outside of the cluster complete", 5*time.Minute, func(context.Context) error {
-		if n := clients.progress().Completed; n < minExposed {
-			return errors.New(clients.String())
-		}
-		return nil
-	})
+	s.awaitCompleted(t, clients, minExposed)
 	clients.finish(5 * time.Minute)
 	s.log(t, "through TLS from outside of the cluster: %s", clients)
-	f.accountFor(t, clients)
+	records := clients.Journal().Records()
+
+	f.change(t, func(spec *v1alpha1.RelayPoolSpec) {
+		spec.API.Ingress = nil
+		spec.API.Gateway = &v1alpha1.Gateway{ParentRefs: []v1alpha1.GatewayReference{{Name: "public"}}, Hostnames: []string{gatewayHost}}
+	})
+	f.awaitCondition(t, v1alpha1.ConditionExposed, metav1.ConditionTrue, v1alpha1.ReasonExposed)
+	clients = s.newTrafficFrom(t, s.outside(t, address, key), []string{"https://" + gatewayHost}, calmRate, 0, s.seed+8)
+	defer clients.abandon()
+	s.awaitCompleted(t, clients, minExposed)
+	clients.finish(5 * time.Minute)
+	s.log(t, "by the Gateway instead of the Ingress: %s", clients)
+	f.accountFor(t, append(records, clients.Journal().Records()...))
 	ok(t, s.kube.Delete(s.ctx, pool))
 }
 
@@ -84,7 +94,8 @@ func (s *suite) exposedPool(name string, payer solana.PublicKey) *v1alpha1.Relay
 	authority := &v1alpha1.CertificatesSource{ConfigMapRef: &v1alpha1.ConfigMapKeyReference{Name: authorityMap, Key: authorityKey}}
 	spec := &pool.Spec
 	spec.Replicas, spec.Autoscaling = new(int32(2)), nil
-	spec.Database.CAFrom = authority
+	spec.Database.URLSecretRef = v1alpha1.SecretKeyReference{Name: name + "-app", Key: "uri"}
+	spec.Database.CAFrom = &v1alpha1.CertificatesSource{SecretRef: &v1alpha1.SecretKeyReference{Name: name + "-ca", Key: "ca.crt"}}
 	spec.FeePayers.Generate = nil
 	spec.FeePayers.Signers = []v1alpha1.Signer{{Name: "vault", Address: payer.String(), VaultTransit: &v1alpha1.VaultTransit{
 		URL: vaultURL, Key: name, KeyVersion: 1, CAFrom: authority, Kubernetes: &v1alpha1.VaultKubernetesLogin{Role: name},
@@ -97,13 +108,27 @@ func (s *suite) exposedPool(name string, payer solana.PublicKey) *v1alpha1.Relay
 	return pool
 }
 
+// makeCloudNativePGSecrets makes the Secrets of a database as CloudNativePG makes them, with the keys that a
+// RelayPool uses: the URL of the application's user, which says nothing of TLS, and the authority.
+func (s *suite) makeCloudNativePGSecrets(t *testing.T, database string) {
+	t.Helper()
+	url, _, _ := strings.Cut(s.stage.databaseURL(database, postgresUser), "?")
+	s.makeSecret(t, database+"-app", "uri", strings.Replace(url, "postgres:", "postgresql:", 1))
+	s.makeSecret(t, database+"-ca", "ca.crt", string(s.stage.authority.PEM))
+}
+
 // startVaultAndIngress applies exposedManifest and returns a client of Vault.
 func (s *suite) startVaultAndIngress(t *testing.T) *vault {
 	t.Helper()
 	v := &vault{suite: s, token: rand.Text(), http: &http.Client{Transport: s.stage.overTLS(), Timeout: 30 * time.Second}}
 	s.makeCertificate(t, "vault-certificate", "vault."+namespace+".svc")
+	for _, kind := range []string{"gatewayclasses", "gateways", "httproutes", "grpcroutes", "referencegrants", "backendtlspolicies"} {
+		crd, err := os.ReadFile(s.inModule(t, "traefik", "sigs.k8s.io/gateway-api", "config/crd/standard/gateway.networking.k8s.io_"+kind+".yaml"))
+		ok(t, err)
+		s.applyForeign(t, crd)
+	}
 	s.apply(t, []byte(strings.NewReplacer("VAULT_IMAGE", s.images.vault, "TRAEFIK_IMAGE", s.images.traefik, "VAULT_TOKEN", v.token,
-		"NODE_ADDRESS", s.nodeAddress(t), "NAMESPACE", namespace).Replace(exposedManifest)))
+		"NODE_ADDRESS", s.nodeAddress(t), "NAMESPACE", namespace, "GATEWAY_HOST", gatewayHost).Replace(exposedManifest)))
 	for _, app := range []string{"vault", "traefik"} {
 		s.awaitReady(t, namespace, map[string]string{"app": app}, 1)
 	}
@@ -113,8 +138,7 @@ func (s *suite) startVaultAndIngress(t *testing.T) *vault {
 	return v
 }
 
-// checkTLS checks that every connection to a fleet's database uses TLS. The URL says sslmode=disable, so
-// without caFrom none would.
+// checkTLS checks that every connection to a fleet's database uses TLS.
 func (s *suite) checkTLS(t *testing.T, database string) {
 	t.Helper()
 	var all, plain int

@@ -27,11 +27,14 @@ const relayContainer = "relay"
 // fleet is a RelayPool as its user works with it.
 type fleet struct {
 	*suite
-	name string
+	name, namespace, database string
 }
 
+// newFleet is a RelayPool in the fleets' namespace, with a database of its name.
+func (s *suite) newFleet(name string) *fleet { return &fleet{s, name, namespace, name} }
+
 func (f *fleet) key() client.ObjectKey {
-	return client.ObjectKey{Namespace: namespace, Name: f.name}
+	return client.ObjectKey{Namespace: f.namespace, Name: f.name}
 }
 
 func (f *fleet) get(ctx context.Context) (*v1alpha1.RelayPool, error) {
@@ -78,7 +81,7 @@ func (f *fleet) awaitCondition(t *testing.T, kind string, status metav1.Conditio
 
 // pods lists the fleet's pods by the labels of its documentation.
 func (f *fleet) pods(ctx context.Context) ([]corev1.Pod, error) {
-	return f.listPods(ctx, namespace, map[string]string{"app.kubernetes.io/instance": f.name, "app.kubernetes.io/component": "relay"})
+	return f.listPods(ctx, f.namespace, map[string]string{"app.kubernetes.io/instance": f.name, "app.kubernetes.io/component": "relay"})
 }
 
 func (f *fleet) deployment(ctx context.Context) (*appsv1.Deployment, error) {

@@ -33,7 +33,7 @@ func (s *suite) hold(t *testing.T) {
 	settingUp := time.Since(began)
 	s.log(t, "Postgres, chain and clients' pod serve")
 	s.makeDatabase(t, fleetName)
-	s.fleet = &fleet{s, fleetName}
+	s.fleet = s.newFleet(fleetName)
 	ok(t, s.kube.Create(s.ctx, s.relayPool(fleetName, maxReplicas, submissionsPerReplica)))
 	s.log(t, "PoolInitialised=False AccountMissing: %s", s.fleet.awaitCondition(t, v1alpha1.ConditionPoolInitialised, metav1.ConditionFalse, v1alpha1.ReasonAccountMissing))
 	s.fleet.awaitCondition(t, v1alpha1.ConditionReady, metav1.ConditionFalse, "")

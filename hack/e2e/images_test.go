@@ -15,7 +15,12 @@ import (
 
 // images are the images of the suite, by their references. nextRelay is the relay's image
 // under another name, which a fleet treats as the next release.
-type images struct{ operator, relay, nextRelay, postgres, chain, gate, vault, traefik, keda, kedaAdapter string }
+type images struct {
+	operator, relay, nextRelay, postgres, chain, gate, vault, traefik, keda, kedaAdapter string
+	prometheus, prometheusOperator, prometheusReloader                                   string
+	// earlierOperator and earlierRelay are of the release to upgrade from, if there is one.
+	earlierOperator, earlierRelay string
+}
 
 // nextFolder is the folder of the next release's archive.
 const nextFolder = "bin/images/next"
@@ -23,38 +28,46 @@ const nextFolder = "bin/images/next"
 // makeArguments returns the arguments of each make that builds images: for this machine's
 // architecture, which the suite's own images always have, and for a cluster on this
 // machine. They replace our own ARGS, which the environment would pass on.
-func makeArguments() [][]string {
+func makeArguments(from string) [][]string {
 	platform := "PLATFORMS=linux/" + runtime.GOARCH
-	return [][]string{
+	all := [][]string{
 		{"images", "e2e-images", platform, "ARGS="},
 		{"images", platform, "REGISTRY=ghcr.io/relaypool/next", "ARGS=-only relay -out " + nextFolder},
 	}
+	if from != "" {
+		all = append(all, []string{"-C", from, "images", platform, "REGISTRY=ghcr.io/relaypool/earlier", "ARGS="})
+	}
+	return all
 }
 
 // prepareImages builds the images and loads them onto the cluster's nodes.
 func (s *suite) prepareImages(t *testing.T, build bool) {
 	t.Helper()
 	if build {
-		for _, arguments := range makeArguments() {
+		for _, arguments := range makeArguments(s.from) {
 			ok(t, run(s.ctx, "make", arguments...))
 		}
 		s.log(t, "images built")
 	}
 	var err error
-	s.images, err = loadImages(s.ctx, s.loadImage, ".")
+	s.images, err = loadImages(s.ctx, s.loadImage, ".", s.from)
 	ok(t, err)
 	s.log(t, "images loaded: %+v", s.images)
 }
 
 // loadImages makes every image known to the nodes, by a shell command that gets an
 // archive's path as its last argument, and returns their references.
-func loadImages(ctx context.Context, command, root string) (out images, err error) {
-	for folder, wanted := range map[string]map[string]*string{
-		"bin/images":     {"operator": &out.operator, "relay": &out.relay},
-		"bin/images/e2e": {"postgres": &out.postgres, "localnet": &out.chain, "gate": &out.gate, "vault": &out.vault, "traefik": &out.traefik, "keda": &out.keda, "keda-adapter": &out.kedaAdapter},
-		nextFolder:       {"relay": &out.nextRelay},
-	} {
-		folder = filepath.Join(root, folder)
+func loadImages(ctx context.Context, command, root, from string) (out images, err error) {
+	folders := map[string]map[string]*string{
+		filepath.Join(root, "bin/images"): {"operator": &out.operator, "relay": &out.relay},
+		filepath.Join(root, "bin/images/e2e"): {"postgres": &out.postgres, "localnet": &out.chain, "gate": &out.gate, "vault": &out.vault, "traefik": &out.traefik, "keda": &out.keda, "keda-adapter": &out.kedaAdapter,
+			"prometheus-server": &out.prometheus, "prometheus-operator": &out.prometheusOperator, "prometheus-reloader": &out.prometheusReloader},
+		filepath.Join(root, nextFolder): {"relay": &out.nextRelay},
+	}
+	if from != "" {
+		folders[filepath.Join(from, "bin/images")] = map[string]*string{"operator": &out.earlierOperator, "relay": &out.earlierRelay}
+	}
+	for folder, wanted := range folders {
 		// Each line has an image's digest, reference and platform.
 		list, err := os.ReadFile(filepath.Join(folder, "digests.txt"))
 		if err != nil {
@@ -90,18 +103,34 @@ func chartImage(reference string) map[string]any {
 // runHelm runs helm on the suite's release.
 func (s *suite) runHelm(t *testing.T, verb string, args ...string) {
 	t.Helper()
-	args = append([]string{verb, releaseName, "--namespace", operatorNamespace, "--kubeconfig", s.kubeconfig, "--wait", "--timeout", "5m"}, args...)
+	s.runHelmIn(t, operatorNamespace, verb, args...)
+}
+
+// runHelmIn runs helm for the release in a namespace. Releases have names of their own, because the chart
+// names objects of the whole cluster after them.
+func (s *suite) runHelmIn(t *testing.T, in, verb string, args ...string) {
+	t.Helper()
+	release := releaseName
+	if in != operatorNamespace {
+		release = in
+	}
+	args = append([]string{verb, release, "--namespace", in, "--kubeconfig", s.kubeconfig, "--wait", "--timeout", "5m"}, args...)
 	ok(t, run(s.ctx, s.helm, args...))
 }
 
 // deploy installs or upgrades the chart, and returns when the operator is ready.
 func (s *suite) deploy(t *testing.T, verb string) {
 	t.Helper()
-	text, err := yaml.Marshal(s.values)
+	s.deployIn(t, operatorNamespace, verb, s.values)
+}
+
+func (s *suite) deployIn(t *testing.T, in, verb string, values map[string]any) {
+	t.Helper()
+	text, err := yaml.Marshal(values)
 	ok(t, err)
-	file := filepath.Join(folder, "values.yaml")
+	file := filepath.Join(folder, "values-"+in+".yaml")
 	ok(t, os.WriteFile(file, text, 0o600))
-	s.runHelm(t, verb, "charts/relaypool", "--values", file)
+	s.runHelmIn(t, in, verb, s.chart, "--values", file)
 }
 
 // run runs a program; its output is in the error.

@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -33,9 +35,10 @@ func operatorLabels() map[string]string {
 // install runs the documentation's first command.
 func (s *suite) install(t *testing.T) {
 	ok(t, s.makeNamespace(operatorNamespace, "restricted"))
+	s.chart = filepath.Join(s.from, "charts/relaypool")
 	s.values = map[string]any{
-		"operator":        map[string]any{"image": chartImage(s.images.operator), "refsInterval": refsInterval},
-		"relay":           map[string]any{"image": chartImage(s.images.relay)},
+		"operator":        map[string]any{"image": chartImage(cmp.Or(s.images.earlierOperator, s.images.operator)), "refsInterval": refsInterval},
+		"relay":           map[string]any{"image": chartImage(cmp.Or(s.images.earlierRelay, s.images.relay))},
 		"externalMetrics": map[string]any{"enabled": true},
 		// Fleets' namespaces come and go while the release stays.
 		"clusterWide": true,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +27,7 @@ func (s *suite) keda(t *testing.T) {
 	s.values["externalMetrics"] = map[string]any{"enabled": false}
 	s.deploy(t, "upgrade")
 	s.startKEDA(t)
-	f := &fleet{s, "keda"}
+	f := s.newFleet("keda")
 	s.makeDatabase(t, f.name)
 	pool := s.relayPool(f.name, maxReplicas, limitedSubmissions)
 	pool.Spec.Autoscaling.Provider, pool.Spec.Concurrency = v1alpha1.ProviderKEDA, limitedConcurrency
@@ -50,7 +49,7 @@ func (s *suite) keda(t *testing.T) {
 	})
 	s.log(t, "KEDA has grown the fleet; %s", clients)
 	clients.finish(5 * time.Minute)
-	f.accountFor(t, clients)
+	f.accountFor(t, clients.Journal().Records())
 	s.deleteObject(t, pool, 2*time.Minute)
 	s.deleteKEDA(t)
 }
@@ -106,10 +105,8 @@ func (s *suite) deleteKEDA(t *testing.T) {
 // kedaObjects are the manifests in KEDA's module, without its webhooks and with this suite's images.
 func (s *suite) kedaObjects(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	const module = "hack/tools/keda/go.mod"
-	folder, err := exec.CommandContext(s.ctx, "go", "list", "-modfile="+module, "-m", "-f", "{{.Dir}}", "github.com/kedacore/keda/v2").Output()
-	ok(t, err)
-	manifests, err := exec.CommandContext(s.ctx, "go", "tool", "-modfile="+module, "kustomize", "build", filepath.Join(strings.TrimSpace(string(folder)), "config", "minimal")).Output()
+	manifests, err := exec.CommandContext(s.ctx, "go", "tool", "-modfile=hack/tools/keda/go.mod", "kustomize", "build",
+		s.inModule(t, "keda", "github.com/kedacore/keda/v2", "config/minimal")).Output()
 	ok(t, err)
 	return decode(t, []byte(strings.NewReplacer(
 		"ghcr.io/kedacore/keda:main", s.images.keda, "ghcr.io/kedacore/keda-metrics-apiserver:main", s.images.kedaAdapter,

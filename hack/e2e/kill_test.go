@@ -49,7 +49,7 @@ func (s *suite) killPod(t *testing.T) {
 	pods := s.fleet.awaitPods(t, "serves", nil)
 	victim := s.busiest(t, pods)
 	checkService := s.startService(t, boundsWhenOneEnds(len(pods), failedShareKilled))
-	leases := s.watchLeases()
+	leases := s.watchLeases(fleetName)
 	defer leases.close()
 	leases.restart(t, len(pods))
 	end := s.kill(t, victim, relayContainer, s.fleets)

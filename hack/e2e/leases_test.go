@@ -40,23 +40,24 @@ const (
 
 // leaseWatch takes snapshots of what each process holds.
 type leaseWatch struct {
-	s       *suite
-	stop    context.CancelFunc
-	reading sync.WaitGroup
+	s        *suite
+	database string
+	stop     context.CancelFunc
+	reading  sync.WaitGroup
 
 	mu        sync.Mutex
 	snapshots []leaseSnapshot
 	err       error // of the last read
 }
 
-// watchLeases starts to read the leases in the fleet's database, until close.
-func (s *suite) watchLeases() *leaseWatch {
+// watchLeases starts to read the leases in a database, until close.
+func (s *suite) watchLeases(database string) *leaseWatch {
 	ctx, stop := context.WithCancel(s.ctx)
-	w := &leaseWatch{s: s, stop: stop}
+	w := &leaseWatch{s: s, database: database, stop: stop}
 	w.reading.Go(func() {
 		for ctx.Err() == nil {
 			// Read with another connection whenever one breaks.
-			err := s.stage.withDatabase(ctx, fleetName, func(conn *pgx.Conn) error { return w.takeSnapshots(ctx, conn) })
+			err := s.stage.withDatabase(ctx, database, func(conn *pgx.Conn) error { return w.takeSnapshots(ctx, conn) })
 			w.mu.Lock()
 			w.err = err
 			w.mu.Unlock()
@@ -134,7 +135,7 @@ func (w *leaseWatch) awaitTakeover(t *testing.T) {
 		t.Fatal("the relay held nothing when it was killed: the takeover was not tested")
 	}
 	w.s.await(t, "the killed relay's submissions are taken over", takeoverTimeout, func(ctx context.Context) error {
-		now, err := w.s.submissionRows(ctx, slices.Collect(maps.Keys(held)))
+		now, err := w.s.submissionRows(ctx, w.database, slices.Collect(maps.Keys(held)))
 		if err != nil {
 			return err
 		}
@@ -144,9 +145,9 @@ func (w *leaseWatch) awaitTakeover(t *testing.T) {
 }
 
 // submissionRows reads the state of submissions.
-func (s *suite) submissionRows(ctx context.Context, ids []uuid.UUID) (map[uuid.UUID]submissionRow, error) {
+func (s *suite) submissionRows(ctx context.Context, database string, ids []uuid.UUID) (map[uuid.UUID]submissionRow, error) {
 	now := make(map[uuid.UUID]submissionRow)
-	err := s.stage.withDatabase(ctx, fleetName, func(conn *pgx.Conn) error {
+	err := s.stage.withDatabase(ctx, database, func(conn *pgx.Conn) error {
 		rows, err := conn.Query(ctx, rowsSQL, ids)
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/relay/openapi"
 )
 
@@ -40,7 +41,7 @@ type limit struct {
 
 // dry lets a second fleet run out of lamports while submissions wait in its queue.
 func (s *suite) dry(t *testing.T) {
-	f := &fleet{s, "dry"}
+	f := s.newFleet("dry")
 	f.holdQueue(t, s.relayPool(f.name, maxReplicas, limitedSubmissions), limit{
 		reason: "fee_payer_empty", funds: dryFunds,
 		set:  func() {},
@@ -50,7 +51,7 @@ func (s *suite) dry(t *testing.T) {
 
 // narrow uses up the request limit of another fleet's only RPC endpoint.
 func (s *suite) narrow(t *testing.T) {
-	f := &fleet{s, "narrow"}
+	f := s.newFleet("narrow")
 	pool := s.relayPool(f.name, maxReplicas, limitedSubmissions)
 	pool.Spec.Solana.Endpoints = []v1alpha1.Endpoint{{Name: "narrow", URL: s.stage.narrowURL()}}
 	pool.Spec.NetworkPolicy.RPC = append(pool.Spec.NetworkPolicy.RPC, v1alpha1.Destination{CIDR: "0.0.0.0/0", Port: narrowPort})
@@ -92,7 +93,7 @@ func (f *fleet) holdQueue(t *testing.T, pool *v1alpha1.RelayPool, l limit) {
 	l.lift()
 	clients.finish(5 * time.Minute)
 	f.log(t, "%s", clients)
-	f.accountFor(t, clients)
+	f.accountFor(t, clients.Journal().Records())
 	ok(t, f.kube.Delete(f.ctx, pool))
 }
 
@@ -129,14 +130,14 @@ func (f *fleet) awaitHeld(t *testing.T, l limit, clients *traffic) (held int64) 
 	return held
 }
 
-// accountFor checks that every accepted submission has one outcome, which the chain confirms.
-func (f *fleet) accountFor(t *testing.T, clients *traffic) {
+// accountFor checks that every accepted submission in the clients' journal has one outcome, which the chain confirms. The others
+// are fleets with the same database.
+func (f *fleet) accountFor(t *testing.T, records []load.Record, others ...*fleet) {
 	t.Helper()
-	records := clients.Journal().Records()
 	f.others = append(f.others, records...)
 	f.awaitFinal(t)
 	f.awaitMetrics(t)
-	e := f.gather(t, records)
+	e := f.gather(t, records, others...)
 	// The other claims cannot be checked for this fleet alone: they need swaps, or examine
 	// the swaps of the other fleet.
 	ok(t, verdict(results(e, "accepted-is-final", "answers-are-true", "outcome-is-true", "one-spend", "nothing-unknown-signed", "lamports-accounted")))

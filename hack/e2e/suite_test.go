@@ -23,6 +23,8 @@ const (
 	// namespace has the fleets and the stage. nodeNamespace has the pods that are allowed to
 	// kill a node's processes.
 	namespace, nodeNamespace = "relaypool-e2e", "relaypool-e2e-node"
+	// secondNamespace has the second operator and its fleet.
+	secondNamespace = "relaypool-e2e-second"
 	// fleetName is the name of the RelayPool that most scenarios use.
 	fleetName = "demo"
 	// folder receives logs and, after a failure, the cluster's objects.
@@ -41,15 +43,17 @@ type suite struct {
 	clientset kubernetes.Interface
 	proxy     podProxy
 
-	kubeconfig, loadImage, helm string
-	seed                        uint64
-	images                      images
-	verifyingKey                []byte
-	simulator                   *simulator.Simulator
+	// from is the folder of an earlier release to install first; empty for none.
+	kubeconfig, loadImage, helm, from string
+	seed                              uint64
+	images                            images
+	verifyingKey                      []byte
+	simulator                         *simulator.Simulator
 
 	stage *stage
 	fleet *fleet
-	// values are the values of the installed chart.
+	// chart and values are the installed chart and its values.
+	chart  string
 	values map[string]any
 	// installed is the time at which the chart's installation began. quiet is the time at
 	// which the backlog that grew the fleet was worked off, or zero without such a backlog.
@@ -67,6 +71,8 @@ type suite struct {
 	pages  map[string][]byte
 	// victims are the containers that this suite killed: their names by their IDs.
 	victims map[string]string
+	// lockedOut is the pod whose relays end at once, because the suite locked their database user.
+	lockedOut string
 	// services are the services to check again, of the scenarios that have ended.
 	services []service
 	// vault is the market's initial balance, in lamports.
@@ -96,9 +102,12 @@ func scenarios() []scenario {
 		{"dry", "no pods are added while an empty fee payer holds the queue, and AutoscalingActive says so", false, (*suite).dry},
 		{"narrow", "no pods are added while a used-up RPC plan holds the queue, and AutoscalingActive says so", false, (*suite).narrow},
 		{"exposed", "a fleet with Vault's key and a database of a private authority serves clients outside of the cluster through an ingress controller, by TLS", false, (*suite).exposed},
+		{"monitors", "Prometheus scrapes every pod by its monitors, and every panel's query and every alert's expression can be evaluated", false, (*suite).monitors},
 		{"scale-down", "without a backlog the fleet shrinks to its minimum, pod by pod", false, (*suite).scaleDown},
 		{"accounting", "nothing was lost or doubled: clients, database and chain agree to the lamport", true, (*suite).accounting},
 		{"uninstall", "an uninstall leaves keys, RelayPools and running fleets, and a new installation manages them again", false, (*suite).uninstall},
+		{"clusters", "when a cluster is lost, the relays of another cluster with the same database take its work over", false, (*suite).clusters},
+		{"restored", "a fleet whose database was restored to an earlier moment ends everything as the chain shows, and reports what its rows lack", false, (*suite).restored},
 		{"keda", "KEDA grows a fleet by its backlog", false, (*suite).keda},
 		{"ends", "every relay and operator that ended did so in order after a stop signal, or was killed by this suite", true, (*suite).ends},
 	}

@@ -50,15 +50,15 @@ type traffic struct {
 // newTraffic starts clients of a fleet, inside the cluster.
 func (s *suite) newTraffic(t *testing.T, fleet string, rate, swaps float64, seed uint64) *traffic {
 	t.Helper()
-	return s.newTrafficFrom(t, s.stage.HTTP, s.stage.fleetURL(fleet), rate, swaps, seed)
+	return s.newTrafficFrom(t, s.stage.HTTP, []string{s.stage.fleetURL(fleet)}, rate, swaps, seed)
 }
 
-// newTrafficFrom starts clients that reach a fleet at a URL.
-func (s *suite) newTrafficFrom(t *testing.T, from *http.Client, url string, rate, swaps float64, seed uint64) *traffic {
+// newTrafficFrom starts clients that use relays at some URLs in turn.
+func (s *suite) newTrafficFrom(t *testing.T, from *http.Client, relays []string, rate, swaps float64, seed uint64) *traffic {
 	t.Helper()
 	router := trade.Router{URL: s.stage.routerURL(), HTTP: s.stage.HTTP}
 	l, err := load.New(load.Options{
-		Relays: []string{url}, Simulator: s.simulator, Mint: s.stage.Profile.Mints[0], Seed: seed,
+		Relays: relays, Simulator: s.simulator, Mint: s.stage.Profile.Mints[0], Seed: seed,
 		HTTP: from, Now: time.Now, Rate: rate, InFlight: 600, Withdrawals: 0.6, Rivals: 0.03,
 		Swaps: swaps, Unreachable: 0.2,
 		Market: &load.Market{Pool: s.stage.Pool, Mint: localnet.OutputMint(), Quote: router.Quote},

@@ -82,7 +82,7 @@ func TestChooseAcceptsOnlyKnownScenarios(t *testing.T) {
 // machine that builds them. A cluster of another architecture could not run both.
 func TestEveryImageIsBuiltForThisMachine(t *testing.T) {
 	t.Parallel()
-	for _, arguments := range makeArguments() {
+	for _, arguments := range makeArguments("") {
 		command := exec.CommandContext(t.Context(), "make", append([]string{"--dry-run"}, arguments...)...)
 		command.Dir = filepath.Join("..", "..")
 		out, err := command.CombinedOutput()
@@ -100,7 +100,7 @@ func TestEveryImageIsLoadedByTheUsersCommand(t *testing.T) {
 	root := t.TempDir()
 	for folder, list := range map[string]string{
 		"bin/images":     "sha256:1  ghcr.io/relaypool/operator:0.1.0  linux/amd64\nsha256:2  ghcr.io/relaypool/relay:0.1.0  linux/amd64\n",
-		"bin/images/e2e": "sha256:3  docker.io/relaypool/localnet:dev  linux/amd64\nsha256:4  docker.io/relaypool/gate:dev  linux/amd64\nsha256:5  docker.io/relaypool/postgres:dev  linux/amd64\nsha256:6  docker.io/relaypool/vault:dev  linux/amd64\nsha256:7  docker.io/relaypool/traefik:dev  linux/amd64\nsha256:8  docker.io/relaypool/keda:dev  linux/amd64\nsha256:9  docker.io/relaypool/keda-adapter:dev  linux/amd64\n",
+		"bin/images/e2e": "sha256:3  docker.io/relaypool/localnet:dev  linux/amd64\nsha256:4  docker.io/relaypool/gate:dev  linux/amd64\nsha256:5  docker.io/relaypool/postgres:dev  linux/amd64\nsha256:6  docker.io/relaypool/vault:dev  linux/amd64\nsha256:7  docker.io/relaypool/traefik:dev  linux/amd64\nsha256:8  docker.io/relaypool/keda:dev  linux/amd64\nsha256:9  docker.io/relaypool/keda-adapter:dev  linux/amd64\nsha256:a  docker.io/relaypool/prometheus-server:dev  linux/amd64\nsha256:b  docker.io/relaypool/prometheus-operator:dev  linux/amd64\nsha256:c  docker.io/relaypool/prometheus-reloader:dev  linux/amd64\n",
 		nextFolder:       "sha256:2  ghcr.io/relaypool/next/relay:0.1.0  linux/amd64\n",
 	} {
 		folder = filepath.Join(root, folder)
@@ -108,8 +108,13 @@ func TestEveryImageIsLoadedByTheUsersCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	from := t.TempDir()
+	if err := errors.Join(os.MkdirAll(filepath.Join(from, "bin/images"), 0o700), os.WriteFile(filepath.Join(from, "bin/images/digests.txt"),
+		[]byte("sha256:d  ghcr.io/relaypool/earlier/operator:0.0.9  linux/amd64\nsha256:e  ghcr.io/relaypool/earlier/relay:0.0.9  linux/amd64\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	list := filepath.Join(root, "loaded")
-	got, err := loadImages(t.Context(), "echo >>'"+list+"'", root)
+	got, err := loadImages(t.Context(), "echo >>'"+list+"'", root, from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,14 +123,16 @@ func TestEveryImageIsLoadedByTheUsersCommand(t *testing.T) {
 		postgres: "docker.io/relaypool/postgres:dev", chain: "docker.io/relaypool/localnet:dev", gate: "docker.io/relaypool/gate:dev",
 		vault: "docker.io/relaypool/vault:dev", traefik: "docker.io/relaypool/traefik:dev",
 		keda: "docker.io/relaypool/keda:dev", kedaAdapter: "docker.io/relaypool/keda-adapter:dev",
+		prometheus: "docker.io/relaypool/prometheus-server:dev", prometheusOperator: "docker.io/relaypool/prometheus-operator:dev", prometheusReloader: "docker.io/relaypool/prometheus-reloader:dev",
+		earlierOperator: "ghcr.io/relaypool/earlier/operator:0.0.9", earlierRelay: "ghcr.io/relaypool/earlier/relay:0.0.9",
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(images{})); diff != "" {
 		t.Errorf("images (-want +got):\n%s", diff)
 	}
-	if text, err := os.ReadFile(list); err != nil || strings.Count(string(text), ".tar\n") != 10 || !strings.Contains(string(text), "next/relay.tar") {
-		t.Errorf("loaded %q, error %v; want ten archives", text, err)
+	if text, err := os.ReadFile(list); err != nil || strings.Count(string(text), ".tar\n") != 15 || !strings.Contains(string(text), "next/relay.tar") {
+		t.Errorf("loaded %q, error %v; want fifteen archives", text, err)
 	}
-	_, err = loadImages(t.Context(), "echo no such cluster; false", root)
+	_, err = loadImages(t.Context(), "echo no such cluster; false", root, "")
 	wantError(t, err, "no such cluster")
 }
 

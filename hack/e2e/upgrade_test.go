@@ -9,11 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// upgrade rolls the fleet to the next release of the relay through the chart.
+// upgrade rolls the fleet to the next release of the relay through the chart, and an earlier release to this one.
 func (s *suite) upgrade(t *testing.T) {
 	s.startTraffic(t, calmRate)
 	checkService := s.startService(t, serviceBounds{MaxSilence: maxSilence, MaxFailed: failedShare})
 	began := time.Now()
+	s.chart = "charts/relaypool"
+	s.values["operator"] = map[string]any{"image": chartImage(s.images.operator), "refsInterval": refsInterval}
 	s.values["relay"] = map[string]any{"image": chartImage(s.images.nextRelay)}
 	s.deploy(t, "upgrade")
 	s.log(t, "helm upgrade has ended, and the operators have been replaced")

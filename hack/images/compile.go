@@ -18,13 +18,13 @@ func goCommand(ctx context.Context, module string, platform *v1.Platform, args .
 
 // compile builds a main package of a module without cgo, the folder's name and symbols.
 // It passes every setting as a flag: an empty GOFLAGS would not override `go env -w`.
-func (s *source) compile(ctx context.Context, module, pkg string, platform *v1.Platform) ([]byte, error) {
+func (s *source) compile(ctx context.Context, module, pkg, tags string, platform *v1.Platform) ([]byte, error) {
 	scratch, err := os.MkdirTemp("", "relaypool-images-")
 	if err != nil {
 		return nil, err
 	}
 	file := filepath.Join(scratch, "program")
-	_, failed := goCommand(ctx, module, platform, "build", "-trimpath", "-buildvcs=auto", "-buildmode=exe", "-mod=readonly", "-tags=", "-ldflags=-s -w", "-o", file, pkg)
+	_, failed := goCommand(ctx, module, platform, "build", "-trimpath", "-buildvcs=auto", "-buildmode=exe", "-mod=readonly", "-tags="+tags, "-ldflags=-s -w", "-o", file, pkg)
 	program, err := os.ReadFile(file)
 	return program, errors.Join(failed, err, os.RemoveAll(scratch))
 }

@@ -39,23 +39,27 @@ const (
 
 // product describes an image. Its program has the same name, and is package pkg. module is the
 // module's folder for a program of others, whose image is never published: it needs no licences.
-type product struct{ name, title, description, module, pkg, license string }
+// tags are build tags, separated by commas.
+type product struct{ name, title, description, module, pkg, license, tags string }
 
 var (
 	platformList = regexp.MustCompile(`^linux/(amd64|arm64)(,linux/(amd64|arm64))*$`)
 	released     = []product{
-		{"operator", "Relaypool operator", "Keeps fleets of relays for shielded pools on Solana as RelayPools declare them", "", "./controllers/cmd/operator", "Apache-2.0"},
-		{"relay", "Relaypool relay", "Takes proofs of a shielded pool on Solana, pays the network's fee and puts the transactions on the chain", "", "./relay/cmd/relay", "Apache-2.0"},
+		{"operator", "Relaypool operator", "Keeps fleets of relays for shielded pools on Solana as RelayPools declare them", "", "./controllers/cmd/operator", "Apache-2.0", ""},
+		{"relay", "Relaypool relay", "Takes proofs of a shielded pool on Solana, pays the network's fee and puts the transactions on the chain", "", "./relay/cmd/relay", "Apache-2.0", ""},
 	}
 	// The images for tests have no version: they are built, loaded and deleted.
 	forTests = []product{
-		{"localnet", "Relaypool localnet, for tests alone", "A local chain with the development key", "", "./hack/localnet/cmd/localnet", "Apache-2.0"},
-		{"gate", "Relaypool gate, for tests alone", "The end-to-end suite's way into a cluster", "", "./hack/e2e/cmd/gate", "Apache-2.0"},
-		{"postgres", "Postgres, for tests alone", "Debian's Postgres, started as the official image starts it", "", "", "PostgreSQL"},
-		{"vault", "Vault, for tests alone", "A Vault in memory", "hack/vault", ".", "BUSL-1.1"},
-		{"traefik", "Traefik, for tests alone", "An ingress controller", "hack/tools/traefik", "github.com/traefik/traefik/v3/cmd/traefik", "MIT"},
-		{"keda", "KEDA, for tests alone", "KEDA's operator", "hack/tools/keda", "github.com/kedacore/keda/v2/cmd/operator", "Apache-2.0"},
-		{"keda-adapter", "KEDA's metrics server, for tests alone", "KEDA's server of external metrics", "hack/tools/keda", "github.com/kedacore/keda/v2/cmd/adapter", "Apache-2.0"},
+		{"localnet", "Relaypool localnet, for tests alone", "A local chain with the development key", "", "./hack/localnet/cmd/localnet", "Apache-2.0", ""},
+		{"gate", "Relaypool gate, for tests alone", "The end-to-end suite's way into a cluster", "", "./hack/e2e/cmd/gate", "Apache-2.0", ""},
+		{"postgres", "Postgres, for tests alone", "Debian's Postgres, started as the official image starts it", "", "", "PostgreSQL", ""},
+		{"vault", "Vault, for tests alone", "A Vault in memory", "hack/vault", ".", "BUSL-1.1", ""},
+		{"traefik", "Traefik, for tests alone", "An ingress controller", "hack/tools/traefik", "github.com/traefik/traefik/v3/cmd/traefik", "MIT", ""},
+		{"keda", "KEDA, for tests alone", "KEDA's operator", "hack/tools/keda", "github.com/kedacore/keda/v2/cmd/operator", "Apache-2.0", ""},
+		{"keda-adapter", "KEDA's metrics server, for tests alone", "KEDA's server of external metrics", "hack/tools/keda", "github.com/kedacore/keda/v2/cmd/adapter", "Apache-2.0", ""},
+		{"prometheus-server", "Prometheus, for tests alone", "Prometheus in a cluster", "hack/tools/prometheus", "github.com/prometheus/prometheus/cmd/prometheus", "Apache-2.0", "remove_all_sd,enable_kubernetes_sd"},
+		{"prometheus-operator", "The Prometheus operator, for tests alone", "Runs Prometheus as monitors say", "hack/tools/prometheus-operator", "github.com/prometheus-operator/prometheus-operator/cmd/operator", "Apache-2.0", ""},
+		{"prometheus-reloader", "The Prometheus operator's reloader, for tests alone", "Tells Prometheus of a new configuration", "hack/tools/prometheus-operator", "github.com/prometheus-operator/prometheus-operator/cmd/prometheus-config-reloader", "Apache-2.0", ""},
 	}
 )
 
@@ -89,7 +93,7 @@ func (t *tool) rootfs(ctx context.Context) error {
 func (t *tool) makeImages(ctx context.Context, all []product, defaultOut string) error {
 	products := slices.DeleteFunc(slices.Clone(all), func(p product) bool { return t.image != "" && t.image != p.name })
 	if len(products) == 0 || !platformList.MatchString(t.platform) {
-		return fmt.Errorf("image %q for %q: want operator or relay, or with e2e localnet, gate, postgres, vault, traefik, keda or keda-adapter, for linux/amd64, linux/arm64, or both with a comma", t.image, t.platform)
+		return fmt.Errorf("image %q for %q: want operator or relay, or with e2e localnet, gate, postgres, vault, traefik, keda, keda-adapter, prometheus-server, prometheus-operator or prometheus-reloader, for linux/amd64, linux/arm64, or both with a comma", t.image, t.platform)
 	}
 	t.out = cmp.Or(t.out, filepath.Join(t.root, defaultOut))
 	err := os.MkdirAll(t.out, 0o750)
@@ -153,7 +157,7 @@ func (s *source) stage(ctx context.Context, p product, platform *v1.Platform) (t
 			roots.Write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}))
 		}
 	}
-	program, failed := s.compile(ctx, filepath.Join(s.root, p.module), p.pkg, platform)
+	program, failed := s.compile(ctx, filepath.Join(s.root, p.module), p.pkg, p.tags, platform)
 	license, err := os.ReadFile(filepath.Join(s.root, "LICENSE"))
 	files := tree{
 		p.name: {Data: program, Mode: 0o755}, "licenses/LICENSE": text(license), "tmp": {Mode: fs.ModeDir | fs.ModeSticky | 0o777},

@@ -152,7 +152,7 @@ func TestWrongUseIsReported(t *testing.T) {
 		"rootfs without a folder":         {[]string{"rootfs", "-image", "relay"}, "-image or -out is missing"},
 		"rootfs without an image":         {[]string{"rootfs", "-out", "x"}, "-image or -out is missing"},
 		"rootfs of an unknown image":      {[]string{"rootfs", "-image", "relais", "-out", "x"}, `image "relais" for "linux/amd64": want operator or relay`},
-		"an unknown image of the suite":   {[]string{"e2e", "-only", "redis", "-out", t.TempDir()}, `want operator or relay, or with e2e localnet, gate, postgres, vault, traefik, keda or keda-adapter`},
+		"an unknown image of the suite":   {[]string{"e2e", "-only", "redis", "-out", t.TempDir()}, `want operator or relay, or with e2e localnet, gate, postgres, vault, traefik, keda, keda-adapter, prometheus-server, prometheus-operator or prometheus-reloader`},
 		"a tag of another version":        {[]string{"notes", "-tag", "v99.0.0"}, "-tag is \"v99.0.0\", and contract.Version says"},
 		"push without a layout":           {[]string{"push"}, "-oci is missing"},
 		"push of an empty folder":         {[]string{"push", "-oci", t.TempDir()}, "read the OCI layout"},

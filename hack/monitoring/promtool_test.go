@@ -23,13 +23,13 @@ var promtool = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	pinned, err := os.ReadFile("../tools/promtool/go.mod")
+	pinned, err := os.ReadFile("../tools/prometheus/go.mod")
 	if err != nil {
 		return "", err
 	}
 	version := regexp.MustCompile(`github\.com/prometheus/prometheus (v\S+)`).FindSubmatch(pinned)
 	if version == nil {
-		return "", errors.New("hack/tools/promtool/go.mod does not name Prometheus")
+		return "", errors.New("hack/tools/prometheus/go.mod does not name Prometheus")
 	}
 	program := filepath.Join(cache, "relaypool", "tools", "promtool-"+string(version[1])+"-"+runtime.Version())
 	if _, err := os.Stat(program); err == nil {
@@ -38,7 +38,7 @@ var promtool = sync.OnceValues(func() (string, error) {
 	// Build to another name first: a concurrent run could start a half-written file.
 	temporary := fmt.Sprintf("%s.%d", program, os.Getpid())
 	command := exec.Command("go", "build", "-tags", "remove_all_sd", "-o", temporary, promtoolPackage)
-	command.Dir = "../tools/promtool"
+	command.Dir = "../tools/prometheus"
 	if out, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
@@ -49,14 +49,14 @@ var promtool = sync.OnceValues(func() (string, error) {
 func TestPromtoolHasTheVersionOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	found := map[string]string{}
-	for _, file := range []string{"go.mod", "../tools/promtool/go.mod"} {
+	for _, file := range []string{"go.mod", "../tools/prometheus/go.mod"} {
 		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		found[file] = string(regexp.MustCompile(`github\.com/prometheus/prometheus v\S+`).Find(content))
 	}
-	if found["go.mod"] == "" || found["go.mod"] != found["../tools/promtool/go.mod"] {
+	if found["go.mod"] == "" || found["go.mod"] != found["../tools/prometheus/go.mod"] {
 		t.Errorf("versions %q, want the same", found)
 	}
 }
