@@ -58,6 +58,7 @@ type settings struct {
 	rows      []int
 	out       string
 	profile   bool
+	page      string
 	sizes     sizes
 	// pools and rest are passed to BenchmarkOperator, which checks them.
 	pools string
@@ -87,6 +88,7 @@ func parse(args []string) (*settings, error) {
 	flags.Func("processes", "`numbers` of relay processes, separated by commas (default 1,4)", numbers(&s.processes))
 	flags.Func("rows", "`numbers` of finished submissions in the database at the start (default 1000,100000)", numbers(&s.rows))
 	flags.StringVar(&s.out, "out", filepath.Join("bin", "bench"), "`folder` for results and picture")
+	flags.StringVar(&s.page, "page", "", "also write the figures that have an aim to this `file`, as a page of the documentation")
 	flags.BoolVar(&s.profile, "profile", false, "keep profiles of relay and chain, and the database's statements, of the first round of carry")
 	flags.StringVar(&s.pools, "pools", "10,50,200", "`numbers` of RelayPools for the operator, separated by commas")
 	flags.DurationVar(&s.rest, "rest", 5*time.Minute, "how long the operator is measured while nothing changes, for each number of RelayPools")

@@ -67,6 +67,9 @@ func measure(ctx context.Context, s *settings, at folders) (err error) {
 		return err
 	}
 	paths, err := b.report.Write(s.out)
+	if err == nil && s.page != "" {
+		paths, err = append(paths, s.page), os.WriteFile(s.page, b.report.Page(), 0o644) //nolint:gosec // a page for everybody
+	}
 	for _, path := range paths {
 		fmt.Println(path)
 	}
@@ -127,10 +130,11 @@ const (
 )
 
 type reading struct {
-	at            time.Time
-	processor     gauge.Processor
-	calls, router uint64
-	statements    int64
+	at         time.Time
+	processor  gauge.Processor
+	calls      map[string]uint64 // RPC calls by method
+	router     uint64
+	statements int64
 }
 
 func (s *benchRun) read(ctx context.Context) (r reading, err error) {
@@ -142,9 +146,7 @@ func (s *benchRun) read(ctx context.Context) (r reading, err error) {
 	if r.processor, err = gauge.ReadProcessor(relays, s.stand.Postgres.Pid()); err != nil {
 		return r, err
 	}
-	for _, n := range s.stand.Chain.Stats() {
-		r.calls += n
-	}
+	r.calls = s.stand.Chain.Stats()
 	r.router = s.stand.RouterCalls()
 	list, err := s.stand.Statements(ctx)
 	for _, st := range list {

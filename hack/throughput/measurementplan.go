@@ -9,6 +9,8 @@ import (
 
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/throughput/crowd"
+	"github.com/relaypool/relaypool/hack/throughput/gauge"
+	"github.com/relaypool/relaypool/hack/throughput/report"
 	"github.com/relaypool/relaypool/hack/throughput/stand"
 )
 
@@ -62,10 +64,10 @@ func (s *settings) sessions() (list []session) {
 		}
 	}
 	for _, n := range s.processes {
-		add(stand.Setup{RootHistorySize: programRootHistory, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Limits: true}, plural(n), partRootHistory, false)
+		add(stand.Setup{RootHistorySize: programRootHistory, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Limits: true}, fmt.Sprintf("%s, %d rows", plural(n), s.rows[0]), partRootHistory, false)
 	}
 	for _, n := range s.processes {
-		add(stand.Setup{RootHistorySize: carryRootHistory, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Swaps: true}, plural(n), partSwaps, false)
+		add(stand.Setup{RootHistorySize: carryRootHistory, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Swaps: true}, fmt.Sprintf("%s, %d rows", plural(n), s.rows[0]), partSwaps, false)
 	}
 	add(stand.Setup{RootHistorySize: acceptRootHistory, Processes: 1, Concurrency: manyInFlight, Rows: s.rows[0]}, "", partMemory, true)
 	return list
@@ -84,8 +86,11 @@ type benchRun struct {
 	*session
 	name  string
 	round int
-	stand *stand.Stand
-	crowd *crowd.Crowd
+	// bareCheck is the time of a bare check of four pairs, in milliseconds, measured before this session.
+	// Aims are multiples of it, because machines differ.
+	bareCheck float64
+	stand     *stand.Stand
+	crowd     *crowd.Crowd
 }
 
 // session sets up relays, measures the session's part and stops everything.
@@ -105,7 +110,8 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 		return err
 	}
 	defer clients.Close()
-	run := &benchRun{bench: b, session: s, name: name, round: round, stand: st, crowd: clients}
+	run := &benchRun{bench: b, session: s, name: name, round: round, bareCheck: ms(gauge.BareCheck()), stand: st, crowd: clients}
+	run.report.Add(report.Group{Title: "Bare check of four pairs, gnark-crypto, one core", Unit: "ms", Better: report.Less}, "", run.bareCheck)
 	run.progressf("%s: set up in %.1f s", name, time.Since(began).Seconds())
 	measures := map[part]func(context.Context) error{
 		partLatency: run.latency, partCarry: run.carry, partAccept: run.accept, partRootHistory: run.withRootEviction, partSwaps: run.swap, partMemory: run.memory,

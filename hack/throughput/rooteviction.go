@@ -28,8 +28,8 @@ func (s *benchRun) withRootEviction(ctx context.Context) error {
 		return fmt.Errorf("no submission was completed: %s", answers.refusals())
 	}
 	rate := float64(answers.done) / after.at.Sub(before.at).Seconds()
-	s.report.Add(report.Group{Title: fmt.Sprintf("Confirmed submissions per second, root history %d", programRootHistory), Unit: perSecond, Better: report.More}, s.label, rate)
-	s.report.Add(report.Group{Title: fmt.Sprintf("Requests refused (prove again or retry later), percent, root history %d", programRootHistory), Better: report.Less}, s.label, 100*float64(refused)/float64(refused+answers.done))
+	s.report.Add(report.Group{Title: fmt.Sprintf("Confirmed submissions per second, root history %d", programRootHistory), Unit: perSecond, Better: report.More, Aim: 75}, s.label, rate)
+	s.report.Add(report.Group{Title: fmt.Sprintf("Requests refused (prove again or retry later), percent, root history %d", programRootHistory), Better: report.Less, Aim: 25}, s.label, 100*float64(refused)/float64(refused+answers.done))
 	s.progressf("%s: completed %.0f a second; %s", s.name, rate, answers.refusals())
 	return nil
 }

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/relaypool/relaypool/hack/throughput/gauge"
@@ -93,6 +95,40 @@ func (r *Report) Print(w io.Writer) error {
 		fmt.Fprintln(w, line)
 	}
 	return nil
+}
+
+// Page returns the medians of the figures that have an aim, as a page of the documentation.
+func (r *Report) Page() []byte {
+	var labels []string
+	for _, g := range r.Groups {
+		for _, row := range g.Rows {
+			if g.Aim != 0 && !slices.Contains(labels, row.Label) && row.Label != "" {
+				labels = append(labels, row.Label)
+			}
+		}
+	}
+	if len(labels) == 0 {
+		labels = []string{""}
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Performance\n\nWritten by `make bench ARGS='-page docs/performance.md'`. %s\n\n", strings.Join(r.Heading, ". "))
+	fmt.Fprintf(&b, "| | aim | %s |\n| --- | --- |%s\n", strings.Join(labels, " | "), strings.Repeat(" --- |", len(labels)))
+	for _, g := range r.Groups {
+		if g.Aim == 0 {
+			continue
+		}
+		cells := make([]string, len(labels))
+		for _, row := range g.Rows {
+			cell := g.format(row.Median())
+			if missed := g.Better == Less && row.Median() > g.Aim || g.Better == More && row.Median() < g.Aim; missed {
+				cell = "**" + cell + "**"
+			}
+			cells[max(0, slices.Index(labels, row.Label))] = cell
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", g.Title, g.format(g.Aim), strings.Join(cells, " | "))
+	}
+	b.WriteString("\nAims that are missed are bold. They are multiples of the bare check of four pairs of the same run,\nwhich gnark-crypto makes on one core, because machines differ.\n")
+	return b.Bytes()
 }
 
 func (g *Group) print(w io.Writer) error {

@@ -52,6 +52,24 @@ a note of 1
 	}
 }
 
+func TestThePageHasWhatHasAnAim(t *testing.T) {
+	t.Parallel()
+	want := `# Performance
+
+Written by ` + "`make bench ARGS='-page docs/performance.md'`" + `. a machine <of mine>
+
+| | aim | 1 process | 4 processes |
+| --- | --- | --- | --- |
+| Latency | 15.0 ms | 12.3 ms | **24.7 ms** |
+
+Aims that are missed are bold. They are multiples of the bare check of four pairs of the same run,
+which gnark-crypto makes on one core, because machines differ.
+`
+	if diff := cmp.Diff(string(sample().Page()), want); diff != "" {
+		t.Errorf("page (-got +want):\n%s", diff)
+	}
+}
+
 func TestThePictureIsWellFormed(t *testing.T) {
 	t.Parallel()
 	picture := sample().SVG()
