@@ -34,6 +34,14 @@ type Program struct {
 	Out, Err io.Writer
 }
 
+// Common holds the commands that every program has. A program embeds it after its own commands.
+type Common struct {
+	Version    versionCmd    `cmd:"" help:"Print version and build."`
+	Completion completionCmd `cmd:"" help:"Print a script with which a shell completes commands and flags."`
+	Man        manCmd        `cmd:"" help:"Print the manual page, for man."`
+	Complete   completeCmd   `cmd:"" hidden:"" passthrough:"" name:"__complete" help:"Print the candidates for the last of the words. The scripts of completion call it, and kubectl for plugins."`
+}
+
 // Run parses args into commands, a pointer to kong's structure, runs the command that args
 // name, and returns the exit code. Values that do not parse do not stop the command. bind gets
 // their errors and returns the argument of the command's Run, which can then report them

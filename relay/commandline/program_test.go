@@ -18,7 +18,8 @@ type commands struct {
 	Serve struct {
 		serve
 	} `cmd:"" help:"Serve."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+
+	commandline.Common `embed:""`
 }
 
 type serve struct {
@@ -57,13 +58,6 @@ func (s *serve) Run(g *binding) error {
 		return nil
 	}
 }
-
-type versionCmd struct {
-	commandline.Version `embed:""`
-}
-
-// Run does nothing.
-func (*versionCmd) Run(*binding) error { return nil }
 
 func TestRunReturnsTheExitCodeOfTheCommand(t *testing.T) {
 	t.Parallel()

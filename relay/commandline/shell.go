@@ -11,14 +11,6 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Shell holds the commands that every program has for its user's shell. A program embeds it among
-// its commands.
-type Shell struct {
-	Completion completionCmd `cmd:"" help:"Print a script with which a shell completes commands and flags."`
-	Man        manCmd        `cmd:"" help:"Print the manual page, for man."`
-	Complete   completeCmd   `cmd:"" hidden:"" passthrough:"" name:"__complete" help:"Print the candidates for the last of the words. The scripts of completion call it, and kubectl for plugins."`
-}
-
 type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish. Load the script with: source <(PROGRAM completion bash); the same with zsh, after compinit; PROGRAM completion fish | source."`
 }

@@ -29,7 +29,7 @@ type shellCommands struct {
 	} `cmd:"" help:"Commands for keys."`
 	Old struct{} `cmd:"" hidden:"" help:"Hidden."`
 
-	commandline.Shell `embed:""`
+	commandline.Common `embed:""`
 }
 
 func runShell(t *testing.T, args ...string) string {
@@ -48,7 +48,7 @@ func TestCompletion(t *testing.T) {
 		words []string
 		want  string
 	}{
-		"no word":                                 {nil, "show\tShow one\nkeys\tCommands for keys\ncompletion\tPrint a script with which a shell completes commands and flags\nman\tPrint the manual page, for man\n:4\n"},
+		"no word":                                 {nil, "show\tShow one\nkeys\tCommands for keys\nversion\tPrint version and build\ncompletion\tPrint a script with which a shell completes commands and flags\nman\tPrint the manual page, for man\n:4\n"},
 		"a part of a command":                     {[]string{"sh"}, "show\tShow one\n:4\n"},
 		"a command below another":                 {[]string{"keys", ""}, "make\t.Make a key with a \\ in it\nlist\tList keys\n:4\n"},
 		"a command after a flag with a value":     {[]string{"--kubeconfig", "show", "ke"}, "keys\tCommands for keys\n:4\n"},

@@ -3,26 +3,26 @@ package commandline
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"runtime/debug"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// Version holds the flags of a command that prints version and build.
-type Version struct {
+type versionCmd struct {
 	JSON bool `help:"Print an object with version and build."`
 }
 
-// Print writes the program's version.
-func (v Version) Print(w io.Writer, program string) error {
+// Run prints version and build.
+func (v *versionCmd) Run(ctx *kong.Context) error {
 	if v.JSON {
-		return json.NewEncoder(w).Encode(struct {
+		return json.NewEncoder(ctx.Stdout).Encode(struct {
 			Version string `json:"version"`
 			Build   string `json:"build"`
 		}{contract.Version, Build()})
 	}
-	_, err := fmt.Fprintf(w, "%s %s (%s)\n", program, contract.Version, Build())
+	_, err := fmt.Fprintf(ctx.Stdout, "%s %s (%s)\n", ctx.Model.Name, contract.Version, Build())
 	return err
 }
 

@@ -22,9 +22,8 @@ type cli struct {
 	Resume        resumeCmd        `cmd:"" help:"Remove spec.paused."`
 	Held          heldCmd          `cmd:"" help:"List why submissions of a fleet are held, how many, and what to do."`
 	SupportBundle supportBundleCmd `cmd:"" help:"Write an archive for support: the RelayPool, its objects and events, pods with logs, health and metrics, and the operator's logs. Of Secrets it has names, labels and key names, but no value."`
-	Version       versionCmd       `cmd:"" help:"Print version and build."`
 
-	commandline.Shell `embed:""`
+	commandline.Common `embed:""`
 }
 
 // environment is what commands need from the process.
@@ -65,13 +64,6 @@ func program(env *environment) *commandline.Program {
 		Description: "The kubectl plugin of relaypool shows and changes RelayPools. Run it as kubectl relaypool. It does what your own rights in the cluster allow.",
 	}
 }
-
-type versionCmd struct {
-	commandline.Version `embed:""`
-}
-
-// Run prints the version.
-func (c *versionCmd) Run(env *environment) error { return c.Print(env.out, "kubectl-relaypool") }
 
 // pause waits for the environment's pace. It returns the context's error when ctx ends before.
 func (e *environment) pause(ctx context.Context) error {

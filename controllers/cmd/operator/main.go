@@ -12,12 +12,11 @@ import (
 
 // cli is every command and its flags.
 type cli struct {
-	Run     runCmd     `cmd:"" help:"Keep the fleets of the cluster's RelayPools as they are declared."`
-	Plan    planCmd    `cmd:"" help:"Print the objects that the operator would make for a RelayPool. It needs no cluster, except with --server. Ends with 1 when the RelayPool would be refused."`
-	Check   checkCmd   `cmd:"" help:"Check an installed operator: the cluster serves RelayPools, they may be listed, and an operator renews its Lease. Ends with 1 if not. It needs the operator's rights."`
-	Version versionCmd `cmd:"" help:"Print version and build."`
+	Run   runCmd   `cmd:"" help:"Keep the fleets of the cluster's RelayPools as they are declared."`
+	Plan  planCmd  `cmd:"" help:"Print the objects that the operator would make for a RelayPool. It needs no cluster, except with --server. Ends with 1 when the RelayPool would be refused."`
+	Check checkCmd `cmd:"" help:"Check an installed operator: the cluster serves RelayPools, they may be listed, and an operator renews its Lease. Ends with 1 if not. It needs the operator's rights."`
 
-	commandline.Shell `embed:""`
+	commandline.Common `embed:""`
 }
 
 // environment is what commands need from the process.
@@ -50,10 +49,3 @@ func program(env *environment) *commandline.Program {
 		Description: "Relaypool's operator keeps fleets of relays for shielded pools on Solana as RelayPools declare them: their pods, fee-payer keys, checks of the chain and scaling.",
 	}
 }
-
-type versionCmd struct {
-	commandline.Version `embed:""`
-}
-
-// Run prints the version.
-func (c *versionCmd) Run(env *environment) error { return c.Print(env.out, "operator") }

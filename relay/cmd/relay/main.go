@@ -24,9 +24,8 @@ type cli struct {
 	Probe      probeCmd      `cmd:"" help:"Check the RPC endpoints, the pool on the chain, the program profile and the fee payers, and say what is wrong and what to do. Changes nothing. Ends with 0 when all checks pass, else with 1."`
 	Keygen     keygenCmd     `cmd:"" help:"Make a fee payer's key file and print its address."`
 	Compliance complianceCmd `cmd:"" help:"Commands for the compliance officer: make keys, export sealed viewing keys and open them."`
-	Version    versionCmd    `cmd:"" help:"Print version and build."`
 
-	commandline.Shell `embed:""`
+	commandline.Common `embed:""`
 }
 
 // environment is what commands need from the process.
@@ -62,10 +61,3 @@ func program(env *environment) *commandline.Program {
 		Description: "Relaypool's relay takes a client's zero-knowledge proof, pays the network's fee and puts the transaction on the chain, so that the client's own wallet never appears.",
 	}
 }
-
-type versionCmd struct {
-	commandline.Version `embed:""`
-}
-
-// Run prints the version.
-func (c *versionCmd) Run(env *environment) error { return c.Print(env.out, "relay") }
