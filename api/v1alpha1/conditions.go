@@ -24,8 +24,8 @@ const (
 	ConditionSpendingCapped = "SpendingCapped"
 	// ConditionAvailable: pods serve clients.
 	ConditionAvailable = "Available"
-	// ConditionExposed: the Ingress and the HTTPRoute lead clients to the pods. Absent without
-	// spec.api.ingress and spec.api.gateway.
+	// ConditionExposed: Ingress, HTTPRoute and load balancer lead clients to the pods. Absent
+	// unless spec.api serves clients outside of the cluster.
 	ConditionExposed = "Exposed"
 	// ConditionAutoscalingActive: the backlog sizes the fleet. Absent without
 	// spec.autoscaling.
@@ -162,7 +162,7 @@ const (
 	ReasonNotDeployed = "NotDeployed"
 )
 
-// Reasons of Exposed; ProviderMissing and Pending are other ones.
+// Reasons of Exposed; ProviderMissing, Pending and Refused are other ones.
 const (
 	ReasonExposed = "Exposed"
 	// ReasonNotAccepted: a Gateway does not accept the HTTPRoute, or cannot resolve what the

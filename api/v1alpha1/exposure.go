@@ -168,3 +168,6 @@ const (
 	ServiceNodePort     ServiceType = "NodePort"
 	ServiceLoadBalancer ServiceType = "LoadBalancer"
 )
+
+// TrafficPolicyLocal keeps the addresses of the clients.
+const TrafficPolicyLocal TrafficPolicy = "Local"

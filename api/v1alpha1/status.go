@@ -69,8 +69,8 @@ type APIStatus struct {
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	Hosts []string `json:"hosts,omitempty"`
-	// Addresses are the IP addresses and host names of the Ingress' load balancer, to which DNS
-	// has to lead its hosts. An HTTPRoute has the addresses of its Gateways.
+	// Addresses are the IP addresses and host names of the load balancers of Ingress and Service,
+	// to which DNS has to lead clients. An HTTPRoute has the addresses of its Gateways.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16

@@ -17,6 +17,9 @@ import (
 // message into conditions.
 const maxRefusal = 512
 
+// UnknownField is the reason of a refusal because the cluster's definition of the kind lacks a field.
+const UnknownField = "UnknownField"
+
 // unknownField is in the API server's answer, an internal error without a reason, to an apply with a
 // field that its definition of the kind does not have.
 const unknownField = "field not declared in schema"
@@ -36,7 +39,7 @@ func refusal(ref Ref, err error) (Refusal, bool) {
 	}
 	s := status.Status()
 	if s.Code == http.StatusInternalServerError && strings.Contains(s.Message, unknownField) {
-		return Refusal{Ref: ref, Reason: "UnknownField", Message: bounded("the cluster's definition of the kind is too old: " + s.Message)}, true
+		return Refusal{Ref: ref, Reason: UnknownField, Message: bounded("the cluster's definition of the kind is too old: " + s.Message)}, true
 	}
 	switch s.Code {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,8 +19,9 @@ import (
 	"github.com/relaypool/relaypool/hack/apiserver/apiservertest"
 )
 
-// A fleet is exposed while the Gateway API is missing, after its CRD is installed, and after its
-// controller has accepted the route. An ingress controller answers as well. Then both are removed.
+// A fleet is exposed while the Gateway API is missing, while its CRD is too old, after a newer one
+// is installed, and after its controller has accepted the route. An ingress controller answers as
+// well. Then both are removed.
 func TestAFleetIsExposed(t *testing.T) {
 	t.Parallel()
 	server := apiservertest.Start(t, apiserver.Options{Controllers: pooltest.Controllers()})
@@ -39,15 +41,27 @@ func TestAFleetIsExposed(t *testing.T) {
 	}
 	gateway := v1alpha1.GatewayReference{Name: "public", Namespace: "gateways"}
 	change(func(a *v1alpha1.API) {
-		a.Gateway = &v1alpha1.Gateway{ParentRefs: []v1alpha1.GatewayReference{gateway}, Hostnames: []string{"routed.example"}}
+		a.Gateway = &v1alpha1.Gateway{ParentRefs: []v1alpha1.GatewayReference{gateway}, Hostnames: []string{"old.example"}}
 		a.Ingress = &v1alpha1.Ingress{Hosts: []string{"relay.example"}, TLS: &v1alpha1.IngressTLS{CertManager: &v1alpha1.CertManager{ClusterIssuer: "letsencrypt"}}}
 	})
 	s.Await(t, "demo", v1alpha1.ConditionExposed, "False/ProviderMissing")
 	s.Await(t, "demo", v1alpha1.ConditionReady, "False/ProviderMissing")
 
+	if err := server.Install(apiservertest.HTTPRouteCRDOf(t, "v1.1.0")); err != nil {
+		t.Fatal(err)
+	}
+	for _, condition := range []string{v1alpha1.ConditionExposed, v1alpha1.ConditionReady} {
+		c := s.Await(t, "demo", condition, "False/Refused")
+		for _, text := range []string{"HTTPRoute demo", ".spec.rules[0].timeouts", "version 1.2 or newer", "spec.api.ingress"} {
+			if !strings.Contains(c.Message, text) {
+				t.Errorf("the message of %s is %q, want %q in it", condition, c.Message, text)
+			}
+		}
+	}
 	if err := server.Install(apiservertest.HTTPRouteCRD(t)); err != nil {
 		t.Fatal(err)
 	}
+	change(func(a *v1alpha1.API) { a.Gateway.Hostnames = []string{"routed.example"} }) // tried at once
 	route := pooltest.Object(build.KindHTTPRoute)
 	pooltest.Eventually(t, "the HTTPRoute is there", func() error {
 		return s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: "demo"}, route)
@@ -111,4 +125,43 @@ func reportOnRoute(t *testing.T, s *pooltest.Stand, route *unstructured.Unstruct
 	if err := s.Client.Status().Update(t.Context(), route); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A load balancer's Service exposes the fleet once the cluster's controller has reported an address,
+// and keeps the clients' addresses if it is told to.
+func TestALoadBalancerExposesTheFleet(t *testing.T) {
+	t.Parallel()
+	s, _ := stand(t, pooltest.KubeletOptions{})
+	ready(t, s, "demo")
+	change := func(edit func(*v1alpha1.Service)) {
+		t.Helper()
+		pooltest.Change(t, s, "demo", &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) { edit(p.Spec.API.Service) })
+	}
+	pooltest.Change(t, s, "demo", &v1alpha1.RelayPool{}, func(p *v1alpha1.RelayPool) {
+		p.Spec.API.Service = &v1alpha1.Service{Type: v1alpha1.ServiceLoadBalancer}
+	})
+	s.Await(t, "demo", v1alpha1.ConditionExposed, "Unknown/Pending")
+	var service corev1.Service
+	s.Get(t, "demo", &service)
+	service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.9"}}
+	if err := s.Client.Status().Update(t.Context(), &service); err != nil {
+		t.Fatal(err)
+	}
+	if c := s.Await(t, "demo", v1alpha1.ConditionExposed, "True/Exposed"); !strings.Contains(c.Message, "externalTrafficPolicy is not Local") {
+		t.Errorf("the message is %q, want that clients share a limit", c.Message)
+	}
+	if api := s.Status(t, "demo").API; api == nil || !slices.Equal(api.Addresses, []string{"203.0.113.9"}) {
+		t.Errorf("status.api is %+v, want the load balancer's address", api)
+	}
+	change(func(v *v1alpha1.Service) { v.ExternalTrafficPolicy = v1alpha1.TrafficPolicyLocal })
+	pooltest.Eventually(t, "the load balancer keeps addresses, and the message says nothing of a limit", func() error {
+		s.Get(t, "demo", &service)
+		c := meta.FindStatusCondition(s.Status(t, "demo").Conditions, v1alpha1.ConditionExposed)
+		if service.Spec.ExternalTrafficPolicy != corev1.ServiceExternalTrafficPolicyLocal || c == nil || strings.Contains(c.Message, "limit") {
+			return fmt.Errorf("policy %s, condition %+v", service.Spec.ExternalTrafficPolicy, c)
+		}
+		return nil
+	})
+	change(func(v *v1alpha1.Service) { *v = v1alpha1.Service{} })
+	s.AwaitAbsent(t, "demo", v1alpha1.ConditionExposed)
 }

@@ -131,9 +131,10 @@ func changeFacts(random *rand.Rand, f *Facts) {
 	case 16:
 		ingressed(f)
 		routed(f)
+		balanced(f)
 		f.Capabilities.HTTPRoute = random.IntN(2) == 0
 	case 17:
-		spec.API.Ingress, spec.API.Gateway, f.Exposure = nil, nil, Exposure{}
+		spec.API.Service, spec.API.Ingress, spec.API.Gateway, f.Exposure = nil, nil, nil, Exposure{}
 	}
 }
 

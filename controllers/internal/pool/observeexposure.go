@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +20,8 @@ import (
 
 // Exposure is what leads clients from outside of the cluster to the fleet.
 type Exposure struct {
+	// Service is the Service, if the spec has it serve clients outside of the cluster.
+	Service *corev1.Service
 	// Addresses are the addresses of the Ingress' load balancer; none before the controller has
 	// reported them.
 	Addresses []string
@@ -34,9 +37,13 @@ type RouteReport struct {
 	Accepted, ResolvedRefs *metav1.Condition
 }
 
-// observeExposure reads the Ingress and the HTTPRoute, as far as the spec asks for them.
+// observeExposure reads the Service, the Ingress and the HTTPRoute, as far as the spec asks for
+// them.
 func (r *Reconciler) observeExposure(ctx context.Context, f *Facts) error {
 	var errs []error
+	if hasPublicService(&f.Pool.Spec.API) {
+		errs = append(errs, r.observeService(ctx, f))
+	}
 	if f.Pool.Spec.API.Ingress != nil {
 		errs = append(errs, r.observeIngress(ctx, f))
 	}
@@ -44,6 +51,21 @@ func (r *Reconciler) observeExposure(ctx context.Context, f *Facts) error {
 		errs = append(errs, r.observeHTTPRoute(ctx, f))
 	}
 	return errors.Join(errs...)
+}
+
+func (r *Reconciler) observeService(ctx context.Context, f *Facts) error {
+	var service corev1.Service
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(f.Pool), &service)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read Service: %w", err)
+	}
+	if metav1.IsControlledBy(&service, f.Pool) {
+		f.Exposure.Service = &service
+	}
+	return nil
 }
 
 func (r *Reconciler) observeIngress(ctx context.Context, f *Facts) error {

@@ -109,7 +109,7 @@ func conditions(next *v1alpha1.RelayPoolStatus, f *Facts, p *Plan, o *Outcome) {
 		{v1alpha1.ConditionKeysBackedUp, keysBackedUp(f, p)},
 		{v1alpha1.ConditionSpendingCapped, spendingCapped(f)},
 		{v1alpha1.ConditionAvailable, available(f, p, o)},
-		{v1alpha1.ConditionExposed, exposed(f)},
+		{v1alpha1.ConditionExposed, exposed(f, o)},
 		{v1alpha1.ConditionAutoscalingActive, autoscalingActive(f, p)},
 	}
 	stall := stalled(p, o)

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
@@ -372,6 +373,26 @@ func TestConditions(t *testing.T) {
 				want: "True/Exposed", wantNot: []string{"clientIPHeader"}},
 			"there is no limit that clients could share": {change: func(f *Facts) { ingressed(f); f.Pool.Spec.API.RequestsPerMinute = ptr.To[int32](0) },
 				want: "True/Exposed", wantNot: []string{"clientIPHeader"}},
+			"a load balancer has an address": {change: balanced, want: "True/Exposed", wantText: []string{"spec.api.service.externalTrafficPolicy is not Local", "share its limit"}, wantNot: []string{"behind the proxy"}},
+			"a load balancer keeps the clients' addresses": {change: func(f *Facts) {
+				balanced(f)
+				f.Pool.Spec.API.Service.ExternalTrafficPolicy = v1alpha1.TrafficPolicyLocal
+			}, want: "True/Exposed", wantNot: []string{"limit"}},
+			"a proxy names the client to a load balancer": {change: func(f *Facts) { balanced(f); f.Pool.Spec.API.ClientIPHeader = "X-Real-IP" },
+				want: "True/Exposed", wantNot: []string{"externalTrafficPolicy"}},
+			"a load balancer has no address": {change: func(f *Facts) { balanced(f); f.Exposure.Service.Status = corev1.ServiceStatus{} },
+				want: "Unknown/Pending", wantText: []string{"Service demo", "spec.api.service.loadBalancerClass"}},
+			"a node port is open": {change: func(f *Facts) { nodePort(f); f.Exposure.Service.Spec.Type = corev1.ServiceTypeNodePort },
+				want: "True/Exposed", wantText: []string{"externalTrafficPolicy"}},
+			"the Service's type is not changed yet": {change: nodePort, want: "Unknown/Pending", wantText: []string{"Service demo does not have the type NodePort yet"}},
+			"the Service is not made":               {change: func(f *Facts) { balanced(f); f.Exposure.Service = nil }, want: "Unknown/Pending"},
+			"the Service is for the cluster alone":  {change: func(f *Facts) { balanced(f); f.Pool.Spec.API.Service.Type = v1alpha1.ServiceClusterIP }, want: none},
+			"the API server refused the route's time limits": {change: func(f *Facts) { routed(f); f.Exposure.Routes = nil },
+				outcome: refusedObject(build.KindHTTPRoute, apply.UnknownField), want: "False/Refused", wantText: []string{"HTTPRoute demo (UnknownField): no such thing", "Gateway API in version 1.2"}},
+			"a policy refused the Ingress": {change: func(f *Facts) { ingressed(f); f.Exposure.Addresses = nil },
+				outcome: refusedObject(build.KindIngress, "Forbidden"), want: "False/Refused", wantText: []string{"Ingress demo (Forbidden)"}, wantNot: []string{"Gateway API"}},
+			"a quota refused the load balancer":    {change: balanced, outcome: refusedObject(build.KindService, "Forbidden"), want: "False/Refused"},
+			"another object was refused":           {change: ingressed, outcome: refusedObject(build.KindPodMonitor, "Forbidden"), want: "True/Exposed"},
 			"the Ingress could not be read":        {change: func(f *Facts) { ingressed(f); partUnread(PartExposure)(f) }, want: "Unknown/InternalError"},
 			"the optional kinds could not be read": {change: func(f *Facts) { routed(f); partUnread(PartCapabilities)(f) }, want: "Unknown/InternalError"},
 			"an Ingress needs no optional kind":    {change: func(f *Facts) { ingressed(f); partUnread(PartCapabilities)(f) }, want: "True/Exposed"},
@@ -506,6 +527,23 @@ func ingressed(f *Facts) {
 	f.Exposure.Addresses = []string{"203.0.113.7"}
 }
 
+// balanced gives the fleet a Service whose load balancer has addresses.
+func balanced(f *Facts) {
+	f.Pool.Spec.API.Service = &v1alpha1.Service{Type: v1alpha1.ServiceLoadBalancer}
+	f.Exposure.Service = &corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer}}
+	f.Exposure.Service.Status.LoadBalancer.Ingress = []corev1.LoadBalancerIngress{{IP: "203.0.113.9"}, {Hostname: "lb.example"}}
+}
+
+// nodePort asks for a Service of the type NodePort; it still has another type.
+func nodePort(f *Facts) {
+	balanced(f)
+	f.Pool.Spec.API.Service.Type = v1alpha1.ServiceNodePort
+}
+
+func refusedObject(kind schema.GroupVersionKind, reason string) Outcome {
+	return Outcome{Result: apply.Result{Refused: []apply.Refusal{{Ref: apply.Ref{Kind: kind, Name: "demo"}, Reason: reason, Message: "no such thing"}}}}
+}
+
 // routed gives the fleet an HTTPRoute that a Gateway serves.
 func routed(f *Facts) {
 	gateway := v1alpha1.GatewayReference{Name: "public", Namespace: "gateways", SectionName: "https"}
@@ -525,6 +563,7 @@ func TestTheStatusHasTheHostsThatAreServed(t *testing.T) {
 		"an Ingress without an address": {func(f *Facts) { ingressed(f); f.Exposure.Addresses = nil }, nil},
 		"an Ingress and a route": {func(f *Facts) { ingressed(f); routed(f) },
 			&v1alpha1.APIStatus{Hosts: []string{"relay.example", "routed.example"}, Addresses: []string{"203.0.113.7"}}},
+		"a load balancer": {balanced, &v1alpha1.APIStatus{Addresses: []string{"203.0.113.9", "lb.example"}}},
 		"a host of both": {func(f *Facts) {
 			ingressed(f)
 			routed(f)

@@ -4,28 +4,86 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
+	"github.com/relaypool/relaypool/controllers/internal/build"
 )
 
-// exposed returns the zero verdict if neither spec.api.ingress nor spec.api.gateway is set.
-func exposed(f *Facts) verdict {
+// exposed returns the zero verdict if spec.api serves no clients outside of the cluster.
+func exposed(f *Facts, o *Outcome) verdict {
 	api := &f.Pool.Spec.API
-	if api.Ingress == nil && api.Gateway == nil {
+	if !servesOutside(api) {
 		return verdict{}
 	}
 	if f.isUnread(PartExposure) || api.Gateway != nil && f.isUnread(PartCapabilities) {
 		return unreadable("what leads clients to the fleet")
 	}
-	v := mostSevere(mostSevere(verdict{}, ingressVerdict(f)), routeVerdict(f))
+	v := verdict{}
+	for _, way := range []verdict{refusedVerdict(f, o), serviceVerdict(f), ingressVerdict(f), routeVerdict(f)} {
+		v = mostSevere(v, way)
+	}
 	if v.status == "" {
 		v = conditionTrue(v1alpha1.ReasonExposed, "clients outside of the cluster reach the fleet")
 	}
-	if api.ClientIPHeader == "" && (api.RequestsPerMinute == nil || *api.RequestsPerMinute > 0) {
-		v.message += "; spec.api.clientIPHeader is not set, so all clients behind the proxy share one limit of requests: set it to the header in which the proxy writes the client's address, such as X-Real-IP"
-	}
+	v.message += sharedLimit(api)
 	return v
+}
+
+func servesOutside(api *v1alpha1.API) bool {
+	return api.Ingress != nil || api.Gateway != nil || hasPublicService(api)
+}
+
+func hasPublicService(api *v1alpha1.API) bool {
+	return api.Service != nil && (api.Service.Type == v1alpha1.ServiceNodePort || api.Service.Type == v1alpha1.ServiceLoadBalancer)
+}
+
+// sharedLimit returns a remark on the limit of requests that clients share because relays do not
+// see their addresses, or "".
+func sharedLimit(api *v1alpha1.API) string {
+	switch {
+	case api.ClientIPHeader != "", api.RequestsPerMinute != nil && *api.RequestsPerMinute == 0:
+		return ""
+	case api.Ingress != nil || api.Gateway != nil:
+		return "; spec.api.clientIPHeader is not set, so all clients behind the proxy share one limit of requests: set it to the header in which the proxy writes the client's address, such as X-Real-IP"
+	case api.Service.ExternalTrafficPolicy != v1alpha1.TrafficPolicyLocal:
+		return "; spec.api.service.externalTrafficPolicy is not Local, so relays may see a node's address in place of the clients', who then share its limit of requests: set it to Local, or set spec.api.clientIPHeader if a proxy is in front"
+	default:
+		return ""
+	}
+}
+
+// refusedVerdict reports the objects of the exposure that the API server refused.
+func refusedVerdict(f *Facts, o *Outcome) verdict {
+	worst := verdict{}
+	for _, r := range o.Result.Refused {
+		if r.Name != f.Pool.Name || r.Kind != build.KindService && r.Kind != build.KindIngress && r.Kind != build.KindHTTPRoute {
+			continue
+		}
+		message := refusalMessage(r)
+		if r.Kind == build.KindHTTPRoute && r.Reason == apply.UnknownField {
+			message += "; the operator makes no route without time limits: install the CRDs of the Gateway API in version 1.2 or newer, or use spec.api.ingress in place of spec.api.gateway"
+		}
+		worst = mostSevere(worst, conditionFalse(v1alpha1.ReasonRefused, message))
+	}
+	return worst
+}
+
+func serviceVerdict(f *Facts) verdict {
+	api, name := &f.Pool.Spec.API, f.Pool.Name
+	switch s := f.Exposure.Service; {
+	case !hasPublicService(api):
+		return verdict{}
+	case s == nil || string(s.Spec.Type) != string(api.Service.Type):
+		return conditionUnknown(v1alpha1.ReasonPending, "Service "+name+" does not have the type "+string(api.Service.Type)+" yet")
+	case s.Spec.Type == corev1.ServiceTypeLoadBalancer && len(s.Status.LoadBalancer.Ingress) == 0:
+		return conditionUnknown(v1alpha1.ReasonPending, "no controller has put an address into Service "+name+
+			" yet: check that a controller makes load balancers in this cluster, and that spec.api.service.loadBalancerClass names its class")
+	default:
+		return conditionTrue(v1alpha1.ReasonExposed, "")
+	}
 }
 
 func ingressVerdict(f *Facts) verdict {
@@ -102,13 +160,19 @@ func gatewayName(f *Facts, ref v1alpha1.GatewayReference) string {
 // apiStatus returns where clients reach the fleet. What could not be read keeps its last value.
 func apiStatus(f *Facts) *v1alpha1.APIStatus {
 	api := &f.Pool.Spec.API
-	if api.Ingress == nil && api.Gateway == nil {
+	if !servesOutside(api) {
 		return nil
 	}
 	if f.isUnread(PartExposure) || f.isUnread(PartCapabilities) {
 		return f.Pool.Status.API
 	}
-	s := &v1alpha1.APIStatus{Addresses: unique(f.Exposure.Addresses)}
+	addresses := slices.Clone(f.Exposure.Addresses)
+	if service := f.Exposure.Service; service != nil {
+		for _, address := range service.Status.LoadBalancer.Ingress {
+			addresses = append(addresses, address.Hostname, address.IP)
+		}
+	}
+	s := &v1alpha1.APIStatus{Addresses: unique(addresses)}
 	s.Addresses = s.Addresses[:min(len(s.Addresses), maxAddresses)]
 	if ingressVerdict(f).status == metav1.ConditionTrue {
 		s.Hosts = append(s.Hosts, api.Ingress.Hosts...)
@@ -126,7 +190,9 @@ func apiStatus(f *Facts) *v1alpha1.APIStatus {
 // maxAddresses is the most addresses that the status may have.
 const maxAddresses = 16
 
-// unique returns the texts sorted, each once, because the status has sets.
+// unique returns the texts sorted, each once and without empty ones, because the status has sets.
 func unique(texts []string) []string {
-	return slices.Compact(slices.Sorted(slices.Values(texts)))
+	texts = slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
+	slices.Sort(texts)
+	return slices.Compact(texts)
 }

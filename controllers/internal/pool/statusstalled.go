@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
+	"github.com/relaypool/relaypool/controllers/internal/apply"
 )
 
 // stalled is the zero verdict unless a person has to act.
@@ -26,7 +27,7 @@ func stalled(p *Plan, o *Outcome) verdict {
 	if refused := o.Result.Refused; len(refused) > 0 {
 		parts := make([]string, 0, len(refused))
 		for _, r := range refused {
-			parts = append(parts, "the API server refused "+r.String()+" ("+r.Reason+"): "+r.Message)
+			parts = append(parts, refusalMessage(r))
 		}
 		slices.Sort(parts)
 		return conditionTrue(v1alpha1.ReasonRefused, joinFirst(parts, 3))
@@ -37,4 +38,8 @@ func stalled(p *Plan, o *Outcome) verdict {
 		}
 	}
 	return verdict{}
+}
+
+func refusalMessage(r apply.Refusal) string {
+	return "the API server refused " + r.String() + " (" + r.Reason + "): " + r.Message
 }

@@ -163,8 +163,14 @@ func ForeignCRD(kind schema.GroupVersionKind, plural string) *apiextensionsv1.Cu
 // HTTPRouteCRD returns the CRD of HTTPRoutes from the module of the Gateway API.
 func HTTPRouteCRD(t testing.TB) *apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
+	return HTTPRouteCRDOf(t, "v1.6.0")
+}
+
+// HTTPRouteCRDOf is like HTTPRouteCRD, of a version of the Gateway API.
+func HTTPRouteCRDOf(t testing.TB, version string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
 	crd, module := new(apiextensionsv1.CustomResourceDefinition), struct{ Dir string }{}
-	out, err := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "sigs.k8s.io/gateway-api@v1.6.0").Output()
+	out, err := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "sigs.k8s.io/gateway-api@"+version).Output()
 	if err == nil {
 		err = json.Unmarshal(out, &module)
 	}

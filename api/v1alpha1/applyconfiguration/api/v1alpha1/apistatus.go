@@ -10,8 +10,8 @@ type APIStatusApplyConfiguration struct {
 	// Hosts are the host names of the Ingress and the HTTPRoute whose controllers have accepted
 	// them.
 	Hosts []string `json:"hosts,omitempty"`
-	// Addresses are the IP addresses and host names of the Ingress' load balancer, to which DNS
-	// has to lead its hosts. An HTTPRoute has the addresses of its Gateways.
+	// Addresses are the IP addresses and host names of the load balancers of Ingress and Service,
+	// to which DNS has to lead clients. An HTTPRoute has the addresses of its Gateways.
 	Addresses []string `json:"addresses,omitempty"`
 }
 
