@@ -11,13 +11,15 @@ import (
 
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	t.Parallel()
-	files, err := generate(root)
-	must(t, err)
-	for name, want := range files {
-		got, err := os.ReadFile(filepath.Join(chartPath, name))
+	for folder, generated := range map[string]func(string) (map[string][]byte, error){chartFolder: generate, bundleFolder: bundle} {
+		files, err := generated(root)
 		must(t, err)
-		if diff := cmp.Diff(string(want), string(got)); diff != "" {
-			t.Errorf("run make chart: %s (-generated +committed):\n%.2000s", name, diff)
+		for name, want := range files {
+			got, err := os.ReadFile(filepath.Join(root, folder, name))
+			must(t, err)
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("run make chart: %s%s (-generated +committed):\n%.2000s", folder, name, diff)
+			}
 		}
 	}
 }

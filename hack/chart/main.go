@@ -1,6 +1,6 @@
 // Command chart writes the generated files of charts/relaypool: the RelayPool's
 // definition, the operator's role and its alerts, copied from config, and the schema of
-// the values.
+// the values. Then it writes the manifests in config/olm, of what the chart renders.
 package main
 
 import (
@@ -26,20 +26,26 @@ func main() {
 	}
 }
 
-// write writes the generated files of the chart below root, the checkout.
+// write writes the generated files below root, the checkout.
 func write(root string) error {
-	files, err := generate(root)
-	if err != nil {
-		return err
-	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(root, "charts", "relaypool", name), content, 0o644); err != nil { //nolint:gosec // files of the tree
-			return fmt.Errorf("write the chart: %w", err)
+	for _, made := range []struct {
+		folder string
+		files  func(root string) (map[string][]byte, error)
+	}{{chartFolder, generate}, {bundleFolder, bundle}} {
+		files, err := made.files(root)
+		if err != nil {
+			return err
+		}
+		for name, content := range files {
+			if err := os.WriteFile(filepath.Join(root, filepath.FromSlash(made.folder), name), content, 0o644); err != nil { //nolint:gosec // files of the tree
+				return fmt.Errorf("write what is generated: %w", err)
+			}
 		}
 	}
 	return nil
 }
 
+// generate returns the generated files of the chart, by name.
 func generate(root string) (map[string][]byte, error) {
 	sources := map[string][]byte{}
 	for _, path := range []string{definitionFile, roleFile, alertsFile, valuesFile, schemaDefinitionsFile} {
@@ -73,8 +79,9 @@ func generate(root string) (map[string][]byte, error) {
 	}, nil
 }
 
-// The sources of the chart, below the root.
+// The chart and its sources, below the root.
 const (
+	chartFolder           = "charts/relaypool/"
 	definitionFile        = "config/crd/relaypool.dev_relaypools.yaml"
 	roleFile              = "config/rbac/role.yaml"
 	alertsFile            = "config/prometheus/rules.yaml"
