@@ -11,6 +11,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"golang.org/x/sync/singleflight"
 
+	"github.com/relaypool/relaypool/relay/internal/batch"
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -77,6 +78,9 @@ type PoolReader struct {
 	// allEndpoints is nil when there is only one endpoint.
 	allEndpoints func(context.Context, solana.PublicKey) []AccountAt
 
+	// together has the account reads of concurrent inspections.
+	together *batch.Queue[[]solana.PublicKey, slotted[[]*onchain.Account]]
+
 	flight  singleflight.Group
 	started time.Time // when the last read started
 
@@ -99,6 +103,7 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 		return nil, fmt.Errorf("pool reader's least interval is %s: expected a positive duration, or 0 for %s", o.MinInterval, defaultMinInterval)
 	}
 	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, slotIsOld: o.SlotIsOld, interval: o.MinInterval, changed: o.Changed, history: o.History, allEndpoints: o.AllEndpoints, mints: map[string]bool{"": true}}
+	p.together = &batch.Queue[[]solana.PublicKey, slotted[[]*onchain.Account]]{Run: p.readAccounts, Runners: 2, Limit: maxTogether}
 	if p.interval == 0 {
 		p.interval = defaultMinInterval
 	}

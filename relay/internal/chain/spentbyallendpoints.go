@@ -32,7 +32,7 @@ func (p *PoolReader) Inspect(ctx context.Context, in *shieldpool.PublicInputs, r
 	if !recipient.IsZero() {
 		keys = append(keys, recipient)
 	}
-	accounts, slot, err := p.accounts.Accounts(ctx, keys, onchain.Confirmed, minContextSlot)
+	accounts, slot, err := p.readTogether(ctx, keys, minContextSlot)
 	if err != nil {
 		return onchain.Inspection{}, unavailable(err)
 	}

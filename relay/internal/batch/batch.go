@@ -1,0 +1,135 @@
+// Package batch runs concurrent calls together, where one call for many costs little more than for one:
+// a statement with its commit, or an RPC call for several accounts.
+package batch
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Queue runs concurrent calls in batches. A call that finds a free runner runs at once, alone, in its
+// own goroutine. Calls that find none wait, and the next free runner runs them together.
+type Queue[In, Out any] struct {
+	// Run returns an Out for each In. Its error is the error of every call.
+	Run func(ctx context.Context, batch []In) ([]Out, error)
+	// Runners is the number of batches that run at once. With more, batches are smaller.
+	Runners int
+	// Limit is the largest number of calls in a batch.
+	Limit int
+
+	mu      sync.Mutex
+	waiting []*call[In, Out] // in order of arrival
+	running int
+}
+
+// call is a call that waits for its batch.
+type call[In, Out any] struct {
+	ctx context.Context
+	in  In
+	// result receives the result. It is closed without one after a panic.
+	result chan result[Out]
+}
+
+type result[Out any] struct {
+	out Out
+	err error
+}
+
+// Do runs a call. If ctx ends while the call's batch runs, Do returns at once, and it is unknown
+// whether the batch succeeds.
+func (q *Queue[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
+	c := q.enqueue(ctx, in)
+	if c == nil {
+		defer q.release()
+		return q.alone(ctx, in)
+	}
+	select {
+	case r, ok := <-c.result:
+		if !ok { // this call panics if it was the cause, and no other
+			return q.alone(ctx, in)
+		}
+		return r.out, r.err
+	case <-ctx.Done():
+		return out, ctx.Err()
+	}
+}
+
+func (q *Queue[In, Out]) alone(ctx context.Context, in In) (out Out, err error) {
+	outs, err := q.Run(ctx, []In{in})
+	if err != nil {
+		return out, err
+	}
+	return outs[0], nil
+}
+
+// enqueue returns the waiting call, or nil if the caller is now a runner.
+func (q *Queue[In, Out]) enqueue(ctx context.Context, in In) *call[In, Out] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.running < q.Runners {
+		q.running++
+		return nil
+	}
+	c := &call[In, Out]{ctx: ctx, in: in, result: make(chan result[Out], 1)}
+	q.waiting = append(q.waiting, c)
+	return c
+}
+
+// release passes the runner to the calls that wait meanwhile.
+func (q *Queue[In, Out]) release() {
+	if batch := q.next(); batch != nil {
+		go func() {
+			for ; batch != nil; batch = q.next() {
+				q.runTogether(batch)
+			}
+		}()
+	}
+}
+
+// next removes a batch from the waiting calls. It returns nil, and ends the runner, when none waits.
+// Calls whose context has ended are dropped.
+func (q *Queue[In, Out]) next() []*call[In, Out] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = slices.DeleteFunc(q.waiting, func(c *call[In, Out]) bool { return c.ctx.Err() != nil })
+	if len(q.waiting) == 0 {
+		q.running--
+		return nil
+	}
+	n := min(len(q.waiting), q.Limit)
+	batch := slices.Clone(q.waiting[:n])
+	q.waiting = slices.Delete(q.waiting, 0, n)
+	return batch
+}
+
+// runTogether runs a batch. The batch's context ends when those of all its calls have ended.
+func (q *Queue[In, Out]) runTogether(batch []*call[In, Out]) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(batch[0].ctx))
+	defer cancel()
+	defer func() {
+		_ = recover() // the call that causes the panic panics again, where it is logged
+		for _, c := range batch {
+			close(c.result)
+		}
+	}()
+	ins, left := make([]In, len(batch)), atomic.Int64{}
+	left.Store(int64(len(batch)))
+	for i, c := range batch {
+		ins[i] = c.in
+		defer context.AfterFunc(c.ctx, func() {
+			if left.Add(-1) == 0 {
+				cancel()
+			}
+		})()
+	}
+	outs, err := q.Run(ctx, ins)
+	for i, c := range batch {
+		r := result[Out]{err: err}
+		if err == nil {
+			r.out = outs[i]
+		}
+		c.result <- r
+	}
+}

@@ -1,0 +1,122 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/relaypool/relaypool/relay/internal/batch"
+)
+
+var errOdd = errors.New("odd")
+
+// doubler doubles numbers, a second for each batch, and records the sizes of the batches. It fails for
+// 13, and panics for 666.
+type doubler struct {
+	mu    sync.Mutex
+	sizes []int
+}
+
+func (d *doubler) run(_ context.Context, in []int) ([]int, error) {
+	d.mu.Lock()
+	d.sizes = append(d.sizes, len(in))
+	d.mu.Unlock()
+	time.Sleep(time.Second)
+	out := make([]int, len(in))
+	for i, n := range in {
+		switch n {
+		case 13:
+			return nil, errOdd
+		case 666:
+			panic(n)
+		}
+		out[i] = 2 * n
+	}
+	return out, nil
+}
+
+// each calls Do for every number, a millisecond after the other, and returns how long all took.
+func each(t *testing.T, q *batch.Queue[int, int], numbers []int, check func(n, got int, err error, panicked bool)) time.Duration {
+	t.Helper()
+	began := time.Now()
+	var wg sync.WaitGroup
+	for _, n := range numbers {
+		wg.Go(func() {
+			panicked := true
+			var got int
+			var err error
+			defer func() {
+				_ = recover()
+				check(n, got, err, panicked)
+			}()
+			got, err = q.Do(t.Context(), n)
+			panicked = false
+		})
+		time.Sleep(time.Millisecond)
+	}
+	wg.Wait()
+	return time.Since(began).Truncate(time.Second)
+}
+
+func TestCallsThatWaitRunTogether(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		numbers        []int
+		runners, limit int
+		wantSizes      []int
+		want           time.Duration
+	}{
+		"a lone call runs at once":                {[]int{1}, 1, 9, []int{1}, time.Second},
+		"those that wait for the first are one":   {[]int{1, 2, 3, 4, 5}, 1, 9, []int{1, 4}, 2 * time.Second},
+		"two run at once":                         {[]int{1, 2, 3, 4, 5}, 2, 9, []int{1, 1, 3}, 2 * time.Second},
+		"no batch is larger than the limit":       {[]int{1, 2, 3, 4, 5, 6}, 1, 3, []int{1, 3, 2}, 3 * time.Second},
+		"a failure is that of all of its batch":   {[]int{1, 13, 3}, 1, 9, []int{1, 2}, 2 * time.Second},
+		"a panic is that of the call that has it": {[]int{1, 666, 3}, 1, 9, []int{1, 2, 1, 1}, 3 * time.Second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := &doubler{}
+				q := &batch.Queue[int, int]{Run: d.run, Runners: test.runners, Limit: test.limit}
+				took := each(t, q, test.numbers, func(n, got int, err error, panicked bool) {
+					failed := test.numbers[min(1, len(test.numbers)-1)] == 13 && n != 1
+					if panicked != (n == 666) || !panicked && failed != errors.Is(err, errOdd) || !panicked && !failed && got != 2*n {
+						t.Errorf("%d became %d, error %v, panic %t", n, got, err, panicked)
+					}
+				})
+				if diff := cmp.Diff(test.wantSizes, d.sizes); diff != "" || took != test.want {
+					t.Errorf("took %s, want %s; sizes of batches (-want +got):\n%s", took, test.want, diff)
+				}
+			})
+		})
+	}
+}
+
+func TestACallWhoseContextEndsIsDropped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &doubler{}
+		q := &batch.Queue[int, int]{Run: d.run, Runners: 1, Limit: 9}
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = q.Do(t.Context(), 1) })
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := q.Do(ctx, 2); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v, want that the context ended", err)
+		}
+		if got, err := q.Do(t.Context(), 3); got != 6 || err != nil {
+			t.Errorf("3 became %d, error %v", got, err)
+		}
+		wg.Wait()
+		if diff := cmp.Diff([]int{1, 1}, d.sizes); diff != "" {
+			t.Errorf("sizes of batches (-want +got):\n%s", diff)
+		}
+	})
+}
