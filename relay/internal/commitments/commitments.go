@@ -53,6 +53,14 @@ type Store interface {
 	// until some leaves are published: before that, the first stored leaf need not be the
 	// tree's first, so indexes may be wrong. After that, it finds unpublished leaves too.
 	Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error)
+
+	// Checkpoint returns the newest checkpoint of the generation that has at most so many
+	// leaves; the one of no leaves when there is none.
+	Checkpoint(ctx context.Context, generation, most uint64) (Checkpoint, error)
+	// AddCheckpoint adds a checkpoint, unless the generation has changed. Rewind removes those
+	// that have a leaf which it removes.
+	AddCheckpoint(ctx context.Context, generation uint64, c Checkpoint) error
+	DropCheckpoints(ctx context.Context) error
 }
 
 // Chain reads confirmed history.
@@ -71,7 +79,7 @@ type Tree interface {
 	AgreedTree(ctx context.Context) (onchain.Snapshot, error)
 }
 
-// Options configure a Follower. All fields are needed.
+// Options configure a Follower. All fields but the last are needed.
 type Options struct {
 	Store Store
 	Chain Chain
@@ -81,6 +89,8 @@ type Options struct {
 	Now   func() time.Time
 	// Interval is the time between two reads of the tree.
 	Interval time.Duration
+	// CheckpointEvery is the number of leaves between two checkpoints; 0 means 4096.
+	CheckpointEvery uint64
 }
 
 // Report is the state of the index.

@@ -82,6 +82,12 @@ func (f *Follower) update(ctx context.Context) error {
 	if c, err = f.advance(ctx, pos, snap); err != nil {
 		return err
 	}
+	if c.verdict == wrong && !f.rebuilt {
+		if err := f.rebuild(ctx, c.pos); err != nil {
+			return err
+		}
+		c = f.compare(c.pos, c.leavesBefore, c.snap)
+	}
 	if c.verdict == wrong || f.isStuck(c) {
 		if err := f.rewind(ctx, c.pos, c.snap); err != nil {
 			return err

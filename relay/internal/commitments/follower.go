@@ -22,8 +22,9 @@ type Follower struct {
 	// lock holds a token while a pass runs. Only the running pass uses the fields from tree to
 	// stuckSince.
 	lock       chan struct{}
-	tree       *merkle.Tree
-	generation uint64 // of the stored leaves that tree was built from
+	tree       *merkle.Tree // nil before the first pass
+	generation uint64       // of the stored leaves that tree was built from
+	rebuilt    bool         // this follower has hashed all stored leaves once
 	// rewinds and failures count the rewinds and the failed attempts since the chain last
 	// confirmed all leaves. Until retryAt, a pass reads no blocks and fails with lastFailure.
 	rewinds, failures int
@@ -51,7 +52,10 @@ func New(o Options) (*Follower, error) {
 	if o.Store == nil || o.Chain == nil || o.Tree == nil || o.Pool == nil || o.Log == nil || o.Now == nil || o.Interval <= 0 {
 		return nil, errors.New("the commitment index needs all of its options")
 	}
-	return &Follower{Options: o, lock: make(chan struct{}, 1), tree: merkle.NewTree()}, nil
+	if o.CheckpointEvery == 0 {
+		o.CheckpointEvery = defaultCheckpointEvery
+	}
+	return &Follower{Options: o, lock: make(chan struct{}, 1)}, nil
 }
 
 // Run reads the chain every interval until ctx ends.

@@ -25,6 +25,9 @@ import (
 // for more. Some endpoints do that.
 const pageLimit = 400
 
+// checkpointEvery is so small that every test restores trees, also in the middle of a slot.
+const checkpointEvery = 3
+
 func TestMain(m *testing.M) { pgtest.Main(m) }
 
 // history has a chain's blocks and the tree that results from them. It answers like an endpoint:
@@ -222,6 +225,7 @@ func newFollower(t *testing.T, h *history, s commitments.Store) *commitments.Fol
 	t.Helper()
 	f, err := commitments.New(commitments.Options{
 		Store: s, Chain: h, Tree: h, Pool: h.pool, Log: discard(), Now: h.now, Interval: time.Second,
+		CheckpointEvery: checkpointEvery,
 	})
 	must(t, err)
 	return f

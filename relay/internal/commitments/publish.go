@@ -86,7 +86,11 @@ func (f *Follower) confirmedPrefix(ctx context.Context, pos Position, snap oncha
 	if oldest > pos.Leaves {
 		return p, nil
 	}
-	tree := merkle.NewTree()
+	// A checkpoint may lie inside a slot, so it has to be before the window.
+	tree, err := f.restore(ctx, pos.Generation, oldest-min(oldest, 1))
+	if err != nil {
+		return p, err
+	}
 	var last uint64
 	endOfSlot := func() {
 		n := tree.NextIndex()
@@ -97,7 +101,7 @@ func (f *Follower) confirmedPrefix(ctx context.Context, pos Position, snap oncha
 			p = prefix{true, n, last}
 		}
 	}
-	err = f.walk(ctx, pos, 0, func(l IndexedCommitment) error {
+	err = f.walk(ctx, pos, tree.NextIndex(), func(l IndexedCommitment) error {
 		if l.Slot != last {
 			endOfSlot()
 			last = l.Slot

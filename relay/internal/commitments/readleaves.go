@@ -32,10 +32,16 @@ func (f *Follower) load(ctx context.Context) (Position, error) {
 	if err != nil {
 		return pos, err
 	}
-	if f.generation != pos.Generation || f.tree.NextIndex() > pos.Leaves {
-		f.tree, f.generation = merkle.NewTree(), pos.Generation
+	if f.tree == nil || f.generation != pos.Generation || f.tree.NextIndex() > pos.Leaves {
+		tree, err := f.restore(ctx, pos.Generation, pos.Leaves)
+		if err != nil {
+			return pos, err
+		}
+		f.tree, f.generation = tree, pos.Generation
 	}
-	return pos, f.walk(ctx, pos, f.tree.NextIndex(), func(l IndexedCommitment) error { return appendLeaf(f.tree, l) })
+	return pos, f.walk(ctx, pos, f.tree.NextIndex(), func(l IndexedCommitment) error {
+		return f.appendStored(ctx, f.tree, pos.Generation, l)
+	})
 }
 
 // walk visits the stored leaves, starting at the leaf with the index from.
@@ -79,10 +85,13 @@ func (f *Follower) read(ctx context.Context, pos Position) (Position, error) {
 		if err != nil {
 			return pos, err
 		}
-		next := *f.tree
+		next, due := *f.tree, []Checkpoint{}
 		for _, l := range leaves {
 			if err := appendLeaf(&next, l); err != nil {
 				return pos, err
+			}
+			if next.NextIndex()%f.CheckpointEvery == 0 {
+				due = append(due, checkpointOf(&next))
 			}
 		}
 		slot := batch[len(batch)-1]
@@ -91,6 +100,11 @@ func (f *Follower) read(ctx context.Context, pos Position) (Position, error) {
 		}
 		f.tree = &next
 		pos.Leaves, pos.Slot = pos.Leaves+uint64(len(leaves)), slot
+		for _, c := range due {
+			if err := f.Store.AddCheckpoint(ctx, pos.Generation, c); err != nil {
+				return pos, err
+			}
+		}
 		if done += len(batch); done%progressEvery == 0 {
 			f.Log.InfoContext(ctx, "reading commitments from the chain", "slots", done, "of", len(slots), "leaves", pos.Leaves)
 		}
