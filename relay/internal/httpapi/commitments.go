@@ -12,35 +12,26 @@ import (
 )
 
 const (
-	// maxCommitments is the most leaves in one answer: some ten megabytes.
+	// maxCommitments is the most leaves in one answer: some ten megabytes of JSON.
 	maxCommitments = 100_000
 	// maxListTries is how many times openList tries to open a list if the generation changes
 	// during each try.
 	maxListTries = 3
-
-	listHead, listTail = `{"commitments":[`, `],"count":`
 )
 
 // list is one answer: the leaves [from, to).
 type list struct {
 	pos      commitments.Position
 	from, to uint64
-	// tag is the answer's entity tag; text has the entries of the first chunk, and
-	// next is the index of the leaf after them.
-	tag  string
+	format   format
+	// tag is the answer's entity tag.
+	tag string
+	// text is what is sent next, and next is the index of the leaf after it. sum and size are the
+	// checksum and the length of what was compressed so far.
 	text []byte
 	next uint64
-}
-
-func (l *list) tail() string { return listTail + strconv.FormatUint(l.to-l.from, 10) + "}\n" }
-
-// size is the length of the whole answer, whose last entry has no comma.
-func (l *list) size() int64 {
-	size := int64(len(listHead)) + textSize(l.from, l.to) + int64(len(l.tail()))
-	if l.to > l.from {
-		size--
-	}
-	return size
+	sum  uint32
+	size int64
 }
 
 // ListCommitments lists published leaves. The answer is written in chunks that all readers share,
@@ -62,60 +53,66 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 		return
 	}
 	defer release()
-	l, err := a.openList(r.Context(), from, limit)
-	if err != nil {
+	buffer := a.buffers.get()
+	defer a.buffers.put(buffer)
+	l := &list{format: formatFor(r.Header), text: (*buffer)[:0]}
+	unchanged := func(tag string) bool { return params.IfNoneMatch != nil && matches(*params.IfNoneMatch, tag) }
+	if err := a.openList(r.Context(), l, from, limit, func(tag string) bool { return r.Method == http.MethodHead || unchanged(tag) }); err != nil {
 		a.fail(w, r, err)
 		return
 	}
 	w.Header().Set("ETag", l.tag)
-	if params.IfNoneMatch != nil && matches(*params.IfNoneMatch, l.tag) {
+	w.Header().Set("Vary", "Accept, Accept-Encoding")
+	w.Header().Set("Cache-Control", "no-cache")
+	if unchanged(l.tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.FormatInt(l.size(), 10))
+	l.format.setHeader(w.Header())
+	if size, known := l.length(); known {
+		w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+	}
 	if r.Method == http.MethodHead {
 		return
 	}
 	if err := a.writeList(w, r, l, began); err != nil {
-		// The client sees that the answer is shorter than its Content-Length. The level is debug,
-		// because most often the client has disconnected.
+		// The client sees that the answer is incomplete. The level is debug, because most often
+		// the client has disconnected.
 		a.Log.DebugContext(r.Context(), "sending a list response failed", "request_id", requestContextOf(r.Context()).id, "error", disconnectReason(err))
 	}
+	*buffer = l.text
 }
 
-// openList chooses the leaves of the answer and reads their first chunk. It does so before
-// anything is sent, so that an error can still be answered.
-func (a *api) openList(ctx context.Context, from uint64, limit int) (l *list, err error) {
+// openList chooses the leaves of the answer and reads their first chunk, unless the tag alone is
+// needed. It does so before anything is sent, so that an error can still be answered.
+func (a *api) openList(ctx context.Context, l *list, from uint64, limit int, tagOnly func(string) bool) error {
+	ctx, cancel := a.call(ctx)
+	defer cancel()
+	var err error
 	for range maxListTries {
-		if l, err = a.firstChunk(ctx, from, limit); !errors.Is(err, commitments.ErrMoved) {
-			return l, err
+		if err = a.choose(ctx, l, from, limit); err == nil && !tagOnly(l.tag) {
+			err = a.nextText(ctx, l)
+		}
+		if !errors.Is(err, commitments.ErrMoved) {
+			return err
 		}
 	}
-	return nil, refusal.New(refusal.ChainUnavailable,
+	return refusal.New(refusal.ChainUnavailable,
 		"the list of leaves is being read from the chain anew: send the same request again").Because(err)
 }
 
-func (a *api) firstChunk(ctx context.Context, from uint64, limit int) (*list, error) {
-	ctx, cancel := a.call(ctx)
-	defer cancel()
-	pos, err := a.Commitments.Position(ctx)
+func (a *api) choose(ctx context.Context, l *list, from uint64, limit int) error {
+	pos, newest, err := a.Commitments.Newest(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	l := &list{pos: pos, from: from, to: from}
+	a.chunks.compare(pos, newest)
+	*l = list{pos: pos, from: from, to: from, next: from, format: l.format, text: l.text[:0]}
 	if from < pos.Published {
 		l.to = min(from+uint64(limit), pos.Published) //nolint:gosec // page gives a limit above zero
 	}
-	l.next = l.to
-	if l.tag, err = a.listTag(ctx, pos.Generation, l.from, l.to); err != nil {
-		return nil, err
-	}
-	if l.from == l.to {
-		return l, nil
-	}
-	l.text, l.next, err = a.chunks.read(ctx, pos, l.from, l.to)
-	return l, err
+	l.tag, err = a.listTag(ctx, l)
+	return err
 }
 
 func page(params openapi.ListCommitmentsParams) (from uint64, limit int, err error) {

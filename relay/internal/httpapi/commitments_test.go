@@ -82,9 +82,8 @@ func TestPagesOfCommitments(t *testing.T) {
 	}
 }
 
-// TestFullChunksAreReadOnce: all readers of a list share one database read of
-// each full chunk.
-func TestFullChunksAreReadOnce(t *testing.T) {
+// TestChunksAreReadOnce: all readers of a list share one database read of each chunk.
+func TestChunksAreReadOnce(t *testing.T) {
 	t.Parallel()
 	d := publishedLeaves(3*1024 + 10)
 	var mu sync.Mutex
@@ -103,7 +102,7 @@ func TestFullChunksAreReadOnce(t *testing.T) {
 		f.do(t, get("/commitments"))
 		f.do(t, get("/commitments?from_index=500&limit=100"))
 	}
-	if diff := cmp.Diff(map[uint64]int{0: 1, 1024: 1, 2048: 1, 3072: 3}, read); diff != "" {
+	if diff := cmp.Diff(map[uint64]int{0: 1, 1024: 1, 2048: 1, 3072: 1}, read); diff != "" {
 		t.Errorf("chunks read, by their first leaf (-want +got):\n%s", diff)
 	}
 }
@@ -144,8 +143,8 @@ func TestUnchangedListIsNotSentAgain(t *testing.T) {
 	*d = *publishedLeaves(2000)
 	d.read = func(generation, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
 		leaves, err := inner(generation, from, limit)
-		if err == nil && limit == 1 {
-			leaves[0].Commitment[0] = 0xEE // as after a restore of the database
+		if last := int(1999 - from); err == nil && last < len(leaves) {
+			leaves[last].Commitment[0] = 0xEE // as after a restore of the database
 		}
 		return leaves, err
 	}

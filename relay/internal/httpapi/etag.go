@@ -7,19 +7,21 @@ import (
 	"strings"
 )
 
-// listTag makes the entity tag of the list of the leaves [from, to). The leaves of a generation do
-// not change. But after a restore of the database, other leaves may get the same generation number.
-// The tag therefore contains the last leaf too.
-func (a *api) listTag(ctx context.Context, generation, from, to uint64) (string, error) {
-	if from == to {
-		return fmt.Sprintf(`"%d-%d-0"`, generation, from), nil
+// listTag makes the entity tag of a list. The leaves of a generation do not change. But after a
+// restore of the database, other leaves may get the same generation number. The tag therefore
+// contains the last leaf too. Each format has its own tag, because its bytes differ.
+func (a *api) listTag(ctx context.Context, l *list) (string, error) {
+	if l.from == l.to {
+		return fmt.Sprintf(`"%d-%d-0-%s"`, l.pos.Generation, l.from, l.format), nil
 	}
-	last, err := a.Commitments.Read(ctx, generation, to-1, 1)
+	last := l.to - 1
+	leaves, err := a.chunks.leaves(ctx, l.pos, last/chunkLeaves)
 	if err != nil {
 		return "", err
 	}
 	const tagBytes = 8 // bytes of the leaf in the tag
-	return fmt.Sprintf(`"%d-%d-%d-%s"`, generation, from, to-from, hex.EncodeToString(last[0].Commitment[:tagBytes])), nil
+	at := last % chunkLeaves * leafSize
+	return fmt.Sprintf(`"%d-%d-%d-%s-%s"`, l.pos.Generation, l.from, l.to-l.from, hex.EncodeToString(leaves[at:at+tagBytes]), l.format), nil
 }
 
 // matches reports whether an If-None-Match names the tag. Comparison is weak (RFC

@@ -59,7 +59,16 @@ func (d *domains) Get(ctx context.Context, id uuid.UUID) (*submission.Submission
 
 func (d *domains) Backlog(context.Context) (submission.Backlog, error) { return d.backlog() }
 
-func (d *domains) Position(context.Context) (commitments.Position, error) { return d.position() }
+func (d *domains) Newest(context.Context) (pos commitments.Position, newest [32]byte, err error) {
+	if pos, err = d.position(); err != nil || pos.Published == 0 {
+		return pos, newest, err
+	}
+	leaves, err := d.read(pos.Generation, pos.Published-1, 1)
+	if err != nil {
+		return pos, newest, err
+	}
+	return pos, leaves[0].Commitment, nil
+}
 
 func (d *domains) Read(_ context.Context, generation, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
 	return d.read(generation, from, limit)

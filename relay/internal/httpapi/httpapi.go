@@ -53,8 +53,8 @@ type Submissions interface {
 
 // Commitments reads the published leaves, which are in order and without gaps.
 type Commitments interface {
-	// Position returns how many leaves are published, and of which generation.
-	Position(ctx context.Context) (commitments.Position, error)
+	// Newest returns how many leaves are published, of which generation, and the last of them.
+	Newest(ctx context.Context) (commitments.Position, [32]byte, error)
 	// Read returns at most limit leaves of a generation, starting at the index from. It
 	// returns commitments.ErrMoved when the generation has changed or has no leaf
 	// there.
@@ -207,6 +207,7 @@ type api struct {
 	// pools are the profile's pools, by the field element of their mint.
 	pools   map[[32]byte]*shieldpool.Pool
 	chunks  *chunks
+	buffers buffers
 	readers readers
 	health  health
 }
@@ -232,9 +233,13 @@ func New(o Options) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("http api: %w", err)
 	}
+	chunks, err := newChunks(o.Commitments, o.CallTimeout)
+	if err != nil {
+		return nil, fmt.Errorf("http api: %w", err)
+	}
 	a := &api{
 		Options: o, info: serviceInfo(o.Info), pools: pools,
-		chunks: newChunks(o.Commitments, o.CallTimeout), readers: readers{byAddress: map[string]int{}},
+		chunks: chunks, readers: readers{byAddress: map[string]int{}},
 	}
 	r := a.router()
 	if len(o.CORSOrigins) > 0 {

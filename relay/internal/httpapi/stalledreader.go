@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -25,31 +24,22 @@ func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list, began t
 		_, err := w.Write(text)
 		return err
 	}
-	if err := write([]byte(listHead)); err != nil {
-		return err
-	}
-	for text, next := l.text, l.next; len(text) > 0; {
-		if next == l.to {
-			text = text[:len(text)-1]
-		}
-		if err := write(text); err != nil {
+	for {
+		if err := write(l.text); err != nil {
 			return err
 		}
-		if next == l.to {
-			break
+		if l.next == l.to {
+			return nil
 		}
-		var err error
-		if text, next, err = a.nextChunk(r.Context(), l, next); err != nil {
+		ctx, cancel := a.call(r.Context())
+		err := a.nextText(ctx, l)
+		cancel()
+		if err != nil {
+			// An answer without Content-Length must not end as if it were complete.
+			_ = control.SetWriteDeadline(time.Unix(1, 0))
 			return err
 		}
 	}
-	return write([]byte(l.tail()))
-}
-
-func (a *api) nextChunk(ctx context.Context, l *list, from uint64) ([]byte, uint64, error) {
-	ctx, cancel := a.call(ctx)
-	defer cancel()
-	return a.chunks.read(ctx, l.pos, from, l.to)
 }
 
 // disconnectReason says why a list was cut off. A network error contains the client's

@@ -17,7 +17,7 @@ import (
 
 // serveList serves the leaves of d with the real server, over real connections, and
 // returns its address.
-func serveList(t *testing.T, d *domains, change ...func(*httpapi.Options)) string {
+func serveList(t testing.TB, d *domains, change ...func(*httpapi.Options)) string {
 	t.Helper()
 	f := newFixture(t, d, append([]func(*httpapi.Options){func(o *httpapi.Options) {
 		o.Now, o.ClientIPHeader = time.Now, "X-Real-IP"

@@ -34,6 +34,22 @@ func (c *Commitments) Position(ctx context.Context) (p commitments.Position, err
 	return p, nil
 }
 
+// Newest returns the position, and the last published leaf. It is zero when none is published.
+func (c *Commitments) Newest(ctx context.Context) (p commitments.Position, leaf [32]byte, err error) {
+	var last []byte
+	err = c.store.Pool.QueryRow(ctx, `SELECT leaves, published, i.slot, generation, commitment FROM commitment_index i
+		LEFT JOIN commitments c ON c.pool = i.pool AND leaf_index = published - 1 WHERE i.pool = $1`, c.pool.Bytes()).
+		Scan(&p.Leaves, &p.Published, &p.Slot, &p.Generation, &last)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return commitments.Position{}, leaf, nil
+	case err != nil:
+		return p, leaf, unavailable(fmt.Errorf("read position of the commitment index: %w", err))
+	}
+	copy(leaf[:], last)
+	return p, leaf, nil
+}
+
 // Append implements commitments.Store.
 func (c *Commitments) Append(ctx context.Context, from commitments.Position, leaves []commitments.IndexedCommitment, slot uint64) error {
 	return c.store.inTx(ctx, func(tx pgx.Tx) error {
