@@ -35,6 +35,12 @@ func (h commitmentHistory) FirstAvailableBlock(ctx context.Context) (uint64, err
 func (a *App) newCommitmentIndex(p *shieldpool.Pool) (*commitments.Follower, error) {
 	return commitments.New(commitments.Options{
 		Store: a.store.Commitments(p.Address), Chain: commitmentHistory{a.endpoints}, Tree: a.poolReader, Pool: p, Log: a.log, Now: time.Now, Interval: indexPollInterval,
+		Finalized: func() uint64 {
+			if r := a.finality.Report(); r.Current(time.Now()) {
+				return r.Slot
+			}
+			return 0
+		},
 	})
 }
 

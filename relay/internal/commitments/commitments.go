@@ -89,6 +89,8 @@ type Options struct {
 	Now   func() time.Time
 	// Interval is the time between two reads of the tree.
 	Interval time.Duration
+	// Finalized returns the newest finalized slot; 0 while it is not known.
+	Finalized func() uint64
 	// CheckpointEvery is the number of leaves between two checkpoints; 0 means 4096.
 	CheckpointEvery uint64
 }

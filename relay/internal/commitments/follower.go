@@ -38,6 +38,7 @@ type Follower struct {
 	started uint64 // number of passes that have started
 	last    outcome
 	status  Report
+	final   finality
 	kind    string // the kind of the problem that was last logged
 }
 
@@ -49,7 +50,7 @@ type outcome struct {
 
 // New checks the options and makes a Follower.
 func New(o Options) (*Follower, error) {
-	if o.Store == nil || o.Chain == nil || o.Tree == nil || o.Pool == nil || o.Log == nil || o.Now == nil || o.Interval <= 0 {
+	if o.Store == nil || o.Chain == nil || o.Tree == nil || o.Pool == nil || o.Log == nil || o.Now == nil || o.Finalized == nil || o.Interval <= 0 {
 		return nil, errors.New("the commitment index needs all of its options")
 	}
 	if o.CheckpointEvery == 0 {

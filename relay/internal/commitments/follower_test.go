@@ -448,6 +448,7 @@ func TestRunFollowsTheChainUntilItsContextEnds(t *testing.T) {
 	h := newHistory(t)
 	f, err := commitments.New(commitments.Options{
 		Store: newStore(t, h), Chain: h, Tree: h, Pool: h.pool, Log: discard(), Now: h.now, Interval: time.Millisecond,
+		Finalized: h.finalizedSlot,
 	})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())

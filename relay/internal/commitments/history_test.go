@@ -45,6 +45,9 @@ type history struct {
 	first, pruned uint64
 	unlisted      map[uint64]bool
 	unchecked     bool
+	// treeSlot is the slot of the tree; finalized is the newest finalized slot.
+	treeSlot, finalized uint64
+	doubtful            bool
 	// lists, reads and treeReads count calls that list signatures, read a block and read the tree.
 	// Each read of the tree waits until it can send to gate, unless that is nil.
 	lists, reads, treeReads int
@@ -57,7 +60,7 @@ func newHistory(t *testing.T) *history {
 	p := shieldpool.ShieldPoolV1()
 	pool, err := p.Pool(p.Mints[0])
 	must(t, err)
-	return &history{t: t, pool: pool, tree: p.NewTree(solana.PublicKey{}), unlisted: map[uint64]bool{}}
+	return &history{t: t, pool: pool, tree: p.NewTree(solana.PublicKey{}), unlisted: map[uint64]bool{}, treeSlot: 1 << 40}
 }
 
 func must(t *testing.T, err error) {
@@ -218,14 +221,20 @@ func (h *history) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 	defer h.mu.Unlock()
 	copied := *h.tree
 	copied.History = slices.Clone(h.tree.History)
-	return onchain.Snapshot{Tree: &copied, Slot: 1 << 40, Checked: !h.unchecked}, nil
+	return onchain.Snapshot{Tree: &copied, Slot: h.treeSlot, Checked: !h.unchecked, Doubtful: h.doubtful}, nil
+}
+
+func (h *history) finalizedSlot() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.finalized
 }
 
 func newFollower(t *testing.T, h *history, s commitments.Store) *commitments.Follower {
 	t.Helper()
 	f, err := commitments.New(commitments.Options{
 		Store: s, Chain: h, Tree: h, Pool: h.pool, Log: discard(), Now: h.now, Interval: time.Second,
-		CheckpointEvery: checkpointEvery,
+		Finalized: h.finalizedSlot, CheckpointEvery: checkpointEvery,
 	})
 	must(t, err)
 	return f

@@ -19,6 +19,7 @@ func (f *Follower) applyVerdict(ctx context.Context, c comparison) error {
 			return err
 		}
 		f.report(c)
+		f.confirmFinal(c.pos, c.snap)
 		if c.pos.Leaves < c.leavesBefore && f.rewinds > 0 {
 			return f.scheduleRetry(short)
 		}

@@ -160,7 +160,8 @@ func options(d *domains, log io.Writer, o httpapi.Observer) httpapi.Options {
 			return "exchange-" + strconv.Itoa(ids)
 		},
 		ListStall: time.Minute, ListTime: 2 * time.Minute,
-		CallTimeout: time.Minute, WaitDefault: 30 * time.Second, WaitMax: time.Minute,
+		FinalCommitments: func() (uint64, uint64) { return 1, 2048 },
+		CallTimeout:      time.Minute, WaitDefault: 30 * time.Second, WaitMax: time.Minute,
 	}
 }
 

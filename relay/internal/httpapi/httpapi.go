@@ -134,6 +134,8 @@ type Options struct {
 	// CallTimeout bounds each call to one of the parts above. It does not include the waits of a
 	// submission.
 	CallTimeout time.Duration
+	// FinalCommitments returns how many leaves of a generation can never change.
+	FinalCommitments func() (generation, leaves uint64)
 	// WaitDefault is the time that POST /transact waits at most for the acceptance and the outcome
 	// of a submission, unless the client asks for another time. WaitMax is the longest time that
 	// it can ask for, and is not below WaitDefault.
@@ -168,6 +170,7 @@ func (o *Options) validate() error {
 	need(o.Admission == nil, "Admission")
 	need(o.Submissions == nil, "Submissions")
 	need(o.Commitments == nil, "Commitments")
+	need(o.FinalCommitments == nil, "FinalCommitments")
 	need(o.Tree == nil, "Tree")
 	need(o.ViewingKeys == nil, "ViewingKeys")
 	need(o.Health == nil, "Health")

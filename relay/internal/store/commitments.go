@@ -14,12 +14,15 @@ import (
 // Commitments is the commitment index of one pool: its stored leaves and its position. It
 // implements commitments.Store.
 type Commitments struct {
-	store *Store
-	pool  solana.PublicKey
+	store  *Store
+	pool   solana.PublicKey
+	newest sharedRead[newestLeaf]
 }
 
 // Commitments returns the commitment index of a pool.
-func (s *Store) Commitments(pool solana.PublicKey) *Commitments { return &Commitments{s, pool} }
+func (s *Store) Commitments(pool solana.PublicKey) *Commitments {
+	return &Commitments{store: s, pool: pool}
+}
 
 // Position implements commitments.Store.
 func (c *Commitments) Position(ctx context.Context) (p commitments.Position, err error) {
@@ -32,22 +35,6 @@ func (c *Commitments) Position(ctx context.Context) (p commitments.Position, err
 		return p, unavailable(fmt.Errorf("read position of the commitment index: %w", err))
 	}
 	return p, nil
-}
-
-// Newest returns the position, and the last published leaf. It is zero when none is published.
-func (c *Commitments) Newest(ctx context.Context) (p commitments.Position, leaf [32]byte, err error) {
-	var last []byte
-	err = c.store.Pool.QueryRow(ctx, `SELECT leaves, published, i.slot, generation, commitment FROM commitment_index i
-		LEFT JOIN commitments c ON c.pool = i.pool AND leaf_index = published - 1 WHERE i.pool = $1`, c.pool.Bytes()).
-		Scan(&p.Leaves, &p.Published, &p.Slot, &p.Generation, &last)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return commitments.Position{}, leaf, nil
-	case err != nil:
-		return p, leaf, unavailable(fmt.Errorf("read position of the commitment index: %w", err))
-	}
-	copy(leaf[:], last)
-	return p, leaf, nil
 }
 
 // Append implements commitments.Store.

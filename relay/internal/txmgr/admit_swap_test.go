@@ -153,7 +153,9 @@ func (b *lockedBuffer) String() string {
 // unusedServices stands for the services that swaps do not use.
 type unusedServices struct{}
 
-func (unusedServices) Position(context.Context) (p commitments.Position, err error) { return p, nil }
+func (unusedServices) Newest(context.Context) (p commitments.Position, leaf [32]byte, err error) {
+	return p, leaf, nil
+}
 func (unusedServices) Read(context.Context, uint64, uint64, int) ([]commitments.IndexedCommitment, error) {
 	return nil, nil
 }
@@ -175,6 +177,7 @@ func (w *world) serve(r *relay) *swapAPI {
 		},
 		Log: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: time.Now, NewID: uuid.NewString, CallTimeout: testTimeout, WaitMax: testTimeout, ListStall: testTimeout, ListTime: testTimeout,
+		FinalCommitments: func() (generation, leaves uint64) { return 0, 0 },
 	})
 	must(w.t, err)
 	a.Server = httptest.NewServer(handler)
