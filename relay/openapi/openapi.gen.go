@@ -1325,10 +1325,13 @@ type ClientInterface interface {
 	// has a root that the chain confirms; leaves that do not verify yet are
 	// kept back. Fewer entries than `limit` means that the list ends there.
 	//
-	// An answer is written as it is read. One that is not read within 90 seconds,
-	// or of which nothing is taken for 10, breaks off before its Content-Length:
-	// ask for fewer leaves with `limit`. At most 8 answers at once go to one
-	// address, and 128 to all; more are refused with 429 `rate_limited`.
+	// `Accept-Encoding` with zstd or gzip makes it 2.6 times shorter; `Accept:
+	// application/octet-stream` gets the 32 bytes of each leaf alone. Leaves that
+	// `from_index` and `limit` name may be kept for ever once they are final.
+	//
+	// An answer that is not read within 90 seconds, or of which nothing is taken
+	// for 10, breaks off: ask for fewer leaves. At most 8 answers at once go to
+	// one address, and 128 to all; more are refused with 429 `rate_limited`.
 	//
 	// Corresponds with GET /commitments (the `ListCommitments` operationId).
 	ListCommitments(ctx context.Context, params *ListCommitmentsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1530,10 +1533,13 @@ func (c *Client) GetBacklog(ctx context.Context, reqEditors ...RequestEditorFn) 
 // has a root that the chain confirms; leaves that do not verify yet are
 // kept back. Fewer entries than `limit` means that the list ends there.
 //
-// An answer is written as it is read. One that is not read within 90 seconds,
-// or of which nothing is taken for 10, breaks off before its Content-Length:
-// ask for fewer leaves with `limit`. At most 8 answers at once go to one
-// address, and 128 to all; more are refused with 429 `rate_limited`.
+// `Accept-Encoding` with zstd or gzip makes it 2.6 times shorter; `Accept:
+// application/octet-stream` gets the 32 bytes of each leaf alone. Leaves that
+// `from_index` and `limit` name may be kept for ever once they are final.
+//
+// An answer that is not read within 90 seconds, or of which nothing is taken
+// for 10, breaks off: ask for fewer leaves. At most 8 answers at once go to
+// one address, and 128 to all; more are refused with 429 `rate_limited`.
 //
 // Corresponds with GET /commitments (the `ListCommitments` operationId).
 func (c *Client) ListCommitments(ctx context.Context, params *ListCommitmentsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2420,10 +2426,13 @@ type ClientWithResponsesInterface interface {
 	// has a root that the chain confirms; leaves that do not verify yet are
 	// kept back. Fewer entries than `limit` means that the list ends there.
 	//
-	// An answer is written as it is read. One that is not read within 90 seconds,
-	// or of which nothing is taken for 10, breaks off before its Content-Length:
-	// ask for fewer leaves with `limit`. At most 8 answers at once go to one
-	// address, and 128 to all; more are refused with 429 `rate_limited`.
+	// `Accept-Encoding` with zstd or gzip makes it 2.6 times shorter; `Accept:
+	// application/octet-stream` gets the 32 bytes of each leaf alone. Leaves that
+	// `from_index` and `limit` name may be kept for ever once they are final.
+	//
+	// An answer that is not read within 90 seconds, or of which nothing is taken
+	// for 10, breaks off: ask for fewer leaves. At most 8 answers at once go to
+	// one address, and 128 to all; more are refused with 429 `rate_limited`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4142,10 +4151,13 @@ func (c *ClientWithResponses) GetBacklogWithResponse(ctx context.Context, reqEdi
 // has a root that the chain confirms; leaves that do not verify yet are
 // kept back. Fewer entries than `limit` means that the list ends there.
 //
-// An answer is written as it is read. One that is not read within 90 seconds,
-// or of which nothing is taken for 10, breaks off before its Content-Length:
-// ask for fewer leaves with `limit`. At most 8 answers at once go to one
-// address, and 128 to all; more are refused with 429 `rate_limited`.
+// `Accept-Encoding` with zstd or gzip makes it 2.6 times shorter; `Accept:
+// application/octet-stream` gets the 32 bytes of each leaf alone. Leaves that
+// `from_index` and `limit` name may be kept for ever once they are final.
+//
+// An answer that is not read within 90 seconds, or of which nothing is taken
+// for 10, breaks off: ask for fewer leaves. At most 8 answers at once go to
+// one address, and 128 to all; more are refused with 429 `rate_limited`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -4686,6 +4698,9 @@ func ParseListCommitmentsResponse(rsp *http.Response) (*ListCommitmentsResponse,
 			return nil, err
 		}
 		response.JSON503 = &dest
+
+	case rsp.StatusCode == 200:
+		// Content-type (application/octet-stream) unsupported
 
 	}
 
