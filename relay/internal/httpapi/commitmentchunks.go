@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -28,12 +27,12 @@ type chunkName struct {
 	format             format
 }
 
-// chunk is chunkLeaves consecutive leaves, or fewer at the end of the list. sum and size are the
+// chunk is chunkLeaves consecutive leaves, or fewer at the end of the list. sum and text are the
 // checksum and the length of their JSON, if they are compressed.
 type chunk struct {
-	bytes []byte
-	sum   uint32
-	size  int64
+	*memory
+	sum  uint32
+	text int64
 }
 
 // chunks reads and compresses published leaves, and caches them for other readers.
@@ -46,7 +45,8 @@ type chunks struct {
 	loading singleflight.Group
 	mu      sync.Mutex
 	cached  map[chunkName]chunk
-	size    int
+	size    int // of what is cached
+	most    int // what size may be
 }
 
 func newChunks(source Commitments, timeout time.Duration) (*chunks, error) {
@@ -54,34 +54,30 @@ func newChunks(source Commitments, timeout time.Duration) (*chunks, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &chunks{source: source, timeout: timeout, compressors: compressors, cached: map[chunkName]chunk{}}, nil
+	return &chunks{source: source, timeout: timeout, compressors: compressors, cached: map[chunkName]chunk{}, most: maxCached}, nil
 }
 
-// leaves returns the published leaves of a chunk.
-func (c *chunks) leaves(ctx context.Context, pos commitments.Position, number uint64) ([]byte, error) {
+// leaves returns the published leaves of a chunk; some more may follow them.
+func (c *chunks) leaves(ctx context.Context, pos commitments.Position, number uint64) (chunk, error) {
 	first := number * chunkLeaves
 	size := int(min(chunkLeaves, pos.Published-first)) * leafSize //nolint:gosec // a chunk's size at most
 	name := chunkName{pos.Generation, number, rawLeaves}
-	all, err := c.get(ctx, name, size, func(ctx context.Context) (chunk, error) {
-		have := c.find(name).bytes
-		from := first + uint64(len(have)/leafSize)
-		more, err := c.source.Read(ctx, pos.Generation, from, (size-len(have))/leafSize)
+	return c.get(ctx, name, size, func(ctx context.Context) (chunk, error) {
+		have := c.find(name)
+		out := have.appendTo(make([]byte, 0, size), 0, have.memory.size())
+		from := first + uint64(len(out)/leafSize)
+		more, err := c.source.Read(ctx, pos.Generation, from, (size-len(out))/leafSize)
 		if err != nil {
 			return chunk{}, err
 		}
-		out := append(make([]byte, 0, size), have...)
 		for i := range more {
 			out = append(out, more[i].Commitment[:]...)
 		}
 		if len(out) != size { // a rewind has removed some, which ends the generation
 			return chunk{}, commitments.ErrMoved
 		}
-		return chunk{bytes: out}, nil
+		return chunk{memory: newMemory(out)}, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all.bytes[:size], nil
 }
 
 // compressed returns the compressed JSON of a chunk all of whose leaves are published.
@@ -91,14 +87,20 @@ func (c *chunks) compressed(ctx context.Context, pos commitments.Position, numbe
 		if err != nil {
 			return chunk{}, err
 		}
-		return c.compressors[f].compress(entries(nil, leaves, number*chunkLeaves))
+		first, end := number*chunkLeaves, (number+1)*chunkLeaves
+		text := entries(make([]byte, 0, textSize(first, end)), leaves.appendTo(nil, 0, chunkLeaves*leafSize), first)
+		compressed, err := c.compressors[f].compress(text)
+		if err != nil {
+			return chunk{}, err
+		}
+		return chunk{newMemory(compressed), checksum(text), int64(len(text))}, nil
 	})
 }
 
 // get returns a chunk that has at least so many bytes. One call of load serves all concurrent
 // requests for it, and a client that disconnects does not cancel it for the others.
 func (c *chunks) get(ctx context.Context, name chunkName, least int, load func(context.Context) (chunk, error)) (chunk, error) {
-	if found := c.find(name); len(found.bytes) >= least {
+	if found := c.find(name); found.memory.size() >= least {
 		return found, nil
 	}
 	loaded := c.loading.DoChan(fmt.Sprint(name, least), func() (any, error) {
@@ -131,14 +133,14 @@ func (c *chunks) store(name chunkName, made chunk) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.remove(name)
-	c.size += len(made.bytes)
+	c.size += made.memory.size()
 	for other := range c.cached {
 		if other.generation != name.generation {
 			c.remove(other)
 		}
 	}
 	for other := range c.cached {
-		if c.size <= maxCached {
+		if c.size <= c.most {
 			break
 		}
 		c.remove(other)
@@ -147,7 +149,7 @@ func (c *chunks) store(name chunkName, made chunk) {
 }
 
 func (c *chunks) remove(name chunkName) {
-	c.size -= len(c.cached[name].bytes)
+	c.size -= c.cached[name].memory.size()
 	delete(c.cached, name)
 }
 
@@ -161,8 +163,8 @@ func (c *chunks) compare(pos commitments.Position, newest [leafSize]byte) {
 	at := int(last%chunkLeaves) * leafSize //nolint:gosec // a chunk's size at most
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.cached[chunkName{pos.Generation, last / chunkLeaves, rawLeaves}].bytes
-	if len(known) >= at+leafSize && !bytes.Equal(known[at:at+leafSize], newest[:]) {
+	known := c.cached[chunkName{pos.Generation, last / chunkLeaves, rawLeaves}]
+	if known.memory.size() >= at+leafSize && string(known.appendTo(nil, at, at+leafSize)) != string(newest[:]) {
 		clear(c.cached)
 		c.size = 0
 	}

@@ -20,7 +20,7 @@ type compressor struct {
 	// verbatim appends a short text as a block of its own.
 	verbatim func(to []byte, text string) []byte
 	// compress makes blocks that mean the same after any others.
-	compress func(text []byte) (chunk, error)
+	compress func(text []byte) ([]byte, error)
 	// end appends what comes last: the checksum and the length of the whole text.
 	end      func(to []byte, sum uint32, size int64) []byte
 	checksum bool
@@ -52,11 +52,8 @@ func newZstd() (compressor, error) {
 			header := len(text) << 3
 			return append(append(to, byte(header), byte(header>>8), byte(header>>16)), text...)
 		},
-		compress: func(text []byte) (chunk, error) {
-			blocks, err := zstdBlocks(encoder.EncodeAll(text, nil))
-			return chunk{bytes: bytes.Clone(blocks), size: int64(len(text))}, err
-		},
-		end: func(to []byte, _ uint32, _ int64) []byte { return append(to, 1, 0, 0) },
+		compress: func(text []byte) ([]byte, error) { return zstdBlocks(encoder.EncodeAll(text, nil)) },
+		end:      func(to []byte, _ uint32, _ int64) []byte { return append(to, 1, 0, 0) },
 	}, nil
 }
 
@@ -94,16 +91,16 @@ func newGzip() compressor {
 		start:    []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}, // RFC 1952 §2.3: deflate, no optional fields
 		verbatim: func(to []byte, text string) []byte { return verbatimDeflate(to, text, 0) },
 		checksum: true,
-		compress: func(text []byte) (chunk, error) {
+		compress: func(text []byte) ([]byte, error) {
 			w, _ := writers.Get().(*flate.Writer)
 			defer writers.Put(w)
 			var out bytes.Buffer
 			w.Reset(&out)
 			_, err := w.Write(text)
 			if err = errors.Join(err, w.Flush()); err != nil { // Flush ends at a full byte
-				return chunk{}, fmt.Errorf("compress with gzip: %w", err)
+				return nil, fmt.Errorf("compress with gzip: %w", err)
 			}
-			return chunk{bytes: bytes.Clone(out.Bytes()), sum: checksum(text), size: int64(len(text))}, nil
+			return out.Bytes(), nil
 		},
 		end: func(to []byte, sum uint32, size int64) []byte {
 			to = verbatimDeflate(to, "", 1)

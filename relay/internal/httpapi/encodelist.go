@@ -96,7 +96,8 @@ func (a *api) nextChunk(ctx context.Context, l *list, c compressor) error {
 		if err != nil {
 			return err
 		}
-		l.append(c, ready)
+		l.text = ready.appendTo(l.text, 0, ready.memory.size())
+		l.count(c, ready.sum, ready.text)
 		l.next = end
 		return nil
 	}
@@ -104,29 +105,30 @@ func (a *api) nextChunk(ctx context.Context, l *list, c compressor) error {
 	if err != nil {
 		return err
 	}
-	leaves = leaves[(from-first)*leafSize : (end-first)*leafSize]
 	l.next = end
-	switch {
-	case l.format == rawLeaves:
-		l.text = append(l.text, leaves...)
-	case c.compress == nil:
-		l.text = entries(l.text, leaves, from)
-	default:
-		part, err := c.compress(entries(nil, leaves, from))
-		if err != nil {
-			return err
-		}
-		l.append(c, part)
+	at, to := int(from-first)*leafSize, int(end-first)*leafSize //nolint:gosec // a chunk's size at most
+	if l.format == rawLeaves {
+		l.text = leaves.appendTo(l.text, at, to)
+		return nil
 	}
+	some := a.buffers.get()
+	defer a.buffers.put(some)
+	*some = leaves.appendTo((*some)[:0], at, to)
+	if c.compress == nil {
+		l.text = entries(l.text, *some, from)
+		return nil
+	}
+	text := entries(make([]byte, 0, textSize(from, end)), *some, from)
+	compressed, err := c.compress(text)
+	if err != nil {
+		return err
+	}
+	l.text = append(l.text, compressed...)
+	l.count(c, checksum(text), int64(len(text)))
 	return nil
 }
 
-// append appends a part that is compressed.
-func (l *list) append(c compressor, part chunk) {
-	l.text = append(l.text, part.bytes...)
-	l.count(c, part.sum, part.size)
-}
-
+// count adds a part of the text before compression.
 func (l *list) count(c compressor, sum uint32, size int64) {
 	if c.checksum {
 		l.sum = joinChecksums(l.sum, sum, size)
