@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// listStall is how long a client of GET /commitments may take to read a chunk of 100 KB.
+	// listStall is how long a client of GET /commitments may take to read some 200 KB.
 	// listTime is how long it may take to read the whole answer, which has up to 10 MB.
 	listStall = 10 * time.Second
 	listTime  = 90 * time.Second

@@ -15,7 +15,7 @@ const (
 	// its index.
 	entrySize = len(leafText) + 2*leafSize + len(indexText) + len(entryEnd)
 	// writeSize is how much is sent at once, at least: fewer calls of the kernel.
-	writeSize = 64 << 10
+	writeSize = 128 << 10
 )
 
 // entries appends the JSON of leaves, from the index on, with commas between them.
