@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -60,7 +61,7 @@ func newChunks(source Commitments, timeout time.Duration) (*chunks, error) {
 // leaves returns the published leaves of a chunk; some more may follow them.
 func (c *chunks) leaves(ctx context.Context, pos commitments.Position, number uint64) (chunk, error) {
 	first := number * chunkLeaves
-	size := int(min(chunkLeaves, pos.Published-first)) * leafSize //nolint:gosec // a chunk's size at most
+	size := int(min(chunkLeaves, pos.Published-first)) * leafSize
 	name := chunkName{pos.Generation, number, rawLeaves}
 	return c.get(ctx, name, size, func(ctx context.Context) (chunk, error) {
 		have := c.find(name)
@@ -160,11 +161,11 @@ func (c *chunks) compare(pos commitments.Position, newest [leafSize]byte) {
 		return
 	}
 	last := pos.Published - 1
-	at := int(last%chunkLeaves) * leafSize //nolint:gosec // a chunk's size at most
+	at := int(last%chunkLeaves) * leafSize
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.cached[chunkName{pos.Generation, last / chunkLeaves, rawLeaves}]
-	if known.memory.size() >= at+leafSize && string(known.appendTo(nil, at, at+leafSize)) != string(newest[:]) {
+	if known.memory.size() >= at+leafSize && !bytes.Equal(known.appendTo(nil, at, at+leafSize), newest[:]) {
 		clear(c.cached)
 		c.size = 0
 	}

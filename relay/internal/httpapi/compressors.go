@@ -50,7 +50,7 @@ func newZstd() (compressor, error) {
 		start: []byte{0x28, 0xb5, 0x2f, 0xfd, 0, (zstdLog - 10) << 3},
 		verbatim: func(to []byte, text string) []byte {
 			header := len(text) << 3
-			return append(append(to, byte(header), byte(header>>8), byte(header>>16)), text...)
+			return append(append(to, byte(header), byte(header>>8), byte(header>>16)), text...) //nolint:gosec // each is one byte of it
 		},
 		compress: func(text []byte) ([]byte, error) { return zstdBlocks(encoder.EncodeAll(text, nil)) },
 		end:      func(to []byte, _ uint32, _ int64) []byte { return append(to, 1, 0, 0) },

@@ -19,8 +19,8 @@ func (a *api) listTag(ctx context.Context, l *list) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	const tagBytes = 8                     // bytes of the leaf in the tag
-	at := int(last%chunkLeaves) * leafSize //nolint:gosec // a chunk's size at most
+	const tagBytes = 8 // bytes of the leaf in the tag
+	at := int(last%chunkLeaves) * leafSize
 	return fmt.Sprintf(`"%d-%d-%d-%s-%s"`, l.pos.Generation, l.from, l.to-l.from, hex.EncodeToString(leaves.appendTo(nil, at, at+tagBytes)), l.format), nil
 }
 

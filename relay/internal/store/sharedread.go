@@ -29,7 +29,7 @@ func (s *sharedRead[T]) get(ctx context.Context, read func(context.Context) (T, 
 	p := s.next
 	if p == nil {
 		p = &pendingRead[T]{done: make(chan struct{})}
-		p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		p.ctx, p.cancel = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // leave calls it
 		s.next = p
 	}
 	p.callers++
