@@ -1,9 +1,9 @@
 package store
 
 // bookBothLegsSQL is what an attempt books on the spend caps, a part of recordSQL. The first leg of a
-// swap books the cost of both legs ($10 is its own, $13 that of the second leg), so the second leg's
+// swap books the cost of both legs (cost is its own, second_leg_cost that of the second leg), so the second leg's
 // attempts book nothing.
-const bookBothLegsSQL = `CASE WHEN kind = 'swap_execution' THEN 0 ELSE $10::bigint + $13 END`
+const bookBothLegsSQL = `CASE WHEN kind = 'swap_execution' THEN 0 ELSE cost + second_leg_cost END`
 
 // replaceBookingSQL is a part of finalizeSQL. When the second leg of a swap is final, its own cost
 // replaces the cost that the first leg booked for it on the spend caps. The lamports that the second

@@ -72,3 +72,13 @@ func connectionError(err error) bool {
 	return errors.As(err, &connect) || errors.As(err, &file) || pgconn.Timeout(err) || pgconn.SafeToRetry(err) ||
 		errors.Is(err, context.DeadlineExceeded) || isNetworkError(err)
 }
+
+// undone reports whether a statement that failed with err has certainly changed nothing, and may
+// succeed for a part of its rows.
+func undone(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return !transientState(pg.Code) || pg.Code[:2] == "40"
+	}
+	return !connectionError(err) && !errors.Is(err, context.Canceled)
+}

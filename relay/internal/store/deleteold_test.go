@@ -247,7 +247,7 @@ func TestHeartbeatsAndAttemptsUpdateNoIndex(t *testing.T) {
 		updatesBefore[table], hotBefore[table] = counts(table)
 	}
 	a := attempt(1)
-	if _, err := tx.Exec(ctx, recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:], 1, 2, 3, "transact", 0, 0, "", 0); err != nil {
+	if _, err := tx.Exec(ctx, recordSQL, recordArgs([]recordCall{{lease: l, attempt: a}})...); err != nil {
 		t.Fatal(err)
 	}
 	for range 10 {

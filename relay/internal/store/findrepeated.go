@@ -12,13 +12,29 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-const (
-	keyedSQL = `SELECT submission_id, content_hash FROM idempotency_keys
-		WHERE key_hash = $1 AND created_at >= now() - $2::interval`
-	reservedSQL = `SELECT v.nullifier, s.id, s.content_hash FROM reservations v
-		LEFT JOIN submissions s ON s.id = v.submission_id
-		WHERE v.pool = $1 AND v.nullifier = ANY($2::bytea[])`
-)
+// repeatsSQL finds reserved nullifiers, and keys within their window. The window is written so that
+// the index of ages does not match, and arrays so that the planner does not know their lengths; see
+// unknownToPlanner.
+const repeatsSQL = `
+SELECT v.pool || v.nullifier, s.id, s.content_hash
+FROM unnest((SELECT $1::bytea[]), (SELECT $2::bytea[])) AS g (pool, nullifier) JOIN reservations v ON v.pool = g.pool AND v.nullifier = g.nullifier
+LEFT JOIN submissions s ON s.id = v.submission_id
+UNION ALL
+SELECT key_hash, submission_id, content_hash FROM idempotency_keys
+WHERE key_hash = ANY ((SELECT $3::bytea[])::bytea[]) AND created_at + $4::interval >= now()`
+
+// repeatCall is what FindRepeated looks for: nullifiers with their pool, and a key or nil.
+type repeatCall struct {
+	pool       []byte
+	nullifiers [][]byte
+	keyHash    []byte
+}
+
+// repeatRows are the rows that a repeatCall finds.
+type repeatRows struct {
+	key      *keyedSubmission
+	reserved []reservation
+}
 
 // reservation is a reserved nullifier with the submission that reserved it. ID and ContentHash
 // are nil if retention has deleted that submission: the reservation of a landed submission stays.
@@ -30,18 +46,18 @@ type reservation struct {
 
 // FindRepeated implements submission.Store.
 func (s *Store) FindRepeated(ctx context.Context, sub *submission.Submission, keyHash []byte) (*submission.Submission, error) {
-	key, reserved, err := s.readKeyAndReservations(ctx, sub, keyHash)
+	found, err := s.repeats.do(ctx, repeatCall{pool: sub.Pool.Bytes(), nullifiers: byteSlices(nullifiersOf(sub)), keyHash: keyHash})
 	if err != nil {
-		return nil, err
+		return nil, unavailable(fmt.Errorf("find an earlier submission: %w", err))
 	}
 	hash := submission.ContentHash(sub.Call)
-	if key != nil {
-		earlier, err := s.findByKey(ctx, *key, hash)
+	if found.key != nil {
+		earlier, err := s.findByKey(ctx, *found.key, hash)
 		if err != nil || earlier != nil {
 			return earlier, err
 		}
 	}
-	for _, r := range reserved {
+	for _, r := range found.reserved {
 		if r.ID != nil && bytes.Equal(r.ContentHash, hash[:]) {
 			earlier, err := s.getIfStored(ctx, *r.ID)
 			if earlier != nil {
@@ -51,31 +67,45 @@ func (s *Store) FindRepeated(ctx context.Context, sub *submission.Submission, ke
 			return earlier, err
 		}
 	}
-	return nil, refuseReserved(sub, reserved)
+	return nil, refuseReserved(sub, found.reserved)
 }
 
-// readKeyAndReservations reads the key's submission and the reserved nullifiers in one round trip.
-func (s *Store) readKeyAndReservations(ctx context.Context, sub *submission.Submission, keyHash []byte) (*keyedSubmission, []reservation, error) {
-	var key *keyedSubmission
-	var reserved []reservation
-	b := &pgx.Batch{}
-	if keyHash != nil {
-		b.Queue(keyedSQL, keyHash, idempotencyWindow).Query(func(rows pgx.Rows) error {
-			found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[keyedSubmission])
-			if len(found) > 0 {
-				key = &found[0]
+// readKeysAndReservations reads what all the calls look for in one statement.
+func (s *Store) readKeysAndReservations(ctx context.Context, calls []repeatCall) ([]repeatRows, error) {
+	var pools, nullifiers, keys [][]byte
+	for _, c := range calls {
+		for _, n := range c.nullifiers {
+			pools, nullifiers = append(pools, c.pool), append(nullifiers, n)
+		}
+		if c.keyHash != nil {
+			keys = append(keys, c.keyHash)
+		}
+	}
+	type row struct {
+		Name        []byte // a pool and a nullifier, or a key
+		ID          *uuid.UUID
+		ContentHash []byte
+	}
+	list, err := collect(ctx, s, pgx.RowToStructByPos[row], repeatsSQL, pools, nullifiers, keys, idempotencyWindow)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]row, len(list))
+	for _, r := range list {
+		found[string(r.Name)] = r
+	}
+	out := make([]repeatRows, len(calls))
+	for i, c := range calls {
+		if r, ok := found[string(c.keyHash)]; ok {
+			out[i].key = &keyedSubmission{ID: *r.ID, ContentHash: r.ContentHash}
+		}
+		for _, n := range c.nullifiers {
+			if r, ok := found[string(c.pool)+string(n)]; ok {
+				out[i].reserved = append(out[i].reserved, reservation{Nullifier: n, ID: r.ID, ContentHash: r.ContentHash})
 			}
-			return err
-		})
+		}
 	}
-	b.Queue(reservedSQL, sub.Pool.Bytes(), byteSlices(nullifiersOf(sub))).Query(func(rows pgx.Rows) (err error) {
-		reserved, err = pgx.CollectRows(rows, pgx.RowToStructByPos[reservation])
-		return err
-	})
-	if err := s.Pool.SendBatch(ctx, b).Close(); err != nil {
-		return nil, nil, unavailable(fmt.Errorf("find an earlier submission: %w", err))
-	}
-	return key, reserved, nil
+	return out, nil
 }
 
 // getIfStored reads a submission, or returns nil if it was deleted after it had been found.

@@ -170,7 +170,7 @@ func TestNewOwnerSeesAnAttemptRecordedDuringTheTakeover(t *testing.T) {
 	l := stateOf(t, s, submission.Processing, w, 1)
 	a := attempt(1)
 	tx := begin(t, s)
-	if _, err := tx.Exec(ctx, recordSQL, l.ID, l.Epoch, l.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:], 1, 2, 3, "transact", 0, 0, "", 0); err != nil {
+	if _, err := tx.Exec(ctx, recordSQL, recordArgs([]recordCall{{lease: l, attempt: a}})...); err != nil {
 		t.Fatal(err)
 	}
 	expireWorker(t, s, w)

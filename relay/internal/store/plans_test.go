@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/hex"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
 // fill makes the database of a fleet that has run for long: finished submissions
@@ -49,6 +51,14 @@ func literal(v any) string {
 			fmt.Fprintf(&b, `%s"\\x%s"`, map[bool]string{true: ",", false: ""}[b.Len() > 0], hex.EncodeToString(e))
 		}
 		return "'{" + b.String() + "}'"
+	case []string:
+		return arrayLiteral(v)
+	case []int64:
+		return arrayLiteral(v)
+	case []uuid.UUID:
+		return arrayLiteral(v)
+	case []*uuid.UUID:
+		return arrayLiteral(v)
 	case nil:
 		return "NULL"
 	case time.Time:
@@ -56,6 +66,14 @@ func literal(v any) string {
 	default:
 		return fmt.Sprintf("'%v'", v)
 	}
+}
+
+func arrayLiteral[T any](in []T) string {
+	parts := make([]string, len(in))
+	for i := range in {
+		parts[i] = strconv.Quote(fmt.Sprint(in[i]))
+	}
+	return "'{" + strings.Join(parts, ",") + "}'"
 }
 
 // statement is an SQL statement of the relay, with values of its parameters.
@@ -68,14 +86,13 @@ type statement struct {
 func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 	id := one[uuid.UUID](t, s, `SELECT id FROM submissions WHERE state = 'processing' AND lease_owner IS NOT NULL LIMIT 1`)
 	sub := withdrawal(1, 2)
-	hash, inputs := make([]byte, 32), sub.Call.Inputs.Bytes()
+	hash := make([]byte, 32)
 	spend := [][]byte{hash}
 	landing := []any{fmt.Sprintf("{%s}", id), "{1}", fmt.Sprintf("{%s}", w), [][]byte{make([]byte, 64)}, "{5}", `{"{1,2}"}`, [][]byte{hash}, "{executed}", "{7}", "{8}"}
 	return map[string]statement{
-		"accept":              {acceptSQL, []any{uuid.New(), testPool.Bytes(), "withdrawal", hash, 5, w, make([]byte, 256), "plain", inputs, hash, "{}", spend, hash, nil}},
-		"find reservations":   {reservedSQL, []any{testPool.Bytes(), spend}},
-		"find a key":          {keyedSQL, []any{hash, "24 hours"}},
-		"read a submission":   {getSQL, []any{id}},
+		"accept":              {acceptSQL, acceptArgs([]acceptCall{{sub: sub, spends: spend, keyHash: hash, worker: &w}})},
+		"find repeats":        {repeatsSQL, []any{[][]byte{testPool.Bytes()}, spend, [][]byte{hash}, "24 hours"}},
+		"read a submission":   {getSQL, []any{fmt.Sprintf("{%s}", id)}},
 		"claim":               {claimSQL, []any{w, 64}},
 		"claim second legs":   {claimExecutionsSQL, []any{w, 64}},
 		"probe":               {probeSQL, []any{w, 64}},
@@ -85,7 +102,7 @@ func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 		"release all":         {releaseAllSQL, []any{w}},
 		"list leases":         {leasesSQL, []any{w}},
 		"release":             {releaseSQL, []any{id, 1, w, "1 s", ""}},
-		"record attempt":      {recordSQL, []any{id, 1, w, make([]byte, 64), hash, hash, hash, 1, 2, 3, "transact", 4, 5, "lane", 6}},
+		"record attempt":      {recordSQL, recordArgs([]recordCall{{lease: txmgr.Lease{ID: id, Epoch: 1, Owner: w}, attempt: attempt(1)}})},
 		"mark rejected":       {markRejectedSQL, []any{id, 1, w, make([]byte, 64)}},
 		"update swap":         {updateSwapSQL, []any{id, 1, w, "funded", 5}},
 		"mark dead":           {markDeadSQL, []any{id, 1, w, [][]byte{make([]byte, 64)}, "{1}"}},

@@ -613,7 +613,7 @@ func TestWaitingSecondLegsDoNotSlowClaims(t *testing.T) {
 		"claim second legs": {claimExecutionsSQL, []any{w, 10}},
 		"claim landed":      {claimLandedSQL, []any{w, 64}},
 		"count ahead":       {aheadSQL, []any{testPool.Bytes(), 500, 100, 0}},
-		"read a submission": {getSQL, []any{id}},
+		"read a submission": {getSQL, []any{[]uuid.UUID{id}}},
 		"list swaps":        {listOpenSwapsSQL, []any{20}},
 		"delete finished":   {deleteFinishedSQL, []any{time.Now(), 1000}},
 		"lock":              {lockSQL, []any{id, 1, w}},

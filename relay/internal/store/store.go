@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -24,6 +25,12 @@ type Store struct {
 	// Heartbeats is a separate connection pool with one connection: a heartbeat that waited in
 	// Pool behind clients' requests would let the leases expire. Nil uses Pool.
 	Heartbeats *pgxpool.Pool
+
+	// Concurrent calls share statements and commits.
+	accepts  batcher[acceptCall, *acceptedRow]
+	repeats  batcher[repeatCall, repeatRows]
+	attempts batcher[recordCall, recordResult]
+	reads    batcher[uuid.UUID, readResult]
 }
 
 var _ submission.Store = (*Store)(nil)
@@ -33,7 +40,9 @@ func New(pool *pgxpool.Pool) (*Store, error) {
 	if pool == nil {
 		return nil, errors.New("store needs a connection pool")
 	}
-	return &Store{Pool: pool}, nil
+	s := &Store{Pool: pool}
+	s.accepts.run, s.repeats.run, s.attempts.run, s.reads.run = s.insertTogether, s.readKeysAndReservations, s.recordTogether, s.readTogether
+	return s, nil
 }
 
 func poolConfig(url string, maxConns int32) (*pgxpool.Config, error) {

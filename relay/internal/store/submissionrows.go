@@ -113,19 +113,48 @@ func signature(b []byte) *solana.Signature {
 	return &sig
 }
 
-const getSQL = `SELECT ` + submissionColumns + ` FROM submissions s` + joinsSQL + ` WHERE s.id = $1`
+// getSQL does not show the planner the array's length; see unknownToPlanner.
+const getSQL = `SELECT ` + submissionColumns + ` FROM submissions s` + joinsSQL + ` WHERE s.id = ANY ((SELECT $1::uuid[])::uuid[])`
 
-// Get implements submission.Store.
+// readResult is a submission, nil if there is none, or the error of a damaged row.
+type readResult struct {
+	sub *submission.Submission
+	err error
+}
+
+// Get implements submission.Store. Submissions that are wanted at the same time are read together.
 func (s *Store) Get(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
-	var r submissionRow
-	err := s.Pool.QueryRow(ctx, getSQL, id).Scan(r.targets()...)
-	if errors.Is(err, pgx.ErrNoRows) {
+	r, err := s.reads.do(ctx, id)
+	switch {
+	case err != nil:
+		return nil, unavailable(fmt.Errorf("read submission: %w", err))
+	case r.err != nil:
+		return nil, r.err
+	case r.sub == nil:
 		return nil, refusal.New(refusal.NotFound, "no submission has this id: it was never accepted here, or it was finished so long ago that it is no longer kept")
 	}
+	return r.sub, nil
+}
+
+func (s *Store) readTogether(ctx context.Context, ids []uuid.UUID) ([]readResult, error) {
+	rows, err := collect(ctx, s, func(row pgx.CollectableRow) (r submissionRow, err error) {
+		err = row.Scan(r.targets()...)
+		return r, err
+	}, getSQL, ids)
 	if err != nil {
-		return nil, unavailable(fmt.Errorf("read submission: %w", err))
+		return nil, err
 	}
-	return r.submission()
+	found := make(map[uuid.UUID]submissionRow, len(rows))
+	for i := range rows {
+		found[rows[i].s.ID] = rows[i]
+	}
+	out := make([]readResult, len(ids))
+	for i, id := range ids {
+		if row, ok := found[id]; ok { // row is a copy: callers that want the same submission may change theirs
+			out[i].sub, out[i].err = row.submission()
+		}
+	}
+	return out, nil
 }
 
 // attemptColumns are the columns that attemptRow.targets scans, in the same order; a is the table

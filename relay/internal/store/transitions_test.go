@@ -265,7 +265,7 @@ func TestFailSeesAnAttemptCommittedWhileItWaits(t *testing.T) {
 	c := acceptLeased(t, s, withdrawal(1, 2))
 	tx := begin(t, s)
 	a := attempt(1)
-	if _, err := tx.Exec(ctx, recordSQL, c.ID, c.Epoch, c.Owner, a.Signature[:], a.Raw, a.FeePayer.Bytes(), a.Blockhash[:], 1, 2, 3, "transact", 0, 0, "", 0); err != nil {
+	if _, err := tx.Exec(ctx, recordSQL, recordArgs([]recordCall{{lease: c.Lease, attempt: a}})...); err != nil {
 		t.Fatal(err)
 	}
 	failed := make(chan error, 1)
