@@ -26,15 +26,12 @@ type Queue[In, Out any] struct {
 
 // call is a call that waits for its batch.
 type call[In, Out any] struct {
-	ctx context.Context
-	in  In
-	// result receives the result. It is closed without one after a panic.
-	result chan result[Out]
-}
-
-type result[Out any] struct {
-	out Out
-	err error
+	ctx  context.Context
+	in   In
+	done chan struct{} // closed when the batch has ended
+	ran  bool          // false after a panic
+	out  Out
+	err  error
 }
 
 // Do runs a call. If ctx ends while the call's batch runs, Do returns at once, and it is unknown
@@ -46,11 +43,11 @@ func (q *Queue[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 		return q.alone(ctx, in)
 	}
 	select {
-	case r, ok := <-c.result:
-		if !ok { // this call panics if it was the cause, and no other
+	case <-c.done:
+		if !c.ran { // this call panics if it was the cause, and no other
 			return q.alone(ctx, in)
 		}
-		return r.out, r.err
+		return c.out, c.err
 	case <-ctx.Done():
 		return out, ctx.Err()
 	}
@@ -72,7 +69,7 @@ func (q *Queue[In, Out]) enqueue(ctx context.Context, in In) *call[In, Out] {
 		q.running++
 		return nil
 	}
-	c := &call[In, Out]{ctx: ctx, in: in, result: make(chan result[Out], 1)}
+	c := &call[In, Out]{ctx: ctx, in: in, done: make(chan struct{})}
 	q.waiting = append(q.waiting, c)
 	return c
 }
@@ -107,29 +104,35 @@ func (q *Queue[In, Out]) next() []*call[In, Out] {
 // runTogether runs a batch. The batch's context ends when those of all its calls have ended.
 func (q *Queue[In, Out]) runTogether(batch []*call[In, Out]) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(batch[0].ctx))
-	defer cancel()
-	defer func() {
-		_ = recover() // the call that causes the panic panics again, where it is logged
-		for _, c := range batch {
-			close(c.result)
-		}
-	}()
-	ins, left := make([]In, len(batch)), atomic.Int64{}
+	ins, stops, left := make([]In, len(batch)), make([]func() bool, len(batch)), atomic.Int64{}
 	left.Store(int64(len(batch)))
 	for i, c := range batch {
 		ins[i] = c.in
-		defer context.AfterFunc(c.ctx, func() {
+		stops[i] = context.AfterFunc(c.ctx, func() {
 			if left.Add(-1) == 0 {
 				cancel()
 			}
-		})()
+		})
 	}
+	defer func() {
+		_ = recover() // the call that causes the panic panics again, where it is logged
+		cancel()
+		for i, c := range batch {
+			stops[i]()
+			close(c.done)
+		}
+	}()
 	outs, err := q.Run(ctx, ins)
 	for i, c := range batch {
-		r := result[Out]{err: err}
-		if err == nil {
-			r.out = outs[i]
+		if c.ran, c.err = true, err; err == nil {
+			c.out = outs[i]
 		}
-		c.result <- r
 	}
+}
+
+// Waiting is the number of calls that wait for a runner.
+func (q *Queue[In, Out]) Waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.waiting)
 }

@@ -120,3 +120,40 @@ func TestACallWhoseContextEndsIsDropped(t *testing.T) {
 		}
 	})
 }
+
+// A batch goes on while any of its callers still waits for it.
+func TestABatchEndsWithTheLastOfItsCallers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var contexts []context.Context
+		q := &batch.Queue[int, int]{Runners: 1, Limit: 9, Run: func(ctx context.Context, in []int) ([]int, error) {
+			contexts = append(contexts, ctx)
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+			return in, ctx.Err()
+		}}
+		go func() { _, _ = q.Do(t.Context(), 1) }()
+		synctest.Wait()
+		first, cancelFirst := context.WithCancel(t.Context())
+		second, cancelSecond := context.WithCancel(t.Context())
+		go func() { _, _ = q.Do(first, 2) }()
+		go func() { _, _ = q.Do(second, 3) }()
+		synctest.Wait()
+		if n := q.Waiting(); n != 2 {
+			t.Errorf("%d calls wait, want 2", n)
+		}
+		time.Sleep(time.Second + time.Millisecond)
+		cancelFirst()
+		synctest.Wait()
+		if err := contexts[1].Err(); err != nil {
+			t.Errorf("the batch's context ends with its first caller: %v", err)
+		}
+		cancelSecond()
+		synctest.Wait()
+		if contexts[1].Err() == nil {
+			t.Error("the batch's context goes on without a caller")
+		}
+	})
+}

@@ -104,7 +104,7 @@ func (s *Store) Accept(ctx context.Context, sub *submission.Submission, keyHash 
 // insert writes the submission together with others that wait. If that writes none of them, because
 // of any of them, it writes the submission alone.
 func (s *Store) insert(ctx context.Context, c acceptCall) (row acceptedRow, err error) {
-	together, err := s.accepts.do(ctx, c)
+	together, err := s.accepts.Do(ctx, c)
 	if err != nil {
 		return row, fmt.Errorf("insert submission: %w", err)
 	}

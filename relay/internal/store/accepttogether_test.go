@@ -10,39 +10,41 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/internal/batch"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
-// together runs calls that share a batch of b, because they wait while another call runs. It returns
+// together runs calls that share a batch of q, because they wait while another call runs. It returns
 // their errors in the order of the calls, and the sizes of all batches.
-func together[In, Out any](t *testing.T, b *batcher[In, Out], calls ...func() error) (errs []error, sizes []int) {
+func together[In, Out any](t *testing.T, q *batch.Queue[In, Out], calls ...func() error) (errs []error, sizes []int) {
 	t.Helper()
-	run, errs := b.run, make([]error, len(calls))
-	b.run = func(ctx context.Context, batch []In) ([]Out, error) {
-		sizes = append(sizes, len(batch))
-		return run(ctx, batch)
+	run, errs := q.Run, make([]error, len(calls))
+	began, end := make(chan struct{}), make(chan struct{})
+	q.Run = func(ctx context.Context, calls []In) ([]Out, error) {
+		select {
+		case <-began:
+			sizes = append(sizes, len(calls))
+			return run(ctx, calls)
+		default: // the other call
+			close(began)
+			<-end
+			return make([]Out, len(calls)), nil
+		}
 	}
-	defer func() { b.run = run }()
-	b.mu.Lock()
-	b.running = batchRunners // a runner that works until all calls wait
-	b.mu.Unlock()
+	defer func() { q.Run = run }()
 	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = q.Do(t.Context(), *new(In)) })
+	<-began
 	for i, call := range calls {
 		wg.Go(func() { errs[i] = call() })
-		for waiting := 0; waiting <= i; {
-			b.mu.Lock()
-			waiting = len(b.waiting)
-			b.mu.Unlock()
+		for q.Waiting() <= i {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	b.mu.Lock()
-	b.running = 1
-	b.mu.Unlock()
-	b.release()
+	close(end)
 	wg.Wait()
 	return errs, sizes
 }
@@ -118,7 +120,7 @@ func TestAcceptsThatShareAStatement(t *testing.T) {
 					return err
 				}
 			}
-			errs, sizes := together(t, &s.accepts, calls...)
+			errs, sizes := together(t, s.accepts, calls...)
 			if diff := cmp.Diff(test.wantSizes, sizes); diff != "" {
 				t.Errorf("sizes of batches (-want +got):\n%s", diff)
 			}
@@ -172,7 +174,7 @@ func TestAttemptsThatShareAStatement(t *testing.T) {
 	record := func(l txmgr.Lease, a txmgr.Attempt) func() error {
 		return func() error { return s.RecordAttempt(t.Context(), l, a) }
 	}
-	errs, sizes := together(t, &s.attempts, record(lost, attempt(100)), record(held, attempt(101)), record(ofDead, attempt(102)), record(swapLeg, attemptFor(103, txmgr.PurposeExecute)),
+	errs, sizes := together(t, s.attempts, record(lost, attempt(100)), record(held, attempt(101)), record(ofDead, attempt(102)), record(swapLeg, attemptFor(103, txmgr.PurposeExecute)),
 		record(unknown, attempt(104)), record(transferSub.Lease(), attempt(105)), record(otherEpoch, attempt(106)))
 	for i, wantLost := range []bool{true, false, true, false, true, false, true} {
 		if errors.Is(errs[i], txmgr.ErrLeaseLost) != wantLost || !wantLost && errs[i] != nil {
@@ -195,7 +197,7 @@ func TestAttemptsThatShareAStatement(t *testing.T) {
 		}
 	}
 
-	errs, sizes = together(t, &s.attempts, record(held, attempt(107)), record(transferSub.Lease(), attempt(101)), record(lost, attempt(108)))
+	errs, sizes = together(t, s.attempts, record(held, attempt(107)), record(transferSub.Lease(), attempt(101)), record(lost, attempt(108)))
 	if errs[0] != nil || errs[1] == nil || errors.Is(errs[1], txmgr.ErrLeaseLost) || !errors.Is(errs[2], txmgr.ErrLeaseLost) || !cmp.Equal(sizes, []int{3}) {
 		t.Errorf("with a signature that is stored already, in batches of %v: errors %v; want one batch, and an error of the database for that attempt alone", sizes, errs)
 	}
@@ -215,7 +217,7 @@ func TestReadsThatShareAStatement(t *testing.T) {
 			return err
 		}
 	}
-	errs, sizes := together(t, &s.reads, calls...)
+	errs, sizes := together(t, s.reads, calls...)
 	if diff := cmp.Diff([]*submission.Submission{first, second, nil, nil, first}, got); diff != "" || !cmp.Equal(sizes, []int{5}) {
 		t.Errorf("in batches of %v, submissions (-want +got):\n%s", sizes, diff)
 	}
@@ -253,7 +255,7 @@ func TestRepeatsThatShareAStatement(t *testing.T) {
 			return err
 		}
 	}
-	errs, sizes := together(t, &s.repeats, calls...)
+	errs, sizes := together(t, s.repeats, calls...)
 	for i, r := range requests {
 		code, _ := refusal.As(errs[i])
 		if r.code != "" && (code == nil || code.Code != r.code) || r.code == "" && errs[i] != nil || (got[i] == nil) != (r.want == nil) || r.want != nil && got[i].ID != r.want.ID {
@@ -285,7 +287,7 @@ func TestABatchOfAcceptsDuringARestart(t *testing.T) {
 	var errs []error
 	var sizes []int
 	var accepts sync.WaitGroup
-	accepts.Go(func() { errs, sizes = together(t, &s.accepts, calls...) })
+	accepts.Go(func() { errs, sizes = together(t, s.accepts, calls...) })
 	waitForLock(t, s)
 	ok(t, server.Restart(t.Context()))
 	accepts.Wait()
@@ -299,7 +301,7 @@ func TestABatchOfAcceptsDuringARestart(t *testing.T) {
 	if n := one[int](t, s, `SELECT count(*) FROM submissions`); n != 0 {
 		t.Errorf("%d submissions are stored, want none", n)
 	}
-	errs, _ = together(t, &s.accepts, calls...)
+	errs, _ = together(t, s.accepts, calls...)
 	ok(t, errors.Join(errs...))
 	if n := one[int](t, s, `SELECT count(*) FROM submissions WHERE lease_owner = $1`, w); n != 10 {
 		t.Errorf("%d submissions are stored under the lease, want 10", n)

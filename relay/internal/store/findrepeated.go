@@ -46,7 +46,7 @@ type reservation struct {
 
 // FindRepeated implements submission.Store.
 func (s *Store) FindRepeated(ctx context.Context, sub *submission.Submission, keyHash []byte) (*submission.Submission, error) {
-	found, err := s.repeats.do(ctx, repeatCall{pool: sub.Pool.Bytes(), nullifiers: byteSlices(nullifiersOf(sub)), keyHash: keyHash})
+	found, err := s.repeats.Do(ctx, repeatCall{pool: sub.Pool.Bytes(), nullifiers: byteSlices(nullifiersOf(sub)), keyHash: keyHash})
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("find an earlier submission: %w", err))
 	}

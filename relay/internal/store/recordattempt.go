@@ -58,7 +58,7 @@ const (
 // attempt is written alone.
 func (s *Store) RecordAttempt(ctx context.Context, l txmgr.Lease, a txmgr.Attempt) error {
 	c := recordCall{lease: l, attempt: a}
-	result, err := s.attempts.do(ctx, c)
+	result, err := s.attempts.Do(ctx, c)
 	if err == nil && result == recordAlone {
 		var results []recordResult
 		if results, err = s.recordTogether(ctx, []recordCall{c}); err == nil {

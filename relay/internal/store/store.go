@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/relaypool/relaypool/relay/internal/batch"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
@@ -27,10 +28,10 @@ type Store struct {
 	Heartbeats *pgxpool.Pool
 
 	// Concurrent calls share statements and commits.
-	accepts  batcher[acceptCall, *acceptedRow]
-	repeats  batcher[repeatCall, repeatRows]
-	attempts batcher[recordCall, recordResult]
-	reads    batcher[uuid.UUID, readResult]
+	accepts  *batch.Queue[acceptCall, *acceptedRow]
+	repeats  *batch.Queue[repeatCall, repeatRows]
+	attempts *batch.Queue[recordCall, recordResult]
+	reads    *batch.Queue[uuid.UUID, readResult]
 }
 
 var _ submission.Store = (*Store)(nil)
@@ -41,8 +42,23 @@ func New(pool *pgxpool.Pool) (*Store, error) {
 		return nil, errors.New("store needs a connection pool")
 	}
 	s := &Store{Pool: pool}
-	s.accepts.run, s.repeats.run, s.attempts.run, s.reads.run = s.insertTogether, s.readKeysAndReservations, s.recordTogether, s.readTogether
+	s.accepts, s.repeats, s.attempts, s.reads = queueOf(s.insertTogether), queueOf(s.readKeysAndReservations), queueOf(s.recordTogether), queueOf(s.readTogether)
 	return s, nil
+}
+
+const (
+	// batchLimit bounds the calls of a batch, and so what a batch that fails repeats.
+	batchLimit = 64
+	// unknownToPlanner is the LIMIT of a batch's rows in SQL. Because the planner does not know its
+	// value, it expects one row for arrays of any length. Otherwise it finds the plan for the values
+	// of a lone call cheaper than that for any values, and plans each statement anew, which takes
+	// longer than to run it.
+	unknownToPlanner = `(SELECT 1000)`
+)
+
+// queueOf runs one batch at once: with more, fewer calls would share a commit.
+func queueOf[In, Out any](run func(context.Context, []In) ([]Out, error)) *batch.Queue[In, Out] {
+	return &batch.Queue[In, Out]{Run: run, Runners: 1, Limit: batchLimit}
 }
 
 func poolConfig(url string, maxConns int32) (*pgxpool.Config, error) {

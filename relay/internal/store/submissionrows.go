@@ -124,7 +124,7 @@ type readResult struct {
 
 // Get implements submission.Store. Submissions that are wanted at the same time are read together.
 func (s *Store) Get(ctx context.Context, id uuid.UUID) (*submission.Submission, error) {
-	r, err := s.reads.do(ctx, id)
+	r, err := s.reads.Do(ctx, id)
 	switch {
 	case err != nil:
 		return nil, unavailable(fmt.Errorf("read submission: %w", err))
