@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Queue runs concurrent calls in batches. A call that finds a free runner runs at once, alone, in its
@@ -18,10 +19,14 @@ type Queue[In, Out any] struct {
 	Runners int
 	// Limit is the largest number of calls in a batch.
 	Limit int
+	// Stall is how long a batch may run before the next call passes it as one more runner, because the
+	// batch's connection may be dead. With 0 calls wait however long it runs.
+	Stall time.Duration
 
 	mu      sync.Mutex
 	waiting []*call[In, Out] // in order of arrival
 	running int
+	began   time.Time // when the last batch began
 }
 
 // call is a call that waits for its batch.
@@ -39,7 +44,7 @@ type call[In, Out any] struct {
 func (q *Queue[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	c := q.enqueue(ctx, in)
 	if c == nil {
-		defer q.release()
+		defer q.release(time.Now())
 		return q.alone(ctx, in)
 	}
 	select {
@@ -65,8 +70,9 @@ func (q *Queue[In, Out]) alone(ctx context.Context, in In) (out Out, err error) 
 func (q *Queue[In, Out]) enqueue(ctx context.Context, in In) *call[In, Out] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.running < q.Runners {
+	if q.running < q.Runners || q.stalled(q.began) {
 		q.running++
+		q.began = time.Now()
 		return nil
 	}
 	c := &call[In, Out]{ctx: ctx, in: in, done: make(chan struct{})}
@@ -74,27 +80,36 @@ func (q *Queue[In, Out]) enqueue(ctx context.Context, in In) *call[In, Out] {
 	return c
 }
 
-// release passes the runner to the calls that wait meanwhile.
-func (q *Queue[In, Out]) release() {
-	if batch := q.next(); batch != nil {
+// stalled reports whether a batch that began at that time takes too long.
+func (q *Queue[In, Out]) stalled(began time.Time) bool {
+	return q.Stall > 0 && time.Since(began) >= q.Stall
+}
+
+// release passes the runner, after a call that ran alone since began, to the calls that wait meanwhile.
+func (q *Queue[In, Out]) release(began time.Time) {
+	if batch := q.next(began); batch != nil {
 		go func() {
-			for ; batch != nil; batch = q.next() {
+			for batch != nil {
+				began := time.Now()
 				q.runTogether(batch)
+				batch = q.next(began)
 			}
 		}()
 	}
 }
 
-// next removes a batch from the waiting calls. It returns nil, and ends the runner, when none waits.
-// Calls whose context has ended are dropped.
-func (q *Queue[In, Out]) next() []*call[In, Out] {
+// next removes a batch from the waiting calls, after one that ran since began. It returns nil, and ends
+// the runner, when none waits, or when another runner passed it. Calls whose context has ended are
+// dropped.
+func (q *Queue[In, Out]) next(began time.Time) []*call[In, Out] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = slices.DeleteFunc(q.waiting, func(c *call[In, Out]) bool { return c.ctx.Err() != nil })
-	if len(q.waiting) == 0 {
+	if len(q.waiting) == 0 || q.running > q.Runners && q.stalled(began) {
 		q.running--
 		return nil
 	}
+	q.began = time.Now()
 	n := min(len(q.waiting), q.Limit)
 	batch := slices.Clone(q.waiting[:n])
 	q.waiting = slices.Delete(q.waiting, 0, n)

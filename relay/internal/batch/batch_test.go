@@ -3,6 +3,7 @@ package batch_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -154,6 +155,56 @@ func TestABatchEndsWithTheLastOfItsCallers(t *testing.T) {
 		synctest.Wait()
 		if contexts[1].Err() == nil {
 			t.Error("the batch's context goes on without a caller")
+		}
+	})
+}
+
+// A batch that stalls is passed, and the runner that passed it replaces its own.
+func TestCallsPassABatchThatStalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var order []int
+		began := func() []int {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(order)
+		}
+		q := &batch.Queue[int, int]{Runners: 1, Limit: 9, Stall: time.Second, Run: func(_ context.Context, in []int) ([]int, error) {
+			mu.Lock()
+			order = append(order, in...)
+			mu.Unlock()
+			if in[0] == 1 {
+				time.Sleep(time.Minute)
+			}
+			time.Sleep(time.Second / 2)
+			return in, nil
+		}}
+		do := func(n int) { _, _ = q.Do(t.Context(), n) }
+		go do(1)
+		synctest.Wait()
+		go do(2)
+		time.Sleep(time.Second)
+		if q.Waiting() != 1 {
+			t.Errorf("%d calls wait, want call 2", q.Waiting())
+		}
+		go do(3) // passes call 1, and takes what waits along
+		time.Sleep(2 * time.Second)
+		if diff := cmp.Diff([]int{1, 3, 2}, began()); diff != "" {
+			t.Errorf("order while call 1 stalls (-want +got):\n%s", diff)
+		}
+		time.Sleep(57*time.Second + 250*time.Millisecond)
+		go do(4) // under way when call 1 ends
+		time.Sleep(time.Second / 10)
+		go do(5)
+		go do(6)
+		time.Sleep(time.Second / 4)
+		if len(began()) != 4 || q.Waiting() != 2 {
+			t.Errorf("%v began and %d wait, want that the last two wait for call 4", began(), q.Waiting())
+		}
+		time.Sleep(time.Second)
+		if len(began()) != 6 {
+			t.Errorf("%v began, want all", began())
 		}
 	})
 }

@@ -22,6 +22,7 @@ import (
 func together[In, Out any](t *testing.T, q *batch.Queue[In, Out], calls ...func() error) (errs []error, sizes []int) {
 	t.Helper()
 	run, errs := q.Run, make([]error, len(calls))
+	q.Stall = 0
 	began, end := make(chan struct{}), make(chan struct{})
 	q.Run = func(ctx context.Context, calls []In) ([]Out, error) {
 		select {
@@ -34,7 +35,7 @@ func together[In, Out any](t *testing.T, q *batch.Queue[In, Out], calls ...func(
 			return make([]Out, len(calls)), nil
 		}
 	}
-	defer func() { q.Run = run }()
+	defer func() { q.Run, q.Stall = run, batchStall }()
 	var wg sync.WaitGroup
 	wg.Go(func() { _, _ = q.Do(t.Context(), *new(In)) })
 	<-began
