@@ -19,6 +19,7 @@ type cli struct {
 	Swaps      swapsCmd      `cmd:"" help:"List the swaps whose second leg is under way: how far each is, when it times out, and what it waits for. With an RPC endpoint, the slot is the chain's; otherwise it is estimated from the newest slot that the relays observed."`
 	Attempts   attemptsCmd   `cmd:"" help:"List transactions that were signed long ago, are not on the chain, and may still land as far as the relays know. With --end, end the attempts that can no longer land according to the given RPC endpoints."`
 	ProofA     proofACmd     `cmd:"" name:"proof-a" help:"Show which encoding of a proof's A, plain or negated, the pool's program accepts, and the landed transaction that shows it. Proofs in the other encoding are tried on the chain before they are refused."`
+	Index      indexCmd      `cmd:"" help:"Show and check the stored leaves of the pool's tree, which GET /commitments serves."`
 	Lanes      lanesCmd      `cmd:"" help:"Show how many transactions landed and expired, in how many slots and at what price, by lane and price band."`
 	Sweep      sweepCmd      `cmd:"" help:"Move fee payers' own lamports to other keys, when keys are rotated."`
 	Probe      probeCmd      `cmd:"" help:"Check the RPC endpoints, the pool on the chain, the program profile and the fee payers, and say what is wrong and what to do. Changes nothing. Ends with 0 when all checks pass, else with 1."`

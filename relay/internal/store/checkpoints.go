@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gagliardetto/solana-go"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/relaypool/relaypool/relay/internal/commitments"
@@ -43,4 +44,21 @@ func (c *Commitments) DropCheckpoints(ctx context.Context) error {
 		return unavailable(fmt.Errorf("drop the checkpoints of the commitment index: %w", err))
 	}
 	return nil
+}
+
+// IndexedPools lists the pools that have a commitment index.
+func (s *Store) IndexedPools(ctx context.Context) ([]solana.PublicKey, error) {
+	rows, err := s.Pool.Query(ctx, `SELECT pool FROM commitment_index ORDER BY pool`)
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("list commitment indexes: %w", err))
+	}
+	pools, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (solana.PublicKey, error) {
+		var address []byte
+		err := row.Scan(&address)
+		return solana.PublicKeyFromBytes(address), err
+	})
+	if err != nil {
+		return nil, unavailable(fmt.Errorf("list commitment indexes: %w", err))
+	}
+	return pools, nil
 }
