@@ -8,6 +8,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/relaypool/relaypool/relay/internal/batch"
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 )
 
@@ -16,12 +17,14 @@ import (
 type Commitments struct {
 	store  *Store
 	pool   solana.PublicKey
-	newest sharedRead[newestLeaf]
+	newest *batch.Queue[struct{}, newestLeaf]
 }
 
 // Commitments returns the commitment index of a pool.
 func (s *Store) Commitments(pool solana.PublicKey) *Commitments {
-	return &Commitments{store: s, pool: pool}
+	c := &Commitments{store: s, pool: pool}
+	c.newest = queueOf(c.readNewest)
+	return c
 }
 
 // Position implements commitments.Store.
