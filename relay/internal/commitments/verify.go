@@ -25,6 +25,9 @@ func Verify(ctx context.Context, s Store, pos Position, repair bool, progress fu
 	tree := merkle.NewTree()
 	for tree.NextIndex() < pos.Leaves {
 		leaves, err := s.Read(ctx, pos.Generation, tree.NextIndex(), int(min(defaultCheckpointEvery, pos.Leaves-tree.NextIndex())))
+		if err == nil && len(leaves) == 0 {
+			err = ErrMoved // leaves were removed meanwhile
+		}
 		if err != nil {
 			return v, err
 		}
