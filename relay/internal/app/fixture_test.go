@@ -342,6 +342,14 @@ func (s *fixture) balance(key solana.PublicKey) uint64 {
 	return lamports
 }
 
+// fundPool gives the pool lamports and waits until they are confirmed: simulations would not see them before.
+func (s *fixture) fundPool(lamports uint64) {
+	s.t.Helper()
+	want := s.balance(s.pool.Address) + lamports
+	must(s.t, s.chain.Fund(s.pool.Address, lamports))
+	eventually(s.t, "the pool's lamports are confirmed", func() bool { return s.balance(s.pool.Address) >= want })
+}
+
 // deposit sends a call signed by a depositor's own wallet and waits until it has landed.
 func (s *fixture) deposit(c *shieldpool.Call) {
 	s.t.Helper()

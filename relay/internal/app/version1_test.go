@@ -98,7 +98,7 @@ func TestLongNotesLandAsVersion1(t *testing.T) {
 			f, vk := newForger(t)
 			s := newFixture(t, fixtureOptions{vk: vk, changeConfig: withFormat(test.format), accounts: test.accounts})
 			s.waitHealthy()
-			must(t, s.chain.Fund(s.pool.Address, 10*sol))
+			s.fundPool(10 * sol)
 			info := s.call(http.MethodGet, "/", nil)
 			if diff := cmp.Diff(any(test.wantBounds), info.at("limits", "note_envelope_max_bytes_by_format")); diff != "" {
 				t.Errorf("bounds by format (-want +got)\n%s", diff)
@@ -136,7 +136,7 @@ func TestAcceptedLongNotesWaitForVersion1(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
 	s := newFixture(t, fixtureOptions{vk: vk, changeConfig: withFormat(config.FormatAuto)})
-	must(t, s.chain.Fund(s.pool.Address, 10*sol))
+	s.fundPool(10 * sol)
 	s.waitHealthy()
 	stopSends := func(on bool) {
 		var rules []fault.Rule
@@ -280,7 +280,7 @@ func TestALimitOfLoadedDataThatIsTooLowIsRaised(t *testing.T) {
 		c.RPC.URL = config.NewSecret(proxied)
 	}})
 	s.waitHealthy()
-	must(t, s.chain.Fund(s.pool.Address, 10*sol))
+	s.fundPool(10 * sol)
 	a := s.call(http.MethodPost, "/transact", f.withdrawal(s, sol), "Prefer", "respond-async")
 	eventually(t, "the withdrawal has landed", func() bool {
 		return s.call(http.MethodGet, a.header.Get("Location"), nil).at("data", "status") == "completed"
