@@ -42,6 +42,9 @@ func (s *suite) monitors(t *testing.T) {
 		registry+"prometheus-operator"+version, s.images.prometheusOperator,
 		registry+"prometheus-config-reloader"+version, s.images.prometheusReloader).Replace(string(bundle))))
 	s.applyForeign(t, []byte(strings.NewReplacer("PROMETHEUS_IMAGE", s.images.prometheus, "NAMESPACE", namespace).Replace(monitorsManifest)))
+	monitors := &unstructured.UnstructuredList{}
+	monitors.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitorList"})
+	s.await(t, "the cluster has ServiceMonitors", time.Minute, func(ctx context.Context) error { return s.kube.List(ctx, monitors) })
 	s.values["monitoring"] = map[string]any{"serviceMonitor": map[string]any{"enabled": true}, "prometheusRule": map[string]any{"enabled": true}}
 	s.values["networkPolicy"] = map[string]any{"metricsNamespaceLabels": map[string]any{"kubernetes.io/metadata.name": namespace}}
 	s.deploy(t, "upgrade")

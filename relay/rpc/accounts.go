@@ -38,7 +38,20 @@ func (w *wireAccount) account() (*onchain.Account, error) {
 // Accounts reads up to 100 accounts at one slot, and returns that slot. The slot is not before
 // minContextSlot. The entry of an account that does not exist is nil.
 func (c *Client) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
-	accounts, slot, err := c.accounts(ctx, keys, config{"encoding": "base64", "commitment": commitment}.notBefore(minContextSlot))
+	return c.accountsNotBefore(ctx, keys, config{"encoding": "base64", "commitment": commitment}, minContextSlot)
+}
+
+// Owners reads as Accounts does, but without the accounts' data, of which each may have 10 MB.
+func (c *Client) Owners(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
+	return c.accountsNotBefore(ctx, keys, withoutData(commitment), minContextSlot)
+}
+
+func withoutData(commitment onchain.Commitment) config {
+	return config{"encoding": "base64", "commitment": commitment, "dataSlice": map[string]int{"offset": 0, "length": 0}}
+}
+
+func (c *Client) accountsNotBefore(ctx context.Context, keys []solana.PublicKey, conf config, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
+	accounts, slot, err := c.accounts(ctx, keys, conf.notBefore(minContextSlot))
 	if err == nil {
 		err = onchain.CheckSlot("getMultipleAccounts", slot, minContextSlot)
 	}

@@ -25,9 +25,7 @@ func (c *Client) Balance(ctx context.Context, key solana.PublicKey, minContextSl
 // Balances reads the confirmed lamports of up to 100 accounts at one slot, in the order of the
 // keys, and returns that slot. An account that does not exist has 0.
 func (c *Client) Balances(ctx context.Context, keys []solana.PublicKey) (lamports []uint64, slot uint64, err error) {
-	accounts, slot, err := c.accounts(ctx, keys, config{
-		"encoding": "base64", "commitment": onchain.Confirmed, "dataSlice": map[string]int{"offset": 0, "length": 0},
-	})
+	accounts, slot, err := c.accounts(ctx, keys, withoutData(onchain.Confirmed))
 	if err != nil {
 		return nil, 0, err
 	}

@@ -19,14 +19,13 @@ type Queue[In, Out any] struct {
 	Runners int
 	// Limit is the largest number of calls in a batch.
 	Limit int
-	// Stall is how long a batch may run before the next call passes it as one more runner, because the
-	// batch's connection may be dead. With 0 calls wait however long it runs.
+	// Stall is how long a call waits for a runner before it runs alone, because the connection of the
+	// batch before it may be dead. With 0 calls wait however long it takes.
 	Stall time.Duration
 
 	mu      sync.Mutex
 	waiting []*call[In, Out] // in order of arrival
 	running int
-	began   time.Time // when the last batch began
 }
 
 // call is a call that waits for its batch.
@@ -44,18 +43,42 @@ type call[In, Out any] struct {
 func (q *Queue[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
 	c := q.enqueue(ctx, in)
 	if c == nil {
-		defer q.release(time.Now())
+		defer q.release()
 		return q.alone(ctx, in)
 	}
-	select {
-	case <-c.done:
-		if !c.ran { // this call panics if it was the cause, and no other
-			return q.alone(ctx, in)
-		}
-		return c.out, c.err
-	case <-ctx.Done():
-		return out, ctx.Err()
+	var stalled <-chan time.Time
+	if q.Stall > 0 {
+		timer := time.NewTimer(q.Stall)
+		defer timer.Stop()
+		stalled = timer.C
 	}
+	for {
+		select {
+		case <-stalled:
+			if q.withdraw(c) {
+				return q.alone(ctx, in)
+			}
+			stalled = nil // its batch runs
+		case <-c.done:
+			if !c.ran { // this call panics if it was the cause, and no other
+				return q.alone(ctx, in)
+			}
+			return c.out, c.err
+		case <-ctx.Done():
+			return out, ctx.Err()
+		}
+	}
+}
+
+// withdraw removes a waiting call. It returns false when the call's batch has begun.
+func (q *Queue[In, Out]) withdraw(c *call[In, Out]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.waiting, c)
+	if i >= 0 {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+	}
+	return i >= 0
 }
 
 func (q *Queue[In, Out]) alone(ctx context.Context, in In) (out Out, err error) {
@@ -70,9 +93,8 @@ func (q *Queue[In, Out]) alone(ctx context.Context, in In) (out Out, err error) 
 func (q *Queue[In, Out]) enqueue(ctx context.Context, in In) *call[In, Out] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.running < q.Runners || q.stalled(q.began) {
+	if q.running < q.Runners {
 		q.running++
-		q.began = time.Now()
 		return nil
 	}
 	c := &call[In, Out]{ctx: ctx, in: in, done: make(chan struct{})}
@@ -80,36 +102,27 @@ func (q *Queue[In, Out]) enqueue(ctx context.Context, in In) *call[In, Out] {
 	return c
 }
 
-// stalled reports whether a batch that began at that time takes too long.
-func (q *Queue[In, Out]) stalled(began time.Time) bool {
-	return q.Stall > 0 && time.Since(began) >= q.Stall
-}
-
-// release passes the runner, after a call that ran alone since began, to the calls that wait meanwhile.
-func (q *Queue[In, Out]) release(began time.Time) {
-	if batch := q.next(began); batch != nil {
+// release passes the runner to the calls that wait meanwhile.
+func (q *Queue[In, Out]) release() {
+	if batch := q.next(); batch != nil {
 		go func() {
-			for batch != nil {
-				began := time.Now()
+			for ; batch != nil; batch = q.next() {
 				q.runTogether(batch)
-				batch = q.next(began)
 			}
 		}()
 	}
 }
 
-// next removes a batch from the waiting calls, after one that ran since began. It returns nil, and ends
-// the runner, when none waits, or when another runner passed it. Calls whose context has ended are
-// dropped.
-func (q *Queue[In, Out]) next(began time.Time) []*call[In, Out] {
+// next removes a batch from the waiting calls. It returns nil, and ends the runner, when none waits.
+// Calls whose context has ended are dropped.
+func (q *Queue[In, Out]) next() []*call[In, Out] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = slices.DeleteFunc(q.waiting, func(c *call[In, Out]) bool { return c.ctx.Err() != nil })
-	if len(q.waiting) == 0 || q.running > q.Runners && q.stalled(began) {
+	if len(q.waiting) == 0 {
 		q.running--
 		return nil
 	}
-	q.began = time.Now()
 	n := min(len(q.waiting), q.Limit)
 	batch := slices.Clone(q.waiting[:n])
 	q.waiting = slices.Delete(q.waiting, 0, n)

@@ -3,7 +3,6 @@ package batch_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -159,52 +158,46 @@ func TestABatchEndsWithTheLastOfItsCallers(t *testing.T) {
 	})
 }
 
-// A batch that stalls is passed, and the runner that passed it replaces its own.
-func TestCallsPassABatchThatStalls(t *testing.T) {
+// While a batch hangs, each call waits for Stall and runs alone, whenever it comes. Afterwards calls share
+// batches again.
+func TestCallsDoNotWaitForABatchThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var order []int
-		began := func() []int {
-			mu.Lock()
-			defer mu.Unlock()
-			return slices.Clone(order)
-		}
+		var sizes []int
 		q := &batch.Queue[int, int]{Runners: 1, Limit: 9, Stall: time.Second, Run: func(_ context.Context, in []int) ([]int, error) {
 			mu.Lock()
-			order = append(order, in...)
+			sizes = append(sizes, len(in))
 			mu.Unlock()
-			if in[0] == 1 {
-				time.Sleep(time.Minute)
+			if in[0] == 0 {
+				time.Sleep(30 * time.Second)
 			}
-			time.Sleep(time.Second / 2)
+			time.Sleep(time.Millisecond)
 			return in, nil
 		}}
-		do := func(n int) { _, _ = q.Do(t.Context(), n) }
-		go do(1)
+		go func() { _, _ = q.Do(t.Context(), 0) }()
 		synctest.Wait()
-		go do(2)
-		time.Sleep(time.Second)
-		if q.Waiting() != 1 {
-			t.Errorf("%d calls wait, want call 2", q.Waiting())
+		for n := 1; n < 20; n++ {
+			began := time.Now()
+			if _, err := q.Do(t.Context(), n); err != nil || time.Since(began) > 1100*time.Millisecond {
+				t.Errorf("call %d took %s, error %v", n, time.Since(began), err)
+			}
 		}
-		go do(3) // passes call 1, and takes what waits along
-		time.Sleep(2 * time.Second)
-		if diff := cmp.Diff([]int{1, 3, 2}, began()); diff != "" {
-			t.Errorf("order while call 1 stalls (-want +got):\n%s", diff)
+		time.Sleep(time.Minute)
+		if q.Waiting() != 0 || len(sizes) != 20 {
+			t.Errorf("%d calls wait and %d ran, want 0 and 20", q.Waiting(), len(sizes))
 		}
-		time.Sleep(57*time.Second + 250*time.Millisecond)
-		go do(4) // under way when call 1 ends
-		time.Sleep(time.Second / 10)
-		go do(5)
-		go do(6)
-		time.Sleep(time.Second / 4)
-		if len(began()) != 4 || q.Waiting() != 2 {
-			t.Errorf("%v began and %d wait, want that the last two wait for call 4", began(), q.Waiting())
+		sizes = nil
+		each(t, q, []int{0, 1, 2, 3}, func(int, int, error, bool) {})
+		if diff := cmp.Diff([]int{1, 1, 1, 1}, sizes); diff != "" {
+			t.Errorf("sizes beside a batch that hangs (-want +got):\n%s", diff)
 		}
-		time.Sleep(time.Second)
-		if len(began()) != 6 {
-			t.Errorf("%v began, want all", began())
+		sizes = nil
+		each(t, q, []int{0}, func(int, int, error, bool) {})
+		q.Stall = 0
+		each(t, q, []int{0, 1, 2, 3}, func(int, int, error, bool) {})
+		if diff := cmp.Diff([]int{1, 1, 3}, sizes); diff != "" {
+			t.Errorf("sizes without a bound (-want +got):\n%s", diff)
 		}
 	})
 }

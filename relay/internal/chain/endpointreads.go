@@ -48,9 +48,20 @@ func (e *Endpoints) Slot(ctx context.Context, commitment onchain.Commitment) (ui
 // such as the pool's tree, and it does not exist, Accounts asks a second endpoint. It uses the
 // second answer if that contains the account.
 func (e *Endpoints) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
-	q := currentQuery("getMultipleAccounts", outbound.Read, func(ctx context.Context, source askedEndpoint) (slotted[[]*onchain.Account], error) {
+	return e.readAccounts(ctx, commitment, func(ctx context.Context, source askedEndpoint) (slotted[[]*onchain.Account], error) {
 		return newSlotted(source.Accounts(ctx, keys, commitment, minContextSlot))
 	})
+}
+
+// Owners reads as Accounts does, but without the accounts' data.
+func (e *Endpoints) Owners(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
+	return e.readAccounts(ctx, commitment, func(ctx context.Context, source askedEndpoint) (slotted[[]*onchain.Account], error) {
+		return newSlotted(source.Owners(ctx, keys, commitment, minContextSlot))
+	})
+}
+
+func (e *Endpoints) readAccounts(ctx context.Context, commitment onchain.Commitment, do func(context.Context, askedEndpoint) (slotted[[]*onchain.Account], error)) ([]*onchain.Account, uint64, error) {
+	q := currentQuery("getMultipleAccounts", outbound.Read, do)
 	q.unconfirmed = commitment != onchain.Confirmed
 	s, err := askAgain(ctx, e, q, secondOpinion[slotted[[]*onchain.Account]]{
 		doubtful: func(s slotted[[]*onchain.Account]) bool { return len(s.value) == 1 && s.value[0] == nil },

@@ -29,9 +29,10 @@ const (
 	slotMaxAge = time.Minute
 )
 
-// AccountReader reads accounts, all at one slot that is not before minContextSlot.
-// *Endpoints and *rpc.Client implement it.
+// AccountReader reads accounts, all at one slot that is not before minContextSlot; Owners without their
+// data. *Endpoints and *rpc.Client implement it.
 type AccountReader interface {
+	Owners(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
 	Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error)
 }
 

@@ -29,6 +29,19 @@ type accounts struct {
 	notBefore []uint64
 }
 
+// Owners implements AccountReader. What it returns has no data.
+func (a *accounts) Owners(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
+	all, slot, err := a.Accounts(ctx, keys, commitment, minContextSlot)
+	for i := range all {
+		if all[i] != nil {
+			bare := *all[i]
+			bare.Data = nil
+			all[i] = &bare
+		}
+	}
+	return all, slot, err
+}
+
 func (a *accounts) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
 	if commitment != onchain.Confirmed {
 		return nil, 0, errors.New("read at another commitment than confirmed")

@@ -17,15 +17,16 @@ const maxTogether = 33
 // others, unless the caller needs a slot.
 func (p *PoolReader) readTogether(ctx context.Context, keys []solana.PublicKey, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
 	if minContextSlot > 0 {
-		return p.accounts.Accounts(ctx, keys, onchain.Confirmed, minContextSlot)
+		return p.accounts.Owners(ctx, keys, onchain.Confirmed, minContextSlot)
 	}
 	read, err := p.together.Do(ctx, keys)
 	return read.value, read.slot, err
 }
 
-// readAccounts reads the accounts of several calls.
+// readAccounts reads the accounts of several calls. It reads no data, because clients choose the recipients,
+// and a few large accounts would make an answer too long for all.
 func (p *PoolReader) readAccounts(ctx context.Context, calls [][]solana.PublicKey) ([]slotted[[]*onchain.Account], error) {
-	accounts, slot, err := p.accounts.Accounts(ctx, slices.Concat(calls...), onchain.Confirmed, 0)
+	accounts, slot, err := p.accounts.Owners(ctx, slices.Concat(calls...), onchain.Confirmed, 0)
 	if err != nil {
 		return nil, err
 	}

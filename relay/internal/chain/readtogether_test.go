@@ -15,7 +15,7 @@ import (
 func TestConcurrentInspectionsShareCalls(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		pool := testPool(t)
-		a := &accounts{stored: map[solana.PublicKey]*onchain.Account{}, slot: 5, delay: time.Second}
+		a := &accounts{stored: map[solana.PublicKey]*onchain.Account{}, slot: 5, delay: time.Second / 4}
 		p, _ := newPool(t, a)
 		nullifier := func(i int) [32]byte { return [32]byte{30: 1, 31: byte(i)} }
 		for i := 0; i < 40; i += 3 {

@@ -82,7 +82,7 @@ func (f *Follower) update(ctx context.Context) error {
 	if c, err = f.advance(ctx, pos, snap); err != nil {
 		return err
 	}
-	if c.verdict == wrong && !f.rebuilt {
+	if c.verdict == wrong && !f.rebuilt && !f.trusted {
 		if err := f.rebuild(ctx, c.pos); err != nil {
 			return err
 		}

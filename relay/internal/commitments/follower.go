@@ -25,6 +25,7 @@ type Follower struct {
 	tree       *merkle.Tree // nil before the first pass
 	generation uint64       // of the stored leaves that tree was built from
 	rebuilt    bool         // this follower has hashed all stored leaves once
+	trusted    bool         // the chain has confirmed the tree, so its checkpoint was right
 	// rewinds and failures count the rewinds and the failed attempts since the chain last
 	// confirmed all leaves. Until retryAt, a pass reads no blocks and fails with lastFailure.
 	rewinds, failures int

@@ -15,6 +15,7 @@ func (f *Follower) applyVerdict(ctx context.Context, c comparison) error {
 	short := fmt.Errorf("%w: read %d of %d leaves", errShort, c.pos.Leaves, c.leavesBefore)
 	switch c.verdict {
 	case confirmed:
+		f.trusted = true
 		if err := f.publish(ctx, &c.pos, c.pos.Leaves); err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func (f *Follower) load(ctx context.Context) (Position, error) {
 		if err != nil {
 			return pos, err
 		}
-		f.tree, f.generation = tree, pos.Generation
+		f.tree, f.generation, f.trusted = tree, pos.Generation, false
 	}
 	return pos, f.walk(ctx, pos, f.tree.NextIndex(), func(l IndexedCommitment) error {
 		return f.appendStored(ctx, f.tree, pos.Generation, l)

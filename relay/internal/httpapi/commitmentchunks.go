@@ -16,9 +16,9 @@ const (
 	leafSize = 32
 	// chunkLeaves is how many leaves are read and compressed together. As JSON they have 100 KB.
 	chunkLeaves = 1024
-	// maxCached is how many bytes of chunks are cached for all readers together. A million leaves
-	// have 31 MiB, and 36 MiB as compressed JSON.
-	maxCached = 80 << 20
+	// MaxCached is how many bytes of chunks are cached for all readers together, outside Go's heap. A
+	// million leaves have 31 MiB, and 36 MiB as compressed JSON.
+	MaxCached = 80 << 20
 )
 
 // chunkName names the published leaves of a chunk in a format, which is not plainJSON: writing JSON
@@ -55,7 +55,7 @@ func newChunks(source Commitments, timeout time.Duration) (*chunks, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &chunks{source: source, timeout: timeout, compressors: compressors, cached: map[chunkName]chunk{}, most: maxCached}, nil
+	return &chunks{source: source, timeout: timeout, compressors: compressors, cached: map[chunkName]chunk{}, most: MaxCached}, nil
 }
 
 // leaves returns the published leaves of a chunk; some more may follow them.
@@ -65,6 +65,9 @@ func (c *chunks) leaves(ctx context.Context, pos commitments.Position, number ui
 	name := chunkName{pos.Generation, number, rawLeaves}
 	return c.get(ctx, name, size, func(ctx context.Context) (chunk, error) {
 		have := c.find(name)
+		if have.memory.size() >= size { // another request has stored it meanwhile
+			return have, nil
+		}
 		out := have.appendTo(make([]byte, 0, size), 0, have.memory.size())
 		from := first + uint64(len(out)/leafSize)
 		more, err := c.source.Read(ctx, pos.Generation, from, (size-len(out))/leafSize)

@@ -62,7 +62,7 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 		return
 	}
 	w.Header().Set("ETag", l.tag)
-	w.Header().Set("Vary", "Accept, Accept-Encoding")
+	w.Header().Add("Vary", "Accept, Accept-Encoding") // beside CORS
 	w.Header().Set("Cache-Control", a.cacheControl(l, params))
 	if unchanged(l.tag) {
 		w.WriteHeader(http.StatusNotModified)

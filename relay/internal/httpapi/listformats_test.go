@@ -7,11 +7,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/relaypool/relaypool/relay/internal/commitments"
+	"github.com/relaypool/relaypool/relay/internal/httpapi"
 )
 
 var listFormats = map[string]struct {
@@ -63,6 +65,12 @@ func TestAListIsTheSameInEveryFormat(t *testing.T) {
 		"across a chunk's end, on neither": "?from_index=2040&limit=20",
 		"the last leaf":                    "?from_index=3499",
 		"no leaf":                          "?from_index=3500",
+	}
+	cors := newFixture(t, publishedLeaves(3500), func(o *httpapi.Options) { o.CORSOrigins = []string{"https://app.example"} })
+	rec := httptest.NewRecorder()
+	cors.handler.ServeHTTP(rec, getAs("/commitments", http.Header{"Origin": {"https://app.example"}}))
+	if vary := rec.Header().Values("Vary"); !slices.Contains(vary, "Origin") || !slices.Contains(vary, "Accept, Accept-Encoding") {
+		t.Errorf("with CORS the answer varies by %q, want by the origin, too", vary)
 	}
 	f := newFixture(t, publishedLeaves(3500))
 	for name, query := range queries {

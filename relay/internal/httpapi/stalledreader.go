@@ -35,9 +35,8 @@ func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list, began t
 		err := a.nextText(ctx, l)
 		cancel()
 		if err != nil {
-			// An answer without Content-Length must not end as if it were complete.
-			_ = control.SetWriteDeadline(time.Unix(1, 0))
-			return err
+			a.Log.DebugContext(r.Context(), "sending a list response failed", "request_id", requestContextOf(r.Context()).id, "error", disconnectReason(err))
+			panic(http.ErrAbortHandler) // an answer without Content-Length must not end as if it were complete
 		}
 	}
 }

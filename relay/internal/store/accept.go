@@ -104,6 +104,12 @@ func (s *Store) Accept(ctx context.Context, sub *submission.Submission, keyHash 
 // insert writes the submission together with others that wait. If that writes none of them, because
 // of any of them, it writes the submission alone.
 func (s *Store) insert(ctx context.Context, c acceptCall) (row acceptedRow, err error) {
+	// A client that leaves does not end the accept: its row may be committed, and this process has to know.
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(context.WithoutCancel(ctx), deadline)
+		defer cancel()
+	}
 	together, err := s.accepts.Do(ctx, c)
 	if err != nil {
 		return row, fmt.Errorf("insert submission: %w", err)
@@ -119,13 +125,23 @@ func (s *Store) insert(ctx context.Context, c acceptCall) (row acceptedRow, err 
 }
 
 // insertTogether returns the row of each submission, nil if it was not written but may be written
-// alone.
+// alone. One that cannot be written keeps the others of its half waiting, and then those of its quarter.
 func (s *Store) insertTogether(ctx context.Context, calls []acceptCall) ([]*acceptedRow, error) {
 	rows, err := s.insertRows(ctx, withoutCommonNotes(calls))
 	if err != nil && (len(calls) == 1 || !undone(err)) {
 		return nil, err
 	}
 	out := make([]*acceptedRow, len(calls))
+	if err != nil && len(calls) > 2 {
+		half := len(calls) / 2
+		for at, part := range map[int][]acceptCall{0: calls[:half], half: calls[half:]} {
+			written, err := s.insertTogether(ctx, part)
+			if err == nil { // else each of them is tried alone, and gets its own error
+				copy(out[at:], written)
+			}
+		}
+		return out, nil
+	}
 	for i := range calls {
 		if row, ok := rows[calls[i].sub.ID]; ok {
 			out[i] = &row
