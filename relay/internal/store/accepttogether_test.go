@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/relaypool/relaypool/relay/internal/batch"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
@@ -306,5 +308,59 @@ func TestABatchOfAcceptsDuringARestart(t *testing.T) {
 	ok(t, errors.Join(errs...))
 	if n := one[int](t, s, `SELECT count(*) FROM submissions WHERE lease_owner = $1`, w); n != 10 {
 		t.Errorf("%d submissions are stored under the lease, want 10", n)
+	}
+}
+
+// Batches of several processes reserve common notes, and use common keys, in one order.
+func TestBatchesOfTwoProcessesDoNotDeadlock(t *testing.T) {
+	t.Parallel()
+	key := func(n uint64) []byte { return binary.BigEndian.AppendUint64(make([]byte, 24), n) }
+	tests := map[string]struct {
+		lock string // locks what is common to both batches and in the middle of them
+		call func(process, n uint64) acceptCall
+	}{
+		"common notes": {
+			`INSERT INTO reservations (pool, nullifier, submission_id) VALUES ($1, $2, gen_random_uuid())`,
+			func(_, n uint64) acceptCall { return acceptCall{sub: withdrawal(n, 0)} },
+		},
+		"common keys": {
+			`INSERT INTO idempotency_keys (key_hash, content_hash, submission_id) VALUES ($2, $1, gen_random_uuid())`,
+			func(process, n uint64) acceptCall {
+				return acceptCall{sub: withdrawal(1000*process+n, 0), keyHash: key(n)}
+			},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			tx := begin(t, s) // both batches wait for it when they have written a half
+			_, err := tx.Exec(t.Context(), test.lock, testPool.Bytes(), key(5))
+			ok(t, err)
+			var wrote [2]int
+			var batches sync.WaitGroup
+			for process, order := range [][]uint64{{1, 2, 5, 8, 9}, {9, 8, 5, 2, 1}} {
+				var calls []acceptCall
+				for _, n := range order {
+					c := test.call(uint64(process+1), n) //nolint:gosec // 1 or 2
+					c.spends = byteSlices(nullifiersOf(c.sub))
+					calls = append(calls, c)
+				}
+				batches.Go(func() {
+					rows, err := s.insertRows(t.Context(), calls)
+					var pg *pgconn.PgError
+					if err != nil && (!errors.As(err, &pg) || pg.Code != overlapState) {
+						t.Errorf("process %d: %v", process+1, err)
+					}
+					wrote[process] = len(rows)
+				})
+			}
+			waitForLocks(t, s, 2)
+			ok(t, tx.Rollback(t.Context()))
+			batches.Wait()
+			if wrote != [2]int{5, 0} && wrote != [2]int{0, 5} {
+				t.Errorf("the processes wrote %v submissions, want all of one process", wrote)
+			}
+		})
 	}
 }

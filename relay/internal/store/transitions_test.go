@@ -289,14 +289,20 @@ func begin(t *testing.T, s *Store) pgx.Tx {
 // waitForLock returns once a statement of this test's schema waits for another.
 func waitForLock(t *testing.T, s *Store) {
 	t.Helper()
+	waitForLocks(t, s, 1)
+}
+
+// waitForLocks returns once that many statements of this test's schema wait for others.
+func waitForLocks(t *testing.T, s *Store, n int) {
+	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		// Other tests have other schemas.
-		if one[int](t, s, `SELECT count(*) FROM pg_locks w JOIN pg_locks g ON g.pid = w.pid AND g.granted
-			JOIN pg_class c ON c.oid = g.relation AND c.relnamespace = current_schema()::regnamespace WHERE NOT w.granted`) > 0 {
+		if one[int](t, s, `SELECT count(DISTINCT w.pid) FROM pg_locks w JOIN pg_locks g ON g.pid = w.pid AND g.granted
+			JOIN pg_class c ON c.oid = g.relation AND c.relnamespace = current_schema()::regnamespace WHERE NOT w.granted`) >= n {
 			return
 		}
 	}
-	t.Fatal("no statement waits for a lock within 10 s")
+	t.Fatalf("%d statements do not wait for locks within 10 s", n)
 }
 
 func TestAttemptsRoundTrip(t *testing.T) {
