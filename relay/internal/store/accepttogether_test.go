@@ -342,7 +342,7 @@ func TestBatchesOfTwoProcessesDoNotDeadlock(t *testing.T) {
 			for process, order := range [][]uint64{{1, 2, 5, 8, 9}, {9, 8, 5, 2, 1}} {
 				var calls []acceptCall
 				for _, n := range order {
-					c := test.call(uint64(process+1), n) //nolint:gosec // 1 or 2
+					c := test.call(uint64(process+1), n)
 					c.spends = byteSlices(nullifiersOf(c.sub))
 					calls = append(calls, c)
 				}
