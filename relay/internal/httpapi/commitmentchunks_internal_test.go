@@ -45,7 +45,7 @@ func TestReadersOfAGrowingChunk(t *testing.T) {
 		readers.Go(func() {
 			for n := published.Load(); n < 400; n = published.Add(1) - 1 {
 				got, err := c.leaves(t.Context(), commitments.Position{Published: n}, 0)
-				if err != nil || got.memory.size() < int(n)*leafSize { //nolint:gosec // some hundred
+				if err != nil || got.memory.size() < int(n)*leafSize {
 					t.Errorf("%d leaves: got %d bytes, error %v", n, got.memory.size(), err)
 					return
 				}
