@@ -55,6 +55,7 @@ func bundle(root string) (map[string][]byte, error) {
 	}
 	annotations := csv.GetAnnotations()
 	annotations["alm-examples"], annotations["containerImage"], annotations["description"] = string(example), image, chart.Metadata.Description
+	annotations["olm.skipRange"] = "<" + version // every version can be upgraded from every earlier one
 	csv.SetAnnotations(annotations)
 	spec := csv.Object["spec"].(map[string]any)
 	spec["version"], spec["keywords"] = version, chart.Metadata.Keywords

@@ -96,7 +96,7 @@ const owned = "relaypool.dev/e2e"
 // namespace exists or is still ending, because it may be another user's.
 func (s *suite) makeNamespace(name, standard string) error {
 	return s.kube.Create(s.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": standard, owned: "true"},
+		Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": standard, owned: "true", "metrics": "enabled"}, // whose Prometheus may scrape the operator
 	}})
 }
 
@@ -147,11 +147,12 @@ func (s *suite) apply(t *testing.T, manifests []byte) {
 }
 
 // applyForeign applies another project's objects, with a label by which clear deletes those of the whole
-// cluster. A definition that is in the cluster already is somebody else's, and ends the test.
+// cluster. A definition or role that is in the cluster already without it is somebody else's, and ends the
+// test.
 func (s *suite) applyForeign(t *testing.T, manifests []byte) {
 	t.Helper()
 	for _, object := range decode(t, manifests) {
-		if object.GetKind() == "CustomResourceDefinition" {
+		if kind := object.GetKind(); kind == "CustomResourceDefinition" || strings.HasPrefix(kind, "ClusterRole") {
 			found := object.DeepCopy()
 			err := s.kube.Get(s.ctx, client.ObjectKeyFromObject(object), found)
 			if err == nil && found.GetLabels()[owned] == "" {

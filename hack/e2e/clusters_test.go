@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,8 +27,8 @@ func (s *suite) clusters(t *testing.T) {
 	s.values["clusterWide"], s.values["namespaces"] = false, []string{namespace}
 	s.deploy(t, "upgrade")
 	s.makeDatabase(t, first.name)
-	user := "first-cluster"
-	s.setDatabaseURL(t, first, s.makeUser(t, first.name, user))
+	s.makeClusterRoles(t, first.name)
+	s.setDatabaseURL(t, first, s.stage.databaseURL(first.name, first.name+"-cluster"))
 	pools := []*v1alpha1.RelayPool{s.createUnscaled(t, first), s.createSecond(t, second)}
 	s.log(t, "two operators have a fleet each, with one database")
 
@@ -39,11 +38,8 @@ func (s *suite) clusters(t *testing.T) {
 	leases := s.watchLeases(first.name)
 	defer leases.close()
 	leases.restart(t, 2)
-	ok(t, s.stage.withDatabase(s.ctx, first.name, func(conn *pgx.Conn) error {
-		_, err := conn.Exec(s.ctx, "ALTER ROLE "+pgx.Identifier{user}.Sanitize()+" NOLOGIN")
-		return err
-	}))
 	s.lockedOut = victim.Name
+	s.administer(t, `ALTER ROLE "first-cluster" NOLOGIN`, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'first-cluster'`)
 	end := s.kill(t, victim, relayContainer, s.fleets)
 	leases.awaitTakeover(t)
 	s.figure("loss of a cluster to the takeover of its work by another one, at most", "%.1f s", time.Since(end.At).Seconds())
@@ -57,6 +53,10 @@ func (s *suite) clusters(t *testing.T) {
 	clients.finish(5 * time.Minute)
 	s.log(t, "%s", clients)
 	second.accountFor(t, clients.Journal().Records(), first)
+	s.administer(t, `ALTER ROLE "first-cluster" LOGIN`)
+	if fault := s.ledgerFault(first.name); fault != "" {
+		t.Errorf("the ledger of both clusters' payers: %s", fault)
+	}
 	for _, pool := range pools {
 		s.deleteObject(t, pool, 2*time.Minute)
 	}
@@ -64,6 +64,17 @@ func (s *suite) clusters(t *testing.T) {
 	s.deleteNamespace(t, secondNamespace)
 	s.values["clusterWide"], s.values["namespaces"] = true, []string{}
 	s.deploy(t, "upgrade")
+}
+
+// makeClusterRoles makes a role for each cluster, which acts as the owner of the database.
+func (s *suite) makeClusterRoles(t *testing.T, database string) {
+	t.Helper()
+	s.administer(t, "CREATE ROLE shared_owner", "ALTER DATABASE "+database+" OWNER TO shared_owner")
+	for _, cluster := range []string{"first", "second"} {
+		role := `"` + cluster + `-cluster"`
+		// The password is base32 text: it needs no quoting.
+		s.administer(t, "CREATE ROLE "+role+" LOGIN PASSWORD '"+s.stage.password+"'", "GRANT shared_owner TO "+role, "ALTER ROLE "+role+" SET role = shared_owner")
+	}
 }
 
 // createSecond installs the second operator, and makes its fleet.
@@ -80,7 +91,7 @@ func (s *suite) createSecond(t *testing.T, f *fleet) *v1alpha1.RelayPool {
 	}))
 	ok(t, s.kube.Create(s.ctx, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: f.name + "-database", Namespace: f.namespace},
-		StringData: map[string]string{urlKey: s.stage.databaseURL(f.database, postgresUser)},
+		StringData: map[string]string{urlKey: s.stage.databaseURL(f.database, f.name+"-cluster")},
 	}))
 	return s.createUnscaled(t, f)
 }

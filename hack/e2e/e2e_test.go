@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -28,6 +30,9 @@ func TestE2E(t *testing.T) {
 	defer stop()
 	chosen, err := choose(*only)
 	ok(t, err)
+	if *from != "" && *only != "" && !slices.Contains(strings.Split(*only, ","), "upgrade") {
+		t.Fatal("-from needs the scenario upgrade, or all that follows would test the earlier release")
+	}
 	s := connect(ctx, t, os.Getenv("KUBECONFIG"), os.Getenv("LOAD_IMAGE"))
 	s.helm, s.seed, s.from = *helm, *seed, *from
 	s.prepareImages(t, *build)

@@ -43,7 +43,11 @@ func (s *suite) ends(t *testing.T) {
 				victims[id] = true
 			}
 		}
-		ends := slices.DeleteFunc(w.ends(container), func(end containerEnd) bool { return end.Pod == s.lockedOut && !victims[end.ID] })
+		ends := slices.DeleteFunc(w.ends(container), func(end containerEnd) bool {
+			refused, err := endsWith(w.logPath(end.Pod, container, end.ID), "is not permitted to log in")
+			ok(t, err)
+			return end.Pod == s.lockedOut && end.Code == 1 && refused
+		})
 		for i := range ends {
 			if container == operatorContainer && ends[i].Code != 0 {
 				var err error

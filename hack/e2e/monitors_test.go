@@ -46,7 +46,6 @@ func (s *suite) monitors(t *testing.T) {
 	monitors.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitorList"})
 	s.await(t, "the cluster has ServiceMonitors", time.Minute, func(ctx context.Context) error { return s.kube.List(ctx, monitors) })
 	s.values["monitoring"] = map[string]any{"serviceMonitor": map[string]any{"enabled": true}, "prometheusRule": map[string]any{"enabled": true}}
-	s.values["networkPolicy"] = map[string]any{"metricsNamespaceLabels": map[string]any{"kubernetes.io/metadata.name": namespace}}
 	s.deploy(t, "upgrade")
 	s.fleet.change(t, func(spec *v1alpha1.RelayPoolSpec) {
 		spec.Monitoring.IntervalSeconds = 5

@@ -46,7 +46,7 @@ func (s *suite) restored(t *testing.T) {
 	f.awaitFinal(t)
 	missing := s.compareRestored(t, f.name, lost)
 	s.log(t, "every submission of the backup ended as in the lost database, and the tree is the same; %d of the lost database's are missing", missing)
-	if fault := s.ledgerFault(f.name); !strings.Contains(fault, "restored") {
+	if fault := s.ledgerFault(f.name); !strings.Contains(fault, "to which a database was restored") {
 		t.Fatalf("relay ledger does not report the payments whose rows are lost: %s", fault)
 	}
 	again := s.newTraffic(t, f.name, calmRate, 0, s.seed+7)

@@ -93,7 +93,7 @@ func TestEveryPartMeasures(t *testing.T) {
 // checkRow checks the properties of a row on any machine.
 func checkRow(t *testing.T, g *report.Group, row *report.Row) {
 	t.Helper()
-	if len(row.Values) != 1 && !strings.HasPrefix(g.Title, "Bare check") { // which is one for each session
+	if len(row.Values) != 1 {
 		t.Errorf("%s, %s: %d values, want one for one round", g.Title, row.Label, len(row.Values))
 		return
 	}

@@ -25,6 +25,9 @@ type bench struct {
 	profiler *profiler
 	progress io.Writer
 	began    time.Time
+	// bareCheck is the time of a bare check of four pairs, in milliseconds, before anything else runs. Some
+	// aims are multiples of it, because machines differ.
+	bareCheck float64
 	// others are the shares of the machine that other programs took. loads are the load averages.
 	others []float64
 	loads  []string
@@ -35,7 +38,8 @@ func (b *bench) progressf(format string, args ...any) {
 }
 
 func measure(ctx context.Context, s *settings, at folders) (err error) {
-	b := &bench{settings: s, folders: at, progress: os.Stderr, began: time.Now()}
+	b := &bench{settings: s, folders: at, progress: os.Stderr, began: time.Now(), bareCheck: ms(gauge.BareCheck())}
+	b.report.Add(report.Group{Title: "Bare check of four pairs, gnark-crypto, one core", Unit: "ms", Better: report.Less}, "", b.bareCheck)
 	if err := errors.Join(os.RemoveAll(at.state), os.MkdirAll(at.state, 0o755)); err != nil { //nolint:gosec // Postgres runs as a user of its own, who has to pass
 		return fmt.Errorf("make an empty folder: %w", err)
 	}
@@ -104,7 +108,7 @@ func (b *bench) openLab(ctx context.Context) (*stand.Lab, error) {
 func (b *bench) addConditions() {
 	cores := runtime.NumCPU()
 	b.report.Heading = []string{
-		fmt.Sprintf("%s, %d cores for relays, Postgres, local chain and clients together; medians of %d rounds of %s, set-ups in turn; load average %s", runtime.Version(), cores, b.rounds, b.window, span(b.loads)),
+		fmt.Sprintf("%s, %d cores for relays, Postgres, local chain and clients together; medians of %d rounds of %s, set-ups in turn; load average %s; a bare check took %.2f ms", runtime.Version(), cores, b.rounds, b.window, span(b.loads), b.bareCheck),
 		fmt.Sprintf("Other programs took %.0f %% of the machine (median; up to %.0f %%).", 100*gauge.Median(b.others), 100*slices.Max(append(b.others, 0))),
 	}
 	if len(b.others) > 0 && gauge.Median(b.others) > 0.1 {

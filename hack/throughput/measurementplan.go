@@ -9,8 +9,6 @@ import (
 
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/throughput/crowd"
-	"github.com/relaypool/relaypool/hack/throughput/gauge"
-	"github.com/relaypool/relaypool/hack/throughput/report"
 	"github.com/relaypool/relaypool/hack/throughput/stand"
 )
 
@@ -86,11 +84,8 @@ type benchRun struct {
 	*session
 	name  string
 	round int
-	// bareCheck is the time of a bare check of four pairs, in milliseconds, measured before this session.
-	// Aims are multiples of it, because machines differ.
-	bareCheck float64
-	stand     *stand.Stand
-	crowd     *crowd.Crowd
+	stand *stand.Stand
+	crowd *crowd.Crowd
 }
 
 // session sets up relays, measures the session's part and stops everything.
@@ -110,8 +105,7 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 		return err
 	}
 	defer clients.Close()
-	run := &benchRun{bench: b, session: s, name: name, round: round, bareCheck: ms(gauge.BareCheck()), stand: st, crowd: clients}
-	run.report.Add(report.Group{Title: "Bare check of four pairs, gnark-crypto, one core", Unit: "ms", Better: report.Less}, "", run.bareCheck)
+	run := &benchRun{bench: b, session: s, name: name, round: round, stand: st, crowd: clients}
 	run.progressf("%s: set up in %.1f s", name, time.Since(began).Seconds())
 	measures := map[part]func(context.Context) error{
 		partLatency: run.latency, partCarry: run.carry, partAccept: run.accept, partRootHistory: run.withRootEviction, partSwaps: run.swap, partMemory: run.memory,

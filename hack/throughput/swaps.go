@@ -94,7 +94,7 @@ func (s *benchRun) carrySwaps(ctx context.Context) error {
 	s.noteRefusals("the rate of executed swaps", &answers)
 	rate := float64(len(swaps)) / after.at.Sub(before.at).Seconds()
 	s.report.Add(report.Group{Title: "Executed swaps per second, long root history", Unit: perSecond, Better: report.More}, s.label, rate)
-	s.costs(executedSwap, before, after, len(swaps), 0)
+	s.costs(executedSwap, before, after, len(swaps), costAims{})
 	s.report.Add(report.Group{Title: "Router calls per " + executedSwap, Better: report.Less}, s.label, float64(after.router-before.router)/float64(len(swaps)))
 	s.progressf("%s: executed %.1f swaps a second; clients got the result after p50 %.1f s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds())
 	return nil

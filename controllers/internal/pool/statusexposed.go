@@ -44,6 +44,8 @@ func hasPublicService(api *v1alpha1.API) bool {
 // see their addresses, or "".
 func sharedLimit(api *v1alpha1.API) string {
 	switch {
+	case api.ClientIPHeader != "" && hasPublicService(api) && (api.Ingress != nil || api.Gateway != nil):
+		return "; clients that reach the Service without the proxy choose their address in spec.api.clientIPHeader, and so their limit of requests: make spec.api.service a ClusterIP, or let nobody else reach it"
 	case api.ClientIPHeader != "", api.RequestsPerMinute != nil && *api.RequestsPerMinute == 0:
 		return ""
 	case api.Ingress != nil || api.Gateway != nil:
@@ -66,7 +68,7 @@ func refusedVerdict(f *Facts, o *Outcome) verdict {
 		if r.Kind == build.KindHTTPRoute && r.Reason == apply.UnknownField {
 			message += "; the operator makes no route without time limits: install the CRDs of the Gateway API in version 1.2 or newer, or use spec.api.ingress in place of spec.api.gateway"
 		}
-		worst = mostSevere(worst, conditionFalse(v1alpha1.ReasonRefused, message))
+		worst = mostSevere(worst, conditionFalse(v1alpha1.ReasonRefused, message+"; what was made before, if anything, still serves clients"))
 	}
 	return worst
 }

@@ -127,7 +127,7 @@ func (r *Report) Page() []byte {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s |\n", g.Title, g.format(g.Aim), strings.Join(cells, " | "))
 	}
-	b.WriteString("\nAims that are missed are bold. They are multiples of the bare check of four pairs of the same run,\nwhich gnark-crypto makes on one core, because machines differ.\n")
+	b.WriteString("\nAims that are missed are bold. Those of latency, acceptance and processor time are multiples of a bare\ncheck: gnark-crypto's of the four pairings of a Groth16 proof, on one core.\n")
 	return b.Bytes()
 }
 

@@ -18,6 +18,8 @@ type Job struct {
 	Every time.Duration
 	// Timeout ends a run's context. It is at most Every, so that runs do not overlap.
 	Timeout time.Duration
+	// For tells processes apart whose jobs do different work; empty for those of all processes.
+	For string
 	// Run does the work. It may be cancelled at any point and run again.
 	Run func(ctx context.Context) error
 }
@@ -132,7 +134,7 @@ SELECT EXISTS (SELECT FROM restarted UNION ALL SELECT FROM first)`
 func (s *Store) startJob(ctx context.Context, j Job) (due bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, min(j.Every, 10*time.Second))
 	defer cancel()
-	if err := s.Pool.QueryRow(ctx, startJobSQL, j.Name, j.Every).Scan(&due); err != nil {
+	if err := s.Pool.QueryRow(ctx, startJobSQL, j.Name+j.For, j.Every).Scan(&due); err != nil {
 		return false, unavailable(fmt.Errorf("start maintenance job: %w", err))
 	}
 	return due, nil
