@@ -3,6 +3,8 @@ package admission
 import (
 	"context"
 	"time"
+
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // treeMaxAge is the maximum age of a tree account whose root history contains the proof's
@@ -18,6 +20,9 @@ type rootWindow struct {
 	untilEviction int
 	// oldest is the seq of the oldest root in the root history.
 	oldest uint64
+	// tree is the tree account at slot.
+	tree *shieldpool.TreeAccount
+	slot uint64
 	// known is false when the tree account is not consistent; the other fields are then zero.
 	known bool
 }
@@ -35,5 +40,5 @@ func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, er
 	}
 	newestSeq, oldestAge := snap.Tree.NextIndex, len(snap.Tree.History)-1
 	seqAt := func(age int) uint64 { return newestSeq - min(uint64(age), newestSeq) } //nolint:gosec // untilEviction is at most oldestAge
-	return rootWindow{seq: seqAt(oldestAge - untilEviction), untilEviction: untilEviction, oldest: seqAt(oldestAge), known: true}, nil
+	return rootWindow{seq: seqAt(oldestAge - untilEviction), untilEviction: untilEviction, oldest: seqAt(oldestAge), slot: snap.Slot, tree: snap.Tree, known: true}, nil
 }

@@ -2,10 +2,13 @@ package admission
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sync"
 	"time"
 
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -34,7 +37,7 @@ func (a *Admission) checkQueue(ctx context.Context, w rootWindow) error {
 	}
 	// The count of all queued submissions is kept for the next requests. Only if it is too large,
 	// the submissions that are really ahead of this one are counted.
-	total, err := a.Store.CountAhead(ctx, a.Pool.Address, w.oldest, math.MaxInt64, maxAhead+1)
+	total, err := a.countAhead(ctx, w, math.MaxInt64, maxAhead)
 	if err != nil {
 		return err
 	}
@@ -42,13 +45,29 @@ func (a *Admission) checkQueue(ctx context.Context, w rootWindow) error {
 		a.queue.set(total, a.Now())
 		return nil
 	}
-	ahead, err := a.Store.CountAhead(ctx, a.Pool.Address, w.oldest, w.seq, maxAhead+1)
+	ahead, err := a.countAhead(ctx, w, w.seq, maxAhead)
 	if err != nil || ahead <= maxAhead {
 		return err
 	}
 	return refusal.New(refusal.PoolBusy,
 		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: send the request again in a moment, proven against the newest root", ahead, maxAhead).
-		Retry(momentaryRetryAfter)
+		Retry(momentaryRetryAfter).With("current_root", fmt.Sprintf("%x", w.tree.Root)).With("next_index", w.tree.NextIndex)
+}
+
+// countAhead counts the submissions that have not landed up to the slot of the tree account, and whose
+// root is not newer than the one with the given seq. It counts up to a little more than maxAhead.
+// Without the landings that the database does not have yet, their leaves would count twice: the tree
+// account has them already.
+func (a *Admission) countAhead(ctx context.Context, w rootWindow, seq uint64, maxAhead int) (int, error) {
+	landed := func() int {
+		return a.Submissions.Manager.LandedNotRecorded(w.slot, func(j *txmgr.Job) bool {
+			root := submission.FromJob(j).RootSeq
+			return j.Kind != submission.KindSwapExecution && w.oldest <= root && root <= seq
+		})
+	}
+	before := landed()
+	n, err := a.Store.CountAhead(ctx, a.Pool.Address, w.oldest, seq, maxAhead+1+before)
+	return n - min(n, before, landed()), err // what was recorded during the count may be missing in n
 }
 
 // queueLength caches the count of all relays' submissions that have not landed.

@@ -54,6 +54,12 @@ func (a *App) treeChanged(s onchain.Snapshot, selfCheck error) {
 	}
 }
 
+// treeNotification is called when an endpoint reports a change of the tree account.
+func (a *App) treeNotification() {
+	a.poolReader.NoticeChange()
+	a.submissions.Manager.PollSoon()
+}
+
 // registerIndexGauges registers the gauges of the index.
 func (a *App) registerIndexGauges() {
 	ifRead := func(value func(commitments.Report) float64) func() (float64, bool) {

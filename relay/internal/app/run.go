@@ -49,7 +49,7 @@ func (a *App) Run(ctx context.Context) error {
 
 	err := a.awaitEnd(ctx, a.fatal, gateOpened, func() {
 		p.services.Go(func() { a.commitmentIndex.Run(background) }) // only now: another chain's leaves must not enter the index
-		p.services.Go(func() { a.endpoints.Subscribe(background, a.pool.MerkleTree, a.submissions.Manager.PollSoon) })
+		p.services.Go(func() { a.endpoints.Subscribe(background, a.pool.MerkleTree, a.treeNotification) })
 		p.workers.Go(func() { a.submissions.Run(work) })
 		p.maintenanceJobs.Go(func() { a.maintenance.Run(maintenance) })
 	})

@@ -61,7 +61,8 @@ type PoolOptions struct {
 
 // PoolReader reads the accounts of one pool at the confirmed commitment, and keeps a copy of its
 // tree account. Only one read for Tree runs at a time, and all waiting callers share it. It starts
-// at least MinInterval after the start of the previous one. Safe for concurrent use.
+// at least MinInterval after the start of the previous one, or a quarter of that after NoticeChange.
+// Safe for concurrent use.
 //
 // Errors are refusals. pool_not_initialised means that the reader has never found a tree account
 // that the program owns, or that the account's layout does not fit the profile. chain_unavailable
@@ -93,6 +94,8 @@ type PoolReader struct {
 	last      *onchain.Snapshot // the newest known tree
 	agreed    *onchain.Snapshot // the last tree that two endpoints showed
 	readAllAt time.Time         // when all endpoints were last read together
+	noticedAt time.Time         // when NoticeChange was last called
+	noticed   chan struct{}     // closed by the next NoticeChange
 }
 
 // NewPool makes a reader of one pool. It makes no call.
@@ -103,7 +106,7 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 	case o.MinInterval < 0:
 		return nil, fmt.Errorf("pool reader's least interval is %s: expected a positive duration, or 0 for %s", o.MinInterval, defaultMinInterval)
 	}
-	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, slotIsOld: o.SlotIsOld, interval: o.MinInterval, changed: o.Changed, history: o.History, allEndpoints: o.AllEndpoints, mints: map[string]bool{"": true}}
+	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, slotIsOld: o.SlotIsOld, interval: o.MinInterval, changed: o.Changed, history: o.History, allEndpoints: o.AllEndpoints, mints: map[string]bool{"": true}, noticed: make(chan struct{})}
 	p.together = &batch.Queue[[]solana.PublicKey, slotted[[]*onchain.Account]]{Run: p.readAccounts, Runners: 2, Limit: maxTogether, Stall: time.Second}
 	if p.interval == 0 {
 		p.interval = defaultMinInterval
@@ -138,11 +141,15 @@ func (p *PoolReader) FindCreation(ctx context.Context, nullifier [32]byte) (*onc
 	return p.history(ctx, p.pool, nullifier)
 }
 
-// Tree returns a snapshot of the tree account, at most maxAge old at the time of the call. The
-// snapshot is from the cache, or else from the next read that MinInterval permits. With maxAge 0
-// that read starts after the call. The snapshot is shared: do not change it.
+// Tree returns a snapshot of the tree account, at most maxAge old at the time of the call, and not
+// older than the last NoticeChange. The snapshot is from the cache, or else from the next read that
+// MinInterval permits. With maxAge 0 that read starts after the call. The snapshot is shared: do not
+// change it.
 func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
-	since := p.now().Add(-maxAge)
+	since := p.lastNotice()
+	if t := p.now().Add(-maxAge); t.After(since) {
+		since = t
+	}
 	if s := p.cached(); s != nil && !s.At.Before(since) {
 		return *s, nil
 	}
@@ -209,15 +216,6 @@ func (p *PoolReader) refresh(ctx context.Context) reading {
 	}
 	p.startReadAll(ctx)
 	return r
-}
-
-// pause waits until MinInterval has passed since the last read.
-func (p *PoolReader) pause(last time.Time) {
-	if wait := p.interval - p.now().Sub(last); !last.IsZero() && wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		<-timer.C
-	}
 }
 
 // update makes the account's state the newest one and returns it. With several endpoints, update

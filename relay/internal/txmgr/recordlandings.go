@@ -25,6 +25,8 @@ type recorder struct {
 	mu        sync.Mutex
 	landed    []*queuedLanding
 	finalized []*landedEntry
+	// unrecorded has the landings that are not in the database yet, also while they are written.
+	unrecorded map[*queuedLanding]struct{}
 
 	// failing is true if the last write failed. Writes are repeated four times a second, so only
 	// the first of several failures in a row is logged as a warning.
@@ -37,12 +39,16 @@ type queuedLanding struct {
 	landing Landing
 }
 
-func newRecorder(m *Manager) *recorder { return &recorder{m: m, wake: make(chan struct{}, 1)} }
+func newRecorder(m *Manager) *recorder {
+	return &recorder{m: m, wake: make(chan struct{}, 1), unrecorded: make(map[*queuedLanding]struct{})}
+}
 
 // queueLanding queues a landing.
 func (r *recorder) queueLanding(w *entry, l Landing) {
+	q := &queuedLanding{entry: w, landing: l}
 	r.mu.Lock()
-	r.landed = append(r.landed, &queuedLanding{entry: w, landing: l})
+	r.landed = append(r.landed, q)
+	r.unrecorded[q] = struct{}{}
 	r.mu.Unlock()
 	signal(r.wake)
 }
@@ -122,6 +128,7 @@ func (r *recorder) writeLandingBatch(ctx context.Context, batch []*queuedLanding
 		return false
 	}
 	r.failing = false
+	r.forget(batch)
 	isLost := leaseSet(lost)
 	for _, q := range batch {
 		j, l := q.entry.j, q.landing
@@ -141,6 +148,15 @@ func (r *recorder) writeLandingBatch(ctx context.Context, batch []*queuedLanding
 		m.tracker.addLanded(q.entry, l)
 	}
 	return true
+}
+
+// forget removes landings that are in the database from those that are not.
+func (r *recorder) forget(batch []*queuedLanding) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, q := range batch {
+		delete(r.unrecorded, q)
+	}
 }
 
 // observeOvertaken counts the attempts that a later one overtook: they were sent by too few ways, or
