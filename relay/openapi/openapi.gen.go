@@ -395,7 +395,7 @@ type Error struct {
 	// has the HTTP status of each.
 	Code ErrorCode `json:"code"`
 
-	// CurrentRoot With `root_not_found`: the root to prove against.
+	// CurrentRoot With `root_not_found` and `pool_busy`: the root to prove against.
 	CurrentRoot *Hex32 `json:"current_root,omitempty"`
 
 	// Error Always true.
@@ -403,6 +403,9 @@ type Error struct {
 
 	// Message What is wrong, with expected and received length or kind, never a value; and what to do.
 	Message string `json:"message"`
+
+	// NextIndex Beside `current_root`: its number of leaves.
+	NextIndex *int64 `json:"next_index,omitempty"`
 
 	// NullifierIndex With `nullifier_spent` and `nullifier_reserved`: which nullifier.
 	NullifierIndex *int `json:"nullifier_index,omitempty"`
@@ -677,6 +680,9 @@ type SubmissionStatus struct {
 	// Finalized True once no fork can undo the transaction; of a swap once none can undo either leg.
 	Finalized   bool    `json:"finalized"`
 	LeafIndices []int64 `json:"leaf_indices"`
+
+	// NextIndex Beside `current_root`: its number of leaves.
+	NextIndex *int64 `json:"next_index,omitempty"`
 
 	// Nullifier The first nullifier, which the account's address is derived from; absent until it is known.
 	//

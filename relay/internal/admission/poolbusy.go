@@ -2,7 +2,6 @@ package admission
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"sync"
 	"time"
@@ -49,20 +48,18 @@ func (a *Admission) checkQueue(ctx context.Context, w rootWindow) error {
 	if err != nil || ahead <= maxAhead {
 		return err
 	}
-	return refusal.New(refusal.PoolBusy,
+	return submission.WithNewestRoot(refusal.New(refusal.PoolBusy,
 		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: send the request again in a moment, proven against the newest root", ahead, maxAhead).
-		Retry(momentaryRetryAfter).With("current_root", fmt.Sprintf("%x", w.tree.Root)).With("next_index", w.tree.NextIndex)
+		Retry(momentaryRetryAfter), w.tree)
 }
 
-// countAhead counts the submissions that have not landed up to the slot of the tree account, and whose
-// root is not newer than the one with the given seq. It counts up to a little more than maxAhead.
-// Without the landings that the database does not have yet, their leaves would count twice: the tree
-// account has them already.
+// countAhead counts up to maxAhead+1 of the submissions that Store.CountAhead counts, without those that
+// have landed up to the slot of the tree account. The database may still have them, but the tree
+// account has their leaves, which would count twice.
 func (a *Admission) countAhead(ctx context.Context, w rootWindow, seq uint64, maxAhead int) (int, error) {
 	landed := func() int {
 		return a.Submissions.Manager.LandedNotRecorded(w.slot, func(j *txmgr.Job) bool {
-			root := submission.FromJob(j).RootSeq
-			return j.Kind != submission.KindSwapExecution && w.oldest <= root && root <= seq
+			return j.Kind != submission.KindSwapExecution && w.oldest <= submission.FromJob(j).RootSeq
 		})
 	}
 	before := landed()

@@ -18,7 +18,9 @@ import (
 )
 
 const (
-	defaultMinInterval = 200 * time.Millisecond
+	// defaultMinInterval is half a slot. A landing waits for two reads before it is recorded, and
+	// a client for one before it proves.
+	defaultMinInterval = 100 * time.Millisecond
 	// Clients are told to wait for retryChain or retryPool before they retry. retryPool is longer,
 	// because an RPC endpoint recovers by itself, but a person has to initialise a pool.
 	retryChain = 5 * time.Second
@@ -52,7 +54,7 @@ type PoolOptions struct {
 	History func(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error)
 	// AllEndpoints reads an account at every endpoint; nil when there is only one.
 	AllEndpoints func(ctx context.Context, key solana.PublicKey) []AccountAt
-	// MinInterval is the least time between two reads of the tree account; 0 means 200 ms.
+	// MinInterval is the least time between two reads of the tree account; 0 means 100 ms.
 	MinInterval time.Duration
 	// Changed is called with every new state of the tree account: each newest one, and each agreed
 	// one. The error is that of the state's self-check, or nil. Calls do not overlap. Nil for none.
@@ -61,8 +63,7 @@ type PoolOptions struct {
 
 // PoolReader reads the accounts of one pool at the confirmed commitment, and keeps a copy of its
 // tree account. Only one read for Tree runs at a time, and all waiting callers share it. It starts
-// at least MinInterval after the start of the previous one, or a quarter of that after NoticeChange.
-// Safe for concurrent use.
+// at least MinInterval after the start of the previous one. Safe for concurrent use.
 //
 // Errors are refusals. pool_not_initialised means that the reader has never found a tree account
 // that the program owns, or that the account's layout does not fit the profile. chain_unavailable
@@ -95,7 +96,6 @@ type PoolReader struct {
 	agreed    *onchain.Snapshot // the last tree that two endpoints showed
 	readAllAt time.Time         // when all endpoints were last read together
 	noticedAt time.Time         // when NoticeChange was last called
-	noticed   chan struct{}     // closed by the next NoticeChange
 }
 
 // NewPool makes a reader of one pool. It makes no call.
@@ -106,7 +106,7 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 	case o.MinInterval < 0:
 		return nil, fmt.Errorf("pool reader's least interval is %s: expected a positive duration, or 0 for %s", o.MinInterval, defaultMinInterval)
 	}
-	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, slotIsOld: o.SlotIsOld, interval: o.MinInterval, changed: o.Changed, history: o.History, allEndpoints: o.AllEndpoints, mints: map[string]bool{"": true}, noticed: make(chan struct{})}
+	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, slotIsOld: o.SlotIsOld, interval: o.MinInterval, changed: o.Changed, history: o.History, allEndpoints: o.AllEndpoints, mints: map[string]bool{"": true}}
 	p.together = &batch.Queue[[]solana.PublicKey, slotted[[]*onchain.Account]]{Run: p.readAccounts, Runners: 2, Limit: maxTogether, Stall: time.Second}
 	if p.interval == 0 {
 		p.interval = defaultMinInterval
@@ -216,6 +216,15 @@ func (p *PoolReader) refresh(ctx context.Context) reading {
 	}
 	p.startReadAll(ctx)
 	return r
+}
+
+// pause waits until MinInterval has passed since the last read.
+func (p *PoolReader) pause(last time.Time) {
+	if wait := p.interval - p.now().Sub(last); !last.IsZero() && wait > 0 {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
+		<-timer.C
+	}
 }
 
 // update makes the account's state the newest one and returns it. With several endpoints, update

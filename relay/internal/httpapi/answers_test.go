@@ -74,7 +74,7 @@ func TestAnswers(t *testing.T) {
 	finalized.Finalized = true
 	rolledBack := failed(refusal.New(refusal.ProgramError, "refused: Conservation").With("program_code", "0x1031").With("program_error", "Conservation"))
 	rolledBack.RolledBack, rolledBack.Signature = true, &signature
-	stale := failed(refusal.New(refusal.RootNotFound, "RootNotFound").With("current_root", hex32))
+	stale := failed(refusal.New(refusal.RootNotFound, "RootNotFound").With("current_root", hex32).With("next_index", 8))
 	accepted := merge(success(result("pending")), map[string]any{"request_id": submissionID.String(), "signature": nil})
 	location := map[string]string{"Location": "/status/" + submissionID.String()}
 
@@ -158,7 +158,7 @@ func TestAnswers(t *testing.T) {
 		"the status of a submission with a stale root has the current root": {
 			request: get("/status/" + submissionID.String()), domains: getReturns(stale), wantStatus: 200,
 			want: success(merge(state("failed"), map[string]any{
-				"error": "RootNotFound", "error_code": "root_not_found", "current_root": hex32, "completed_at": "2026-11-21T11:00:03Z",
+				"error": "RootNotFound", "error_code": "root_not_found", "current_root": hex32, "next_index": 8.0, "completed_at": "2026-11-21T11:00:03Z",
 			})),
 		},
 		"the status of a submission that was rolled back shows no signature": {

@@ -352,14 +352,13 @@ func TestRetryAfterRoundsUp(t *testing.T) {
 	}
 }
 
-// TestStaleRootBody checks the only error with a field that clients read in addition to
-// code and message.
+// TestStaleRootBody checks an error with fields that clients read in addition to code and message.
 func TestStaleRootBody(t *testing.T) {
 	t.Parallel()
 	message := "RootNotFound (stale Merkle root): proof root 1069673dcdb12263 not in root history (current root 0101010101010101)"
-	ref := refusal.New(refusal.RootNotFound, "%s", message).With("current_root", hex32)
+	ref := refusal.New(refusal.RootNotFound, "%s", message).With("current_root", hex32).With("next_index", 8)
 	resp, body := newFixture(t, submitReturns(nil, ref)).do(t, post("/transact", transactBody()))
-	want := map[string]any{"current_root": hex32, "error": true, "code": "root_not_found", "message": message}
+	want := map[string]any{"current_root": hex32, "next_index": 8.0, "error": true, "code": "root_not_found", "message": message}
 	if diff := cmp.Diff(want, object(t, body)); diff != "" || resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("status %d, body (-want +got):\n%s", resp.StatusCode, diff)
 	}

@@ -110,7 +110,7 @@ func TestDueCountsAsHeldWhenEveryLiveWorkerIsPaused(t *testing.T) {
 	}
 }
 
-func TestCountAheadCountsQueuedSubmissionsOfEqualOrOlderRoots(t *testing.T) {
+func TestCountAheadCountsWhatLandsBefore(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -118,7 +118,6 @@ func TestCountAheadCountsQueuedSubmissionsOfEqualOrOlderRoots(t *testing.T) {
 		l := stateOf(t, s, state, w, n)
 		exec(t, s, `UPDATE submissions SET root_seq = $2 WHERE id = $1`, l.ID, seq)
 	}
-	add(1, 4, submission.Processing)
 	add(2, 6, submission.Processing)
 	add(3, 4, submission.Completed)
 	add(4, 4, submission.Failed)
@@ -129,16 +128,17 @@ func TestCountAheadCountsQueuedSubmissionsOfEqualOrOlderRoots(t *testing.T) {
 	other := withdrawal(5, 0)
 	other.Pool, other.RootSeq = solana.PublicKey{10}, 4
 	accept(t, s, other, nil)
+	add(1, 4, submission.Pending) // last, because the others claim what is pending
 	add(6, 8, submission.Pending)
 	tests := map[string]struct {
 		oldest, seq uint64
 		limit       int
 		want        int
 	}{
-		"no submission has a root so old": {0, 3, 10, 0},
-		"the same root counts":            {0, 4, 10, 1},
-		"submissions that wait for an attempt's end, or for another format, do not count": {0, 5, 10, 1},
-		"a held submission counts":                         {0, 6, 10, 2},
+		"a submission with an owner counts, although its root is newer": {0, 3, 10, 1},
+		"the same root counts": {0, 4, 10, 2},
+		"submissions that wait for an attempt's end, or for another format, do not count": {0, 5, 10, 2},
+		"a submission without an owner and with a newer root does not count":              {0, 7, 10, 2},
 		"a pending submission counts":                      {0, 8, 10, 3},
 		"counting stops at the limit":                      {0, 8, 2, 2},
 		"the oldest root in the root history counts":       {4, 8, 10, 3},

@@ -248,7 +248,7 @@ func (h *Handler) finishStep(ctx context.Context, j *txmgr.Job, p *progress, s s
 	case stepFailSpent:
 		return h.fail(ctx, j, NullifierSpent(p.spent))
 	case stepFailRoot:
-		return h.fail(ctx, j, StaleRoot(FromJob(j).Call.Inputs.Root, p.tree.Root).Because(p.cause()))
+		return h.fail(ctx, j, StaleRoot(FromJob(j).Call.Inputs.Root, p.tree).Because(p.cause()))
 	default:
 		return h.fail(ctx, j, h.classRefusal(ctx, FromJob(j), p))
 	}

@@ -284,6 +284,9 @@ func TestEvictedRootFailsUnsignedAndFreesNotes(t *testing.T) {
 	if current, ok := done.Failure.Fields["current_root"].(string); !ok || len(current) != 64 {
 		t.Errorf("the failure does not name the current root: %v", done.Failure.Fields)
 	}
+	if leaves := done.Failure.Fields["next_index"]; leaves != 102.0 {
+		t.Errorf("the current root has %v leaves, want 102 of 51 deposits", leaves)
+	}
 	in := done.Call.Inputs
 	snap, err := w.state.Tree(t.Context(), 0)
 	must(t, err)

@@ -1,9 +1,11 @@
 package txmgr_test
 
 import (
+	"encoding/hex"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -27,6 +29,12 @@ func TestSubmissionIsRefusedIfTheQueueWouldEvictItsRoot(t *testing.T) {
 	refused := wantCode(t, err, refusal.PoolBusy)
 	if refused.RetryAfter <= 0 {
 		t.Errorf("the refusal has RetryAfter %s, want it above zero", refused.RetryAfter)
+	}
+	newest, err := w.state.Tree(t.Context(), 0)
+	must(t, err)
+	want := map[string]any{"current_root": hex.EncodeToString(newest.Tree.Root[:]), "next_index": newest.Tree.NextIndex}
+	if diff := cmp.Diff(want, refused.Fields); diff != "" {
+		t.Errorf("the refusal tells a client what to prove against (-want +got):\n%s", diff)
 	}
 	ahead, err := w.store.CountAhead(t.Context(), w.pool.Address, 0, late.RootSeq, 100)
 	if err != nil || ahead != 1 {

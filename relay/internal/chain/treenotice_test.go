@@ -1,0 +1,48 @@
+package chain
+
+import (
+	"testing"
+	"time"
+)
+
+func TestTreeIsReadAgainAfterANotice(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := new(accounts)
+		p, _ := newPool(t, a)
+		a.set(10, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+		mustTree(t, p, time.Minute)
+		a.set(11, p.pool.MerkleTree, treeOf(t, p.pool, 4))
+		tick()
+		if s := mustTree(t, p, time.Minute); s.Tree.NextIndex != 2 {
+			t.Errorf("index is %d, want 2 from the cache: nobody has noticed the change", s.Tree.NextIndex)
+		}
+		p.NoticeChange()
+		for range 2 {
+			if s := mustTree(t, p, time.Minute); s.Tree.NextIndex != 4 {
+				t.Errorf("index is %d, want 4, because of the notice", s.Tree.NextIndex)
+			}
+		}
+		if a.count() != 2 {
+			t.Errorf("%d reads, want 2: one for each state", a.count())
+		}
+	})
+}
+
+// An endpoint may report changes without end.
+func TestNoticedReadsAreRateLimited(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		a := new(accounts)
+		p, _ := newPool(t, a)
+		a.set(10, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+		mustTree(t, p, 0)
+		began := time.Now()
+		for range 8 {
+			tick()
+			p.NoticeChange()
+			mustTree(t, p, time.Minute)
+		}
+		if took := time.Since(began).Truncate(time.Millisecond); took != 8*p.interval || a.count() != 9 {
+			t.Errorf("%d reads took %s, want 9 in %s", a.count(), took, 8*p.interval)
+		}
+	})
+}
