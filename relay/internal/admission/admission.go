@@ -133,7 +133,7 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 		return nil, nil, err
 	}
 	s.RootSeq = window.seq
-	if err := a.checkQueue(ctx, window); err != nil {
+	if err := a.checkQueue(ctx, call.Inputs.Root, window); err != nil {
 		return nil, nil, err
 	}
 	if call.Swap != nil {

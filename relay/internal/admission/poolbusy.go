@@ -26,45 +26,58 @@ const (
 // checkQueue refuses a submission when the submissions ahead of it would evict its root from
 // the root history. If it were accepted, it would wait, with its notes reserved, and then fail
 // with a stale root.
-func (a *Admission) checkQueue(ctx context.Context, w rootWindow) error {
+func (a *Admission) checkQueue(ctx context.Context, root [32]byte, w rootWindow) error {
 	if !w.known {
 		return nil
 	}
-	maxAhead := w.untilEviction / leavesPerSubmission
-	if n, ok := a.queue.recent(a.Now()); ok && n <= maxAhead {
+	if n, ok := a.queue.recent(a.Now()); ok && n <= w.maxAhead() {
 		return nil
 	}
 	// The count of all queued submissions is kept for the next requests. Only if it is too large,
 	// the submissions that are really ahead of this one are counted.
-	total, err := a.countAhead(ctx, w, math.MaxInt64, maxAhead)
+	total, w, err := a.countAhead(ctx, root, w, math.MaxInt64)
 	if err != nil {
 		return err
 	}
-	if total <= maxAhead {
+	if total <= w.maxAhead() {
 		a.queue.set(total, a.Now())
 		return nil
 	}
-	ahead, err := a.countAhead(ctx, w, w.seq, maxAhead)
-	if err != nil || ahead <= maxAhead {
+	ahead, w, err := a.countAhead(ctx, root, w, w.seq)
+	if err != nil || ahead <= w.maxAhead() {
 		return err
 	}
 	return submission.WithNewestRoot(refusal.New(refusal.PoolBusy,
-		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: send the request again in a moment, proven against the newest root", ahead, maxAhead).
+		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: send the request again in a moment, proven against the newest root", ahead, w.maxAhead()).
 		Retry(momentaryRetryAfter), w.tree)
 }
 
-// countAhead counts up to maxAhead+1 of the submissions that Store.CountAhead counts, without those that
-// have landed up to the slot of the tree account. The database may still have them, but the tree
-// account has their leaves, which would count twice.
-func (a *Admission) countAhead(ctx context.Context, w rootWindow, seq uint64, maxAhead int) (int, error) {
-	landed := func() int {
-		return a.Submissions.Manager.LandedNotRecorded(w.slot, func(j *txmgr.Job) bool {
+// maxAhead is how many submissions can land while the root history still contains the root.
+func (w rootWindow) maxAhead() int { return w.untilEviction / leavesPerSubmission }
+
+// countAhead counts the submissions that Store.CountAhead counts, up to a limit above maxAhead, without
+// those whose leaves are in the tree account already: the database may learn later that they landed. It
+// also returns the root's position in the tree account after the count. In one of before the count,
+// what was recorded in between would be missing too.
+func (a *Admission) countAhead(ctx context.Context, root [32]byte, w rootWindow, seq uint64) (int, rootWindow, error) {
+	landed := func(slot uint64) int {
+		return a.Submissions.Manager.LandedNotRecorded(slot, func(j *txmgr.Job) bool {
 			return j.Kind != submission.KindSwapExecution && w.oldest <= submission.FromJob(j).RootSeq
 		})
 	}
-	before := landed()
-	n, err := a.Store.CountAhead(ctx, a.Pool.Address, w.oldest, seq, maxAhead+1+before)
-	return n - min(n, before, landed()), err // what was recorded during the count may be missing in n
+	before := landed(math.MaxUint64)
+	n, err := a.Store.CountAhead(ctx, a.Pool.Address, w.oldest, seq, w.maxAhead()+1+before)
+	if err != nil {
+		return 0, w, err
+	}
+	after, err := a.findRoot(ctx, root)
+	switch {
+	case err != nil:
+		return 0, w, err
+	case after.known:
+		w = after
+	}
+	return n - min(n, before, landed(w.slot)), w, nil
 }
 
 // queueLength caches the count of all relays' submissions that have not landed.
