@@ -10,7 +10,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/relaypool/relaypool/api/v1alpha1"
 	"github.com/relaypool/relaypool/hack/drill/gather"
@@ -38,7 +40,14 @@ func (s *suite) restored(t *testing.T) {
 	s.others = append(s.others, clients.Journal().Records()...)
 
 	f.change(t, func(spec *v1alpha1.RelayPoolSpec) { spec.Replicas = new(int32(0)) })
-	f.awaitPods(t, "is gone", nil)
+	s.await(t, "no pod of the fleet is left", 3*time.Minute, func(ctx context.Context) error {
+		list := &corev1.PodList{} // with those that are ending, which have connections
+		err := s.kube.List(ctx, list, client.InNamespace(f.namespace), client.MatchingLabels{"app.kubernetes.io/instance": f.name})
+		if err == nil && len(list.Items) > 0 {
+			return fmt.Errorf("%d are left", len(list.Items))
+		}
+		return err
+	})
 	s.administer(t, "ALTER DATABASE "+f.name+" RENAME TO "+lost, "ALTER DATABASE "+backup+" RENAME TO "+f.name)
 	f.change(t, func(spec *v1alpha1.RelayPoolSpec) { spec.Replicas = new(int32(1)) })
 	f.awaitPods(t, "serves", nil)
