@@ -50,7 +50,7 @@ func (s *benchRun) costs(each string, before, after reading, done int, aims cost
 	s.report.Add(group, s.label, share(took.Relays))
 	group.Title = "Processor time per " + each + ", Postgres"
 	s.report.Add(group, s.label, share(took.Database))
-	s.report.Add(report.Group{Title: "Processor time per " + each + ", relays and Postgres, in bare checks of four pairs", Better: report.Less, Aim: aims.processor}, s.label,
+	s.report.Add(report.Group{Title: "Bare checks of processor time per " + each, Better: report.Less, Aim: aims.processor}, s.label,
 		share(took.Relays+took.Database)/s.bareCheck)
 	group.Title = "Processor time per " + each + ", local chain and clients"
 	s.report.Add(group, s.label, share(took.Clients))
