@@ -124,10 +124,10 @@ func TestSessions(t *testing.T) {
 				"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows",
 				"latency: 4 processes, 1000 rows", "carry: 4 processes, 1000 rows", "accept: 4 processes, 1000 rows",
 				"latency: 1 process, 100000 rows", "carry: 1 process, 100000 rows", "accept: 1 process, 100000 rows",
-				"root-history: 1 process", "root-history: 4 processes", "swaps: 1 process", "swaps: 4 processes", "memory: ",
+				"root-history: 1 process, 1000 rows", "root-history: 4 processes, 1000 rows", "swaps: 1 process, 1000 rows", "swaps: 4 processes, 1000 rows", "memory: ",
 			},
 		},
-		"one part": {[]string{"-only", "root-history", "-processes", "2"}, []string{"root-history: 2 processes"}},
+		"one part": {[]string{"-only", "root-history", "-processes", "2"}, []string{"root-history: 2 processes, 1000 rows"}},
 		"two parts with other numbers": {
 			[]string{"-only", "carry,accept", "-processes", "1,2", "-rows", "7"},
 			[]string{"carry: 1 process, 7 rows", "accept: 1 process, 7 rows", "carry: 2 processes, 7 rows", "accept: 2 processes, 7 rows"},
@@ -136,7 +136,7 @@ func TestSessions(t *testing.T) {
 		"the operator alone":     {[]string{"-only", "operator", "-pools", "2", "-rest", "10s"}, nil},
 		"all parts of the relay": {
 			[]string{"-only", "relay", "-processes", "1", "-rows", "1000"},
-			[]string{"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows", "root-history: 1 process", "swaps: 1 process", "memory: "},
+			[]string{"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows", "root-history: 1 process, 1000 rows", "swaps: 1 process, 1000 rows", "memory: "},
 		},
 	}
 	for name, tc := range tests {
