@@ -109,11 +109,11 @@ func (s *suite) exposedPool(name string, payer solana.PublicKey) *v1alpha1.Relay
 }
 
 // makeCloudNativePGSecrets makes the Secrets of a database as CloudNativePG makes them, with the keys that a
-// RelayPool uses: the URL of the application's user, which says nothing of TLS, and the authority.
+// RelayPool uses: the URL of the application's user, and the authority. The URL says sslmode=disable, so
+// that caFrom alone can make connections use TLS.
 func (s *suite) makeCloudNativePGSecrets(t *testing.T, database string) {
 	t.Helper()
-	url, _, _ := strings.Cut(s.stage.databaseURL(database, postgresUser), "?")
-	s.makeSecret(t, database+"-app", "uri", strings.Replace(url, "postgres:", "postgresql:", 1))
+	s.makeSecret(t, database+"-app", "uri", strings.Replace(s.stage.databaseURL(database, postgresUser), "postgres:", "postgresql:", 1))
 	s.makeSecret(t, database+"-ca", "ca.crt", string(s.stage.authority.PEM))
 }
 
@@ -138,7 +138,7 @@ func (s *suite) startVaultAndIngress(t *testing.T) *vault {
 	return v
 }
 
-// checkTLS checks that every connection to a fleet's database uses TLS.
+// checkTLS checks that every connection to a fleet's database uses TLS. Without caFrom none would.
 func (s *suite) checkTLS(t *testing.T, database string) {
 	t.Helper()
 	var all, plain int

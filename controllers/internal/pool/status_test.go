@@ -380,6 +380,11 @@ func TestConditions(t *testing.T) {
 			}, want: "True/Exposed", wantNot: []string{"limit"}},
 			"a proxy names the client to a load balancer": {change: func(f *Facts) { balanced(f); f.Pool.Spec.API.ClientIPHeader = "X-Real-IP" },
 				want: "True/Exposed", wantNot: []string{"externalTrafficPolicy"}},
+			"clients can pass the proxy by the Service": {change: func(f *Facts) {
+				balanced(f)
+				ingressed(f)
+				f.Pool.Spec.API.ClientIPHeader = "X-Real-IP"
+			}, want: "True/Exposed", wantText: []string{"without the proxy choose their address", "ClusterIP"}},
 			"a load balancer has no address": {change: func(f *Facts) { balanced(f); f.Exposure.Service.Status = corev1.ServiceStatus{} },
 				want: "Unknown/Pending", wantText: []string{"Service demo", "spec.api.service.loadBalancerClass"}},
 			"a node port is open": {change: func(f *Facts) { nodePort(f); f.Exposure.Service.Spec.Type = corev1.ServiceTypeNodePort },

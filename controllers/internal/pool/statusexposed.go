@@ -40,8 +40,8 @@ func hasPublicService(api *v1alpha1.API) bool {
 	return api.Service != nil && (api.Service.Type == v1alpha1.ServiceNodePort || api.Service.Type == v1alpha1.ServiceLoadBalancer)
 }
 
-// sharedLimit returns a remark on the limit of requests that clients share because relays do not
-// see their addresses, or "".
+// sharedLimit returns a remark on a limit of requests that does not hold for each client, because
+// relays do not see its address, or because it chooses the address itself; or "".
 func sharedLimit(api *v1alpha1.API) string {
 	switch {
 	case api.ClientIPHeader != "" && hasPublicService(api) && (api.Ingress != nil || api.Gateway != nil):

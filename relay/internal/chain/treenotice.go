@@ -3,7 +3,7 @@ package chain
 import "time"
 
 // NoticeChange is called when an endpoint reports that the tree account has changed. The known tree
-// then counts as too old for every caller: half of a root's life may pass before a client has it.
+// then counts as too old for every caller, because a root that reaches clients late has less time left.
 func (p *PoolReader) NoticeChange() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -125,7 +125,7 @@ func (s *Store) insert(ctx context.Context, c acceptCall) (row acceptedRow, err 
 }
 
 // insertTogether returns the row of each submission, nil if it was not written but may be written
-// alone. One that cannot be written keeps the others of its half waiting, and then those of its quarter.
+// alone. If one of many cannot be written, the halves are tried, so that few are written alone.
 func (s *Store) insertTogether(ctx context.Context, calls []acceptCall) ([]*acceptedRow, error) {
 	rows, err := s.insertRows(ctx, withoutCommonNotes(calls))
 	if err != nil && (len(calls) == 1 || !undone(err)) {

@@ -158,6 +158,23 @@ func TestAcceptsThatShareAStatement(t *testing.T) {
 	}
 }
 
+// The row of a client that leaves may be committed, so its process has to learn the outcome.
+func TestAnAcceptOutlivesItsClient(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	w := worker(t, s)
+	client, leave := context.WithTimeout(t.Context(), time.Minute)
+	defer leave()
+	left, other := withdrawal(1, 2), withdrawal(3, 4)
+	errs, sizes := together(t, s.accepts,
+		func() error { _, err := s.Accept(client, left, nil, &w); return err },
+		func() error { leave(); _, err := s.Accept(t.Context(), other, nil, &w); return err })
+	ok(t, errors.Join(errs...))
+	if diff := cmp.Diff([]int{2}, sizes); diff != "" || left.Epoch != 1 || get(t, s, left.ID).Owner != w {
+		t.Errorf("the submission of the client that left has epoch %d, want 1 and this process as its owner; sizes of batches (-want +got):\n%s", left.Epoch, diff)
+	}
+}
+
 // A batch of attempts writes those whose leases are held, and no other.
 func TestAttemptsThatShareAStatement(t *testing.T) {
 	t.Parallel()

@@ -145,6 +145,19 @@ func TestAnotherProcessTakesMaintenanceOver(t *testing.T) {
 	stopSecond()
 }
 
+func TestJobsForDifferentWorkDoNotReplaceEachOther(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	for _, step := range []struct {
+		of   string
+		want bool
+	}{{"", true}, {" of payers a", true}, {" of payers a", false}, {" of payers b", true}, {"", false}} {
+		if due, err := s.startJob(t.Context(), Job{Name: "ledger", For: step.of, Every: time.Hour}); err != nil || due != step.want {
+			t.Errorf("the job%s is due: %t, error %v; want %t", step.of, due, err, step.want)
+		}
+	}
+}
+
 func TestNewMaintenanceRefusesInvalidOptions(t *testing.T) {
 	t.Parallel()
 	s := open(t)
