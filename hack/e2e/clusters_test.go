@@ -15,7 +15,7 @@ import (
 	"github.com/relaypool/relaypool/relay/contract"
 )
 
-// minAfterLoss is the number of spends that have to complete after the loss of a cluster.
+// minAfterLoss is the number of spends that have to complete before, and after the loss of a cluster.
 const minAfterLoss = 20
 
 // clusters gives one database to the fleets of two operators. Each operator reads one namespace alone, so
@@ -34,6 +34,7 @@ func (s *suite) clusters(t *testing.T) {
 
 	clients := s.newTrafficFrom(t, s.stage.HTTP, []string{s.stage.fleetURL(first.name), fmt.Sprintf("http://%s.%s.svc:%d", second.name, second.namespace, contract.APIPort)}, calmRate, 0, s.seed+5)
 	defer clients.abandon()
+	s.awaitCompleted(t, clients, minAfterLoss) // then both hold submissions that have landed and are not final
 	victim := s.busiest(t, first.awaitPods(t, "serves", nil))
 	leases := s.watchLeases(first.name)
 	defer leases.close()
