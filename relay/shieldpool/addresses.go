@@ -45,6 +45,8 @@ type Pool struct {
 	Profile                       *Profile
 	Mint                          Mint
 	Address, MerkleTree, Treasury solana.PublicKey
+
+	nullifiers nullifierCache
 }
 
 // Pool derives the addresses of the mint's pool. Profiles whose seeds do not contain the
@@ -68,7 +70,9 @@ func (p *Profile) Pool(m Mint) (*Pool, error) {
 // Nullifier derives the address and the bump of the account of nullifier n. If this account
 // exists and the program owns it, n is spent.
 func (p *Pool) Nullifier(n [32]byte) (solana.PublicKey, uint8, error) {
-	return p.derive(p.Profile.Seeds.Nullifier, n[:])
+	return p.nullifiers.get(n, func() (solana.PublicKey, uint8, error) {
+		return p.derive(p.Profile.Seeds.Nullifier, n[:])
+	})
 }
 
 // SwapState derives the address and the bump of the account that holds a swap's lamports between
