@@ -20,7 +20,7 @@ func (s *benchRun) carry(ctx context.Context) error {
 		s.crowd.Flood(ctx, s.sizes.carry, s.sizes.warm/2, "", s.crowd.Stream(ctx))
 	}, func() (err error) {
 		s.warmUp(ctx, s.sizes.carry)
-		finishProfiles := s.profiles(ctx, s.window)
+		finishProfiles := s.profiles(ctx, "carry", s.window)
 		before, after, err = s.measureWindow(ctx, s.window, s.crowd.HasSuccessSince)
 		return errors.Join(err, finishProfiles())
 	})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,33 +16,38 @@ const perSecond = "/s"
 // ms returns a duration in milliseconds.
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// steady sends requests at a rate for so many windows, after a second of warm-up. It returns when it
-// began and ended to count, and the answers in between.
-func (s *benchRun) steady(ctx context.Context, what string, rate float64, windows int) (from, to time.Time, answered tally, err error) {
+// steady sends requests at a rate for so many windows, after a second of warm-up. It returns the
+// counters when it began and ended to count, and the answers in between.
+func (s *benchRun) steady(ctx context.Context, what string, rate float64, windows int) (before, after reading, answered tally, err error) {
 	warm := int(rate) + 1
 	bodies, err := s.crowd.Prepare(ctx, warm+int(float64(windows)*rate*s.window.Seconds()))
 	if err != nil {
-		return from, to, answered, err
+		return before, after, answered, err
 	}
 	s.crowd.Steady(ctx, rate, bodies[:warm])
 	s.crowd.Calls()
 	s.stand.Sends()
-	from = time.Now()
+	if before, err = s.read(ctx); err != nil {
+		return before, after, answered, err
+	}
 	s.crowd.Steady(ctx, rate, bodies[warm:])
-	to = time.Now()
-	answered = s.tally(s.crowd.Calls(), from, to)
-	err = s.checkCompleted(what, &answered)
-	return from, to, answered, err
+	if after, err = s.read(ctx); err != nil {
+		return before, after, answered, err
+	}
+	answered = s.tally(s.crowd.Calls(), before.at, after.at)
+	return before, after, answered, s.checkCompleted(what, &answered)
 }
 
 // latency measures the time from acceptance to the first send at a steady rate.
 func (s *benchRun) latency(ctx context.Context) error {
-	from, to, answered, err := s.steady(ctx, "the latency", s.sizes.rate, 1)
-	if err != nil {
+	finishProfiles := s.profiles(ctx, "latency", s.window)
+	before, after, answered, err := s.steady(ctx, "the latency", s.sizes.rate, 1)
+	if err := errors.Join(err, finishProfiles()); err != nil {
 		return err
 	}
+	s.costs(fmt.Sprintf("submission, %.0f a second", s.sizes.rate), before, after, answered.done, costAims{})
 	sends := s.stand.Sends()
-	accepted, err := s.stand.Attempts(ctx, from, to)
+	accepted, err := s.stand.Attempts(ctx, before.at, after.at)
 	if err != nil {
 		return err
 	}

@@ -104,14 +104,11 @@ func (p *profiler) takeOwn(name string, while func()) error {
 }
 
 // profiles starts profiles of a window, if profiling is on. The result waits for their end.
-func (s *benchRun) profiles(ctx context.Context, d time.Duration) func() error {
+func (s *benchRun) profiles(ctx context.Context, what string, d time.Duration) func() error {
 	if s.profiler == nil || s.round > 0 {
 		return func() error { return nil }
 	}
-	name := fmt.Sprintf("%d-%d", s.setup.Processes, s.setup.Rows)
-	if s.setup.Swaps {
-		name = "swaps-" + name
-	}
+	name := fmt.Sprintf("%s-%d-%d", what, s.setup.Processes, s.setup.Rows)
 	done := make(chan error, 2)
 	go func() { done <- s.profiler.take(ctx, s.stand.Relays[0].PID(), "relay-"+name, d) }()
 	// The chain runs in this process, with the clients.

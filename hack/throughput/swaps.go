@@ -32,11 +32,11 @@ func (s *benchRun) swap(ctx context.Context) error {
 
 // steadySwaps measures the time from submission to tokens, by step.
 func (s *benchRun) steadySwaps(ctx context.Context) error {
-	from, to, answered, err := s.steady(ctx, "the latency of swaps", s.sizes.swapRate, steadySwapWindows)
+	before, after, answered, err := s.steady(ctx, "the latency of swaps", s.sizes.swapRate, steadySwapWindows)
 	if err != nil {
 		return err
 	}
-	swaps, err := s.stand.Executed(ctx, from, to)
+	swaps, err := s.stand.Executed(ctx, before.at, after.at)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (s *benchRun) carrySwaps(ctx context.Context) error {
 		s.crowd.Flood(ctx, s.sizes.swaps, s.sizes.warm, "", s.crowd.Stream(ctx))
 	}, func() (err error) {
 		s.warmUp(ctx, s.sizes.swaps)
-		finishProfiles := s.profiles(ctx, window)
+		finishProfiles := s.profiles(ctx, "swaps", window)
 		before, after, err = s.measureWindow(ctx, window, func(since time.Time) (bool, error) {
 			swaps, err := s.stand.Executed(ctx, since, time.Now())
 			return len(swaps) > 0, err
