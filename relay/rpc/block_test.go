@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/relay/onchain"
@@ -348,7 +349,7 @@ func TestVersion1Vectors(t *testing.T) {
 		if tx.Signatures[0].String() != v.ID || len(tx.Signatures) != len(v.Signatures) {
 			t.Errorf("%s: signatures are %s, want %d and the first %s", v.Name, tx.Signatures, len(v.Signatures), v.ID)
 		}
-		if _, err := tx.resolve(&wireMeta{Err: json.RawMessage(`"AccountInUse"`)}); err != nil {
+		if _, err := tx.resolve(&wireMeta{Err: jsontext.Value(`"AccountInUse"`)}); err != nil {
 			t.Errorf("%s: %v", v.Name, err)
 		}
 	}

@@ -7,7 +7,6 @@ package rpc
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/relaypool/relaypool/relay/onchain"
@@ -138,13 +138,16 @@ func readOrNull[T any](ctx context.Context, c *Client, method string, params ...
 	return readAs[T](ctx, c, method, true, params)
 }
 
+var errNull = errors.New("the result is null")
+
 func readAs[T any](ctx context.Context, c *Client, method string, nullable bool, params []any) (T, error) {
 	var out T
-	var raw jsontext.Value
-	err := c.call(ctx, method, params, keep(&raw))
-	if err == nil && ((isNull(raw) && !nullable) || json.Unmarshal(raw, &out) != nil) {
-		err = undecodable(method, int64(len(raw)))
-	}
+	err := c.call(ctx, method, params, func(d *jsontext.Decoder) error {
+		if d.PeekKind() == 'n' && !nullable {
+			return errors.Join(d.SkipValue(), errNull)
+		}
+		return json.UnmarshalDecode(d, &out)
+	})
 	if err != nil && ctx.Err() != nil {
 		err = Ended(ctx, method)
 	}
@@ -183,7 +186,7 @@ type request struct {
 }
 
 func (c *Client) attempt(parent context.Context, method string, params []any, decode decoder) error {
-	body, err := json.Marshal(request{Version: "2.0", ID: 1, Method: method, Params: params})
+	body, err := json.Marshal(request{Version: "2.0", ID: 1, Method: method, Params: params}, json.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", method, err)
 	}

@@ -1,8 +1,10 @@
 package rpc
 
 import (
-	"encoding/json"
 	"errors"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 )
@@ -14,21 +16,22 @@ type atSlot[T any] struct {
 	Value T
 }
 
-func (a *atSlot[T]) UnmarshalJSON(b []byte) error {
-	var raw struct {
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (a *atSlot[T]) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	var members struct {
 		Context struct {
 			Slot *uint64 `json:"slot"`
 		} `json:"context"`
-		Value json.RawMessage `json:"value"`
+		Value *T `json:"value"`
 	}
-	if err := json.Unmarshal(b, &raw); err != nil {
+	if err := json.UnmarshalDecode(d, &members); err != nil {
 		return err
 	}
-	if raw.Context.Slot == nil || raw.Value == nil || isNull(raw.Value) {
+	if members.Context.Slot == nil || members.Value == nil {
 		return errors.New("context slot or value is missing")
 	}
-	a.Slot = *raw.Context.Slot
-	return json.Unmarshal(raw.Value, &a.Value)
+	a.Slot, a.Value = *members.Context.Slot, *members.Value
+	return nil
 }
 
 type config map[string]any

@@ -2,11 +2,13 @@ package rpc
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"github.com/gagliardetto/solana-go"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 )
@@ -40,15 +42,15 @@ func versionOf(raw []byte) int {
 // wireTransaction is a transaction in one of two encodings: base64 has its bytes, which the
 // relay decodes itself; json has the node's decoding, which exists for every version.
 type wireTransaction struct {
-	Transaction json.RawMessage `json:"transaction"`
-	Meta        *wireMeta       `json:"meta"`
+	Transaction jsontext.Value `json:"transaction"`
+	Meta        *wireMeta      `json:"meta"`
 }
 
 type wireMeta struct {
-	Fee   *uint64         `json:"fee"`
-	Pre   []uint64        `json:"preBalances"`
-	Post  []uint64        `json:"postBalances"`
-	Err   json.RawMessage `json:"err"`
+	Fee   *uint64        `json:"fee"`
+	Pre   []uint64       `json:"preBalances"`
+	Post  []uint64       `json:"postBalances"`
+	Err   jsontext.Value `json:"err"`
 	Inner []struct {
 		Index        int               `json:"index"`
 		Instructions []wireInstruction `json:"instructions"`
@@ -105,9 +107,9 @@ func decodeTransaction(raw []byte) (*wireMessage, error) {
 
 func (w *wireTransaction) message() (*wireMessage, error) {
 	var encoded []string
-	if json.Unmarshal(w.Transaction, &encoded) != nil {
+	if json.Unmarshal(w.Transaction, &encoded, lenient()) != nil {
 		out := new(wireMessage)
-		if json.Unmarshal(w.Transaction, out) != nil {
+		if json.Unmarshal(w.Transaction, out, lenient()) != nil {
 			return nil, errors.New("transaction is neither bytes nor a message")
 		}
 		return out, nil

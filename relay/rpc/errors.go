@@ -3,12 +3,14 @@ package rpc
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"syscall"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -42,9 +44,9 @@ const (
 
 // rpcFault is the error member of a JSON-RPC answer.
 type rpcFault struct {
-	Code    int             `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data"`
+	Code    int            `json:"code"`
+	Message string         `json:"message"`
+	Data    jsontext.Value `json:"data"`
 }
 
 // fault converts a JSON-RPC error. If the code does not show that the endpoint refused the call,
@@ -88,11 +90,11 @@ func (c *Client) fault(method string, f *rpcFault) error {
 
 // preflightError returns the transaction's error in the data of a preflight failure; nil when it
 // is missing or malformed.
-func preflightError(data json.RawMessage) *shieldpool.TransactionError {
+func preflightError(data jsontext.Value) *shieldpool.TransactionError {
 	var d struct {
-		Err json.RawMessage `json:"err"`
+		Err jsontext.Value `json:"err"`
 	}
-	if json.Unmarshal(data, &d) != nil {
+	if json.Unmarshal(data, &d, lenient()) != nil {
 		return nil
 	}
 	e, err := shieldpool.ParseTransactionError(d.Err)
@@ -104,11 +106,11 @@ func preflightError(data json.RawMessage) *shieldpool.TransactionError {
 
 // contextSlot returns the node's slot from the data of a refusal; 0 when it is missing. A node that
 // has not reached minContextSlot reports its slot there.
-func contextSlot(data json.RawMessage) uint64 {
+func contextSlot(data jsontext.Value) uint64 {
 	var d struct {
 		Slot uint64 `json:"contextSlot"`
 	}
-	if json.Unmarshal(data, &d) != nil {
+	if json.Unmarshal(data, &d, lenient()) != nil {
 		return 0
 	}
 	return d.Slot

@@ -2,9 +2,10 @@ package rpc
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/gagliardetto/solana-go"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 )
@@ -39,7 +40,7 @@ func (c *Client) SignaturesFor(ctx context.Context, address solana.PublicKey, co
 		Slot      *uint64          `json:"slot"`
 		// Confirmation is null in the answers of some archives.
 		Confirmation *onchain.Commitment `json:"confirmationStatus"`
-		Err          json.RawMessage     `json:"err"`
+		Err          jsontext.Value      `json:"err"`
 	}](ctx, c, method, address, conf)
 	if err != nil {
 		return nil, err

@@ -3,9 +3,10 @@ package rpc
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 
 	"github.com/gagliardetto/solana-go"
+
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/relaypool/relaypool/relay/onchain"
@@ -28,7 +29,7 @@ func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContex
 		return err
 	}
 	var signature solana.Signature
-	if json.Unmarshal(result, &signature) != nil {
+	if json.Unmarshal(result, &signature, lenient()) != nil {
 		return onchain.Malformed(method, "result of %d bytes is not a signature", len(result))
 	}
 	return nil

@@ -3,7 +3,8 @@ package rpc
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -16,9 +17,9 @@ import (
 func (c *Client) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
 	const method = "simulateTransaction"
 	type value struct {
-		Err           json.RawMessage `json:"err"`
-		UnitsConsumed *uint64         `json:"unitsConsumed"`
-		LoadedData    uint64          `json:"loadedAccountsDataSize"`
+		Err           jsontext.Value `json:"err"`
+		UnitsConsumed *uint64        `json:"unitsConsumed"`
+		LoadedData    uint64         `json:"loadedAccountsDataSize"`
 	}
 	result, err := read[atSlot[value]](ctx, c, method, base64.StdEncoding.EncodeToString(raw), config{
 		"encoding": "base64", "sigVerify": false, "replaceRecentBlockhash": replaceBlockhash, "commitment": onchain.Confirmed,

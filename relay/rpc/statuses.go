@@ -2,10 +2,11 @@ package rpc
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/gagliardetto/solana-go"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -26,7 +27,7 @@ func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, hi
 	type value struct {
 		Slot         *uint64            `json:"slot"`
 		Confirmation onchain.Commitment `json:"confirmationStatus"`
-		Err          json.RawMessage    `json:"err"`
+		Err          jsontext.Value     `json:"err"`
 	}
 	// The copy is never nil: JSON would encode a nil list as null.
 	signatures = append([]solana.Signature{}, signatures...)
