@@ -56,6 +56,11 @@ type comparison struct {
 	verdict
 }
 
+// complete reports whether the stored leaves are all that the chain had, and confirmed.
+func (c *comparison) complete() bool {
+	return c.verdict == confirmed && c.pos.Leaves == c.snap.Tree.NextIndex
+}
+
 func (f *Follower) compare(pos Position, leavesBefore uint64, snap onchain.Snapshot) comparison {
 	root := f.tree.Root()
 	return comparison{pos, snap, leavesBefore, classify(pos, merkle.Bytes(&root), leavesBefore, snap)}
@@ -72,12 +77,19 @@ func (f *Follower) update(ctx context.Context) error {
 		return err
 	}
 	c := f.compare(pos, snap.Tree.NextIndex, snap)
-	if c.verdict == confirmed && pos.Leaves == snap.Tree.NextIndex {
+	if c.complete() {
 		return f.applyVerdict(ctx, c)
 	}
 	if f.Now().Before(f.retryAt) {
 		f.report(c)
 		return f.lastFailure
+	}
+	defer f.Store.Lock(ctx)()
+	if pos, err = f.load(ctx); err != nil { // another pod may have read the blocks meanwhile
+		return err
+	}
+	if c = f.compare(pos, snap.Tree.NextIndex, snap); c.complete() {
+		return f.applyVerdict(ctx, c)
 	}
 	if c, err = f.advance(ctx, pos, snap); err != nil {
 		return err

@@ -348,6 +348,9 @@ func TestTwoPodsShareAnIndex(t *testing.T) {
 	wantServed(t, a, want...)
 	must(t, b.Sync(t.Context()))
 	wantServed(t, b, want...)
+	if h.reads != len(want) {
+		t.Errorf("%d blocks were read, want %d: each once for both pods", h.reads, len(want))
+	}
 }
 
 // The store has as many leaves as this pod knows, but different ones.

@@ -14,7 +14,9 @@ import (
 // lower slot replaces the recorded one if no higher slot has come for a minute. Without this
 // rule, one node that reported too high a slot would make all other nodes count as behind for ever.
 func (s *Store) RecordTreeSlot(ctx context.Context, pool solana.PublicKey, slot uint64) error {
-	_, err := s.Pool.Exec(ctx, `INSERT INTO sightings (pool, slot) VALUES ($1, $2)
+	// The first WHERE takes no lock, so that processes which come later wait for nobody's commit.
+	_, err := s.Pool.Exec(ctx, `INSERT INTO sightings (pool, slot)
+		SELECT $1, $2 WHERE NOT EXISTS (SELECT FROM sightings WHERE pool = $1 AND slot >= $2 AND seen_at >= now() - interval '1 minute')
 		ON CONFLICT (pool) DO UPDATE SET slot = EXCLUDED.slot, seen_at = now()
 		WHERE sightings.slot < EXCLUDED.slot OR sightings.seen_at < now() - interval '1 minute'`, pool.Bytes(), int64(slot)) //nolint:gosec // slots are below 2^63
 	if err != nil {

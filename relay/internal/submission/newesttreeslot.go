@@ -61,14 +61,22 @@ func (t *TreeSlots) signal() {
 
 // run reports to the other relays until ctx ends.
 func (t *TreeSlots) run(ctx context.Context) {
+	var recorded uint64
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.changed:
 		}
+		slot := t.highest.Load()
+		if slot == recorded { // the tree and a landing show the same slot
+			continue
+		}
 		call, cancel := context.WithTimeout(ctx, treeSlotTimeout)
-		if err := t.store.RecordTreeSlot(call, t.pool, t.highest.Load()); err != nil && ctx.Err() == nil {
+		err := t.store.RecordTreeSlot(call, t.pool, slot)
+		if err == nil {
+			recorded = slot
+		} else if ctx.Err() == nil {
 			t.log.DebugContext(ctx, "sharing the highest observed slot failed; retrying", "error", err)
 			// The retry comes soon: once the database is back, another process may read the
 			// highest slot before this process has reported a newer one, and would then refuse
