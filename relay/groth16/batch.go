@@ -2,7 +2,6 @@ package groth16
 
 import (
 	"io"
-	"slices"
 
 	"github.com/consensys/gnark-crypto/ecc/bn254"
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
@@ -117,8 +116,7 @@ func (b *batch) value(indices []int) bn254.GT {
 	if err != nil {
 		return bn254.GT{} // not one, so that single checks decide and report the error
 	}
-	scratch := slices.Clone(b.key.lines[:]) // MillerLoopFixedQ writes into its argument
-	g, err := bn254.MillerLoopFixedQ([]bn254.G1Affine{l, c, alpha}, scratch)
+	g, err := b.key.millerLoop([]bn254.G1Affine{l, c, alpha})
 	if err != nil {
 		return bn254.GT{}
 	}

@@ -2,7 +2,7 @@ package groth16
 
 import (
 	"fmt"
-	"slices"
+	"sync"
 
 	"github.com/consensys/gnark-crypto/ecc/bn254"
 	"github.com/consensys/gnark-crypto/ecc/bn254/fr"
@@ -45,8 +45,7 @@ func (k *Key) verify(p *Proof, publics [][32]byte, order [2]ProofAEncoding) (Pro
 	if err != nil {
 		return EncodingUnknown, fmt.Errorf("pair A with B: %w", err)
 	}
-	scratch := slices.Clone(k.lines[:2]) // MillerLoopFixedQ writes into its argument
-	g, err := bn254.MillerLoopFixedQ([]bn254.G1Affine{l, p.c}, scratch)
+	g, err := k.millerLoop([]bn254.G1Affine{l, p.c})
 	if err != nil {
 		return EncodingUnknown, fmt.Errorf("pair the public inputs and C with the key: %w", err)
 	}
@@ -56,6 +55,17 @@ func (k *Key) verify(p *Proof, publics [][32]byte, order [2]ProofAEncoding) (Pro
 		}
 	}
 	return EncodingUnknown, ErrInvalid
+}
+
+// scratch has copies of keys' lines, 50 kB each.
+var scratch = sync.Pool{New: func() any { return new(lines) }}
+
+// millerLoop pairs up to three points with γ, δ and β, in that order.
+func (k *Key) millerLoop(points []bn254.G1Affine) (bn254.GT, error) {
+	copied := scratch.Get().(*lines) //nolint:forcetypeassert // the pool has nothing else
+	defer scratch.Put(copied)
+	n := copy(copied[:], k.lines[:len(points)]) // MillerLoopFixedQ writes into its argument
+	return bn254.MillerLoopFixedQ(points, copied[:n])
 }
 
 // holds reports whether a proof with the Miller loops f and g is valid when A has the encoding.
