@@ -9,6 +9,7 @@ import (
 
 	"github.com/relaypool/relaypool/hack/throughput/gauge"
 	"github.com/relaypool/relaypool/hack/throughput/report"
+	"github.com/relaypool/relaypool/relay/contract"
 )
 
 const perSecond = "/s"
@@ -45,7 +46,7 @@ func (s *benchRun) latency(ctx context.Context) error {
 	if err := errors.Join(err, finishProfiles()); err != nil {
 		return err
 	}
-	s.costs(fmt.Sprintf("submission, %.0f a second", s.sizes.rate), before, after, answered.done, costAims{})
+	s.costs(fmt.Sprintf("submission at %.0f a second", s.sizes.rate), before, after, answered.done, costAims{})
 	sends := s.stand.Sends()
 	accepted, err := s.stand.Attempts(ctx, before.at, after.at)
 	if err != nil {
@@ -69,7 +70,23 @@ func (s *benchRun) latency(ctx context.Context) error {
 			Title: fmt.Sprintf("Accepted to first send, p%.0f, at %.0f submissions a second", p.percentile, s.sizes.rate), Unit: "ms", Better: report.Less, Aim: p.aim,
 		}, s.label, ms(gauge.Percentile(took, p.percentile)))
 	}
+	if err := s.simulationTime(ctx); err != nil {
+		return err
+	}
 	s.report.Add(report.Group{Title: fmt.Sprintf("Request to confirmed outcome, p50, at %.0f submissions a second", s.sizes.rate), Unit: "ms", Better: report.Less}, s.label, ms(gauge.Percentile(answered.took, 50)))
 	s.progressf("%s: first send after p50 %.1f ms, p95 %.1f ms, p99 %.1f ms", s.name, ms(gauge.Percentile(took, 50)), ms(gauge.Percentile(took, 95)), ms(gauge.Percentile(took, 99)))
+	return nil
+}
+
+// simulationTime reports how long the endpoint took to simulate, which is a part of the time to the
+// first send that no relay can shorten.
+func (s *benchRun) simulationTime(ctx context.Context) error {
+	pages, err := s.stand.Metrics(ctx)
+	if err != nil {
+		return err
+	}
+	m, name, method := gauge.ReadMetrics(pages), contract.MetricRPCDuration.Name, `method="simulateTransaction"`
+	s.report.Add(report.Group{Title: fmt.Sprintf("Of that the endpoint's simulation, mean, at %.0f submissions a second", s.sizes.rate), Unit: "ms", Better: report.Less}, s.label,
+		1000*m.Sum(name+"_sum", method)/max(1, m.Sum(name+"_count", method)))
 	return nil
 }
