@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -21,9 +22,12 @@ const maxResponse = 64 << 20
 type decoder func(*jsontext.Decoder) error
 
 // lenient accepts invalid UTF-8, which programs may log, and does not search for duplicate names.
-func lenient() json.Options {
-	return json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-}
+var lenient = json.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
+// decoders keeps the buffers of answers up to maxPooled bytes.
+var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
+
+const maxPooled = 1 << 20
 
 // keep returns a decoder that copies the result.
 func keep(to *jsontext.Value) decoder {
@@ -74,7 +78,13 @@ func (c *Client) decode(method string, status int, body *boundedBody, result dec
 	case status != http.StatusOK:
 		result = (*jsontext.Decoder).SkipValue
 	}
-	a, err := readAnswer(body, result)
+	d := decoders.Get().(*jsontext.Decoder) //nolint:forcetypeassert // the pool has nothing else
+	d.Reset(body, lenient)
+	a, err := readAnswer(d, result)
+	if body.read <= maxPooled {
+		d.Reset(http.NoBody) // no pooled decoder refers to a connection
+		decoders.Put(d)
+	}
 	var u *onchain.Unavailable
 	switch {
 	case errors.Is(err, errTooLong):
@@ -100,8 +110,7 @@ type rpcAnswer struct {
 	resultErr error // the decoder's error
 }
 
-func readAnswer(body io.Reader, result decoder) (a rpcAnswer, err error) {
-	d := jsontext.NewDecoder(body, lenient())
+func readAnswer(d *jsontext.Decoder, result decoder) (a rpcAnswer, err error) {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return a, errors.Join(err, errors.New("no object"))
 	}

@@ -125,7 +125,7 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 		return fmt.Errorf("it may name account %s: %w", r.base58, err)
 	}
 	var m wireMeta
-	if err := json.Unmarshal(r.meta, &m, lenient()); err != nil {
+	if err := json.Unmarshal(r.meta, &m, lenient); err != nil {
 		return errors.New("meta is malformed")
 	}
 	resolved, err := tx.resolve(&m)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/relay/onchain"
@@ -285,7 +286,7 @@ func FuzzDecodeBlock(f *testing.F) {
 	f.Add([]byte(`{"blockhash":"11111111111111111111111111111112","parentSlot":1,"transactions":[]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		r := &blockReader{account: treeKey[:], base58: []byte(treeKey.String())}
-		a, err := readAnswer(strings.NewReader(`{"result":`+string(raw)+`}`), r.decode)
+		a, err := readAnswer(jsontext.NewDecoder(strings.NewReader(`{"result":`+string(raw)+`}`), lenient), r.decode)
 		if err != nil || a.resultErr != nil {
 			return
 		}

@@ -107,9 +107,9 @@ func decodeTransaction(raw []byte) (*wireMessage, error) {
 
 func (w *wireTransaction) message() (*wireMessage, error) {
 	var encoded []string
-	if json.Unmarshal(w.Transaction, &encoded, lenient()) != nil {
+	if json.Unmarshal(w.Transaction, &encoded, lenient) != nil {
 		out := new(wireMessage)
-		if json.Unmarshal(w.Transaction, out, lenient()) != nil {
+		if json.Unmarshal(w.Transaction, out, lenient) != nil {
 			return nil, errors.New("transaction is neither bytes nor a message")
 		}
 		return out, nil

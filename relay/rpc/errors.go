@@ -94,7 +94,7 @@ func preflightError(data jsontext.Value) *shieldpool.TransactionError {
 	var d struct {
 		Err jsontext.Value `json:"err"`
 	}
-	if json.Unmarshal(data, &d, lenient()) != nil {
+	if json.Unmarshal(data, &d, lenient) != nil {
 		return nil
 	}
 	e, err := shieldpool.ParseTransactionError(d.Err)
@@ -110,7 +110,7 @@ func contextSlot(data jsontext.Value) uint64 {
 	var d struct {
 		Slot uint64 `json:"contextSlot"`
 	}
-	if json.Unmarshal(data, &d, lenient()) != nil {
+	if json.Unmarshal(data, &d, lenient) != nil {
 		return 0
 	}
 	return d.Slot

@@ -29,7 +29,7 @@ func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContex
 		return err
 	}
 	var signature solana.Signature
-	if json.Unmarshal(result, &signature, lenient()) != nil {
+	if json.Unmarshal(result, &signature, lenient) != nil {
 		return onchain.Malformed(method, "result of %d bytes is not a signature", len(result))
 	}
 	return nil
