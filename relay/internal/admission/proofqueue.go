@@ -3,11 +3,10 @@ package admission
 import (
 	"context"
 	"errors"
-	"runtime"
-	"slices"
 	"sync"
 
 	"github.com/relaypool/relaypool/relay/groth16"
+	"github.com/relaypool/relaypool/relay/internal/batch"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
@@ -24,12 +23,10 @@ const (
 // of single checks. A request that finds a free core is verified at once. Otherwise it waits until a
 // core becomes free, and is verified with others that wait.
 type proofQueue struct {
+	*batch.Queue[groth16.Claim, groth16.Verdict]
 	verifyBatch func([]groth16.Claim, groth16.ProofAEncoding) []groth16.Verdict
-	workers     int // one for each core
 
-	mu      sync.Mutex
-	waiting []*waitingProof // in order of arrival
-	working int             // workers that run
+	mu sync.Mutex
 	// limit bounds the next batch. A forged proof makes its batch slow, so a failed batch halves the
 	// limit, down to single checks, and every four valid proofs raise it by one.
 	limit float64
@@ -37,96 +34,31 @@ type proofQueue struct {
 	plain int
 }
 
-// waitingProof is a proof whose request waits for the verdict.
-type waitingProof struct {
-	ctx   context.Context
-	claim groth16.Claim
-	// verdict receives the verdict. It is closed without one after a panic.
-	verdict chan groth16.Verdict
-}
-
-func newProofQueue(workers int, verifyBatch func([]groth16.Claim, groth16.ProofAEncoding) []groth16.Verdict) *proofQueue {
-	return &proofQueue{verifyBatch: verifyBatch, workers: workers, limit: maxBatch}
+// newProofQueue makes a queue that uses so many cores.
+func newProofQueue(cores int, verifyBatch func([]groth16.Claim, groth16.ProofAEncoding) []groth16.Verdict) *proofQueue {
+	q := &proofQueue{verifyBatch: verifyBatch, limit: maxBatch}
+	q.Queue = &batch.Queue[groth16.Claim, groth16.Verdict]{Runners: cores, Run: q.run, Share: func(waiting int) int {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return min(max((waiting+cores-1)/cores, minShare), int(q.limit))
+	}}
+	return q
 }
 
 // verify returns what groth16.Key.Verify returns for the claim. Only when the context ends while the
 // proof waits, err is not nil.
-func (q *proofQueue) verify(ctx context.Context, claim groth16.Claim) (verdict groth16.Verdict, err error) {
-	p := &waitingProof{ctx: ctx, claim: claim, verdict: make(chan groth16.Verdict, 1)}
-	q.add(p)
-	select {
-	case verdict, ok := <-p.verdict:
-		if !ok { // this request panics if its proof was the cause, and no other
-			verdict = q.verifyBatch([]groth16.Claim{claim}, groth16.Plain)[0]
-		}
-		return verdict, nil
-	case <-ctx.Done():
-		if err := ctx.Err(); errors.Is(err, context.Canceled) {
-			return verdict, err
-		}
-		return verdict, refusal.New(refusal.RateLimited, "the relay receives more requests than it can verify, so nothing was decided: send the same request again later")
+func (q *proofQueue) verify(ctx context.Context, claim groth16.Claim) (groth16.Verdict, error) {
+	verdict, err := q.Do(ctx, claim)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		err = refusal.New(refusal.RateLimited, "the relay receives more requests than it can verify, so nothing was decided: send the same request again later")
 	}
+	return verdict, err
 }
 
-func (q *proofQueue) add(p *waitingProof) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiting = append(q.waiting, p)
-	if q.working < q.workers {
-		q.working++
-		go q.work()
-	}
-}
-
-// work verifies batches until no proof waits.
-func (q *proofQueue) work() {
-	for {
-		// Requests that are ready to run join the batch. Without this, a worker that has just given
-		// its verdicts finds the queue empty, and the next batch is the first of the new requests alone.
-		runtime.Gosched()
-		batch := q.next()
-		if batch == nil {
-			return
-		}
-		q.decide(batch)
-	}
-}
-
-// next removes a worker's share from the waiting proofs. It returns nil, and counts the worker as
-// ended, when none waits. Proofs whose requests have ended are not verified.
-func (q *proofQueue) next() []*waitingProof {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.waiting = slices.DeleteFunc(q.waiting, func(p *waitingProof) bool { return p.ctx.Err() != nil })
-	if len(q.waiting) == 0 {
-		q.working--
-		return nil
-	}
-	share := (len(q.waiting) + q.workers - 1) / q.workers
-	n := min(max(share, minShare), len(q.waiting), int(q.limit))
-	batch := slices.Clone(q.waiting[:n])
-	q.waiting = slices.Delete(q.waiting, 0, n)
-	return batch
-}
-
-// decide verifies a batch. After a panic each request verifies its proof itself, so that only the
-// request that causes the panic fails.
-func (q *proofQueue) decide(batch []*waitingProof) {
-	defer func() {
-		_ = recover() // the request that causes the panic panics again, where it is logged
-		for _, p := range batch {
-			close(p.verdict)
-		}
-	}()
-	claims := make([]groth16.Claim, len(batch))
-	for i, p := range batch {
-		claims[i] = p.claim
-	}
+func (q *proofQueue) run(_ context.Context, claims []groth16.Claim) ([]groth16.Verdict, error) {
 	verdicts := q.verifyBatch(claims, q.expected())
-	for i, p := range batch {
-		p.verdict <- verdicts[i]
-	}
 	q.learn(verdicts)
+	return verdicts, nil
 }
 
 // expected is the encoding that most valid proofs had.

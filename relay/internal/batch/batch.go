@@ -4,21 +4,24 @@ package batch
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Queue runs concurrent calls in batches. A call that finds a free runner runs at once, alone, in its
-// own goroutine. Calls that find none wait, and the next free runner runs them together.
+// Queue runs concurrent calls in batches. A call that finds a free runner runs at once. Calls that find
+// none wait, and the next free runner runs them together.
 type Queue[In, Out any] struct {
 	// Run returns an Out for each In. Its error is the error of every call.
 	Run func(ctx context.Context, batch []In) ([]Out, error)
 	// Runners is the number of batches that run at once. With more, batches are smaller.
 	Runners int
-	// Limit is the largest number of calls in a batch.
+	// Limit is the largest number of calls in a batch. Share, if it is not nil, is called instead, with
+	// the number of calls that wait.
 	Limit int
+	Share func(waiting int) int
 	// Stall is how long a call waits for a runner before it runs alone, because the connection of the
 	// batch before it may be dead. With 0 calls wait however long it takes.
 	Stall time.Duration
@@ -41,11 +44,8 @@ type call[In, Out any] struct {
 // Do runs a call. If ctx ends while the call's batch runs, Do returns at once, and it is unknown
 // whether the batch succeeds.
 func (q *Queue[In, Out]) Do(ctx context.Context, in In) (out Out, err error) {
-	c := q.enqueue(ctx, in)
-	if c == nil {
-		defer q.release()
-		return q.alone(ctx, in)
-	}
+	c := &call[In, Out]{ctx: ctx, in: in, done: make(chan struct{})}
+	q.add(c)
 	var stalled <-chan time.Time
 	if q.Stall > 0 {
 		timer := time.NewTimer(q.Stall)
@@ -89,27 +89,27 @@ func (q *Queue[In, Out]) alone(ctx context.Context, in In) (out Out, err error) 
 	return outs[0], nil
 }
 
-// enqueue returns the waiting call, or nil if the caller is now a runner.
-func (q *Queue[In, Out]) enqueue(ctx context.Context, in In) *call[In, Out] {
+func (q *Queue[In, Out]) add(c *call[In, Out]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, c)
 	if q.running < q.Runners {
 		q.running++
-		return nil
+		go q.work()
 	}
-	c := &call[In, Out]{ctx: ctx, in: in, done: make(chan struct{})}
-	q.waiting = append(q.waiting, c)
-	return c
 }
 
-// release passes the runner to the calls that wait meanwhile.
-func (q *Queue[In, Out]) release() {
-	if batch := q.next(); batch != nil {
-		go func() {
-			for ; batch != nil; batch = q.next() {
-				q.runTogether(batch)
-			}
-		}()
+// work runs batches until no call waits.
+func (q *Queue[In, Out]) work() {
+	for {
+		// Callers that are ready to run join the batch. Without this, a runner that has just finished
+		// finds the queue empty, and the next batch is the first of the new calls alone.
+		runtime.Gosched()
+		batch := q.next()
+		if batch == nil {
+			return
+		}
+		q.runTogether(batch)
 	}
 }
 
@@ -123,7 +123,11 @@ func (q *Queue[In, Out]) next() []*call[In, Out] {
 		q.running--
 		return nil
 	}
-	n := min(len(q.waiting), q.Limit)
+	limit := q.Limit
+	if q.Share != nil {
+		limit = q.Share(len(q.waiting))
+	}
+	n := min(len(q.waiting), limit)
 	batch := slices.Clone(q.waiting[:n])
 	q.waiting = slices.Delete(q.waiting, 0, n)
 	return batch
