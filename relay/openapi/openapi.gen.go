@@ -401,6 +401,12 @@ type Error struct {
 	// Error Always true.
 	Error AlwaysTrue `json:"error"`
 
+	// FromIndex Beside `leaves`: the index of the first.
+	FromIndex *int64 `json:"from_index,omitempty"`
+
+	// Leaves Beside `current_root`, when the relay has them at hand: the leaves after the proof's root, up to `next_index`.
+	Leaves *[]Hex32 `json:"leaves,omitempty"`
+
 	// Message What is wrong, with expected and received length or kind, never a value; and what to do.
 	Message string `json:"message"`
 

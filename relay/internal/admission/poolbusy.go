@@ -49,7 +49,7 @@ func (a *Admission) checkQueue(ctx context.Context, root [32]byte, w rootWindow)
 	}
 	return submission.WithNewestRoot(refusal.New(refusal.PoolBusy,
 		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: send the request again in a moment, proven against the newest root", ahead, w.maxAhead()).
-		Retry(momentaryRetryAfter), w.tree)
+		Retry(momentaryRetryAfter), a.Submissions.NewestRoot(root, w.tree))
 }
 
 // maxAhead is how many submissions can land while the root history still contains the root.

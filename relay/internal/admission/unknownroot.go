@@ -37,5 +37,5 @@ func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *
 			"the RPC endpoints of this relay do not agree on the chain's slot, so the relay cannot decide whether the proof's root is stale: send the same request again in a moment").
 			Retry(momentaryRetryAfter)
 	}
-	return submission.StaleRoot(root, snap.Tree)
+	return submission.StaleRoot(root, a.Submissions.NewestRoot(root, snap.Tree))
 }

@@ -20,7 +20,7 @@ type Follower struct {
 	Options
 
 	// lock holds a token while a pass runs. Only the running pass uses the fields from tree to
-	// stuckSince.
+	// newest.
 	lock       chan struct{}
 	tree       *merkle.Tree // nil before the first pass
 	generation uint64       // of the stored leaves that tree was built from
@@ -34,13 +34,15 @@ type Follower struct {
 	// stuckAt is the number of leaves at which the index has been stuck since stuckSince.
 	stuckAt    uint64
 	stuckSince time.Time
+	newest     newest
 
-	mu      sync.Mutex
-	started uint64 // number of passes that have started
-	last    outcome
-	status  Report
-	final   finality
-	kind    string // the kind of the problem that was last logged
+	mu        sync.Mutex
+	started   uint64 // number of passes that have started
+	last      outcome
+	status    Report
+	final     finality
+	published published
+	kind      string // the kind of the problem that was last logged
 }
 
 // outcome is the result of the newest finished pass.

@@ -91,12 +91,14 @@ func TestWrongOrderIsNotPublished(t *testing.T) {
 			t.Errorf("syncing blocks in a wrong order returned %v, want an error about another root", err)
 		}
 		wantServed(t, f, 1)
+		wantSince(t, f, h.tree.Root, false)
 		h.advance(time.Minute)
 	}
 	h.set(func() { h.blocks[1].Transactions = []onchain.BlockTransaction{a, b} })
 	h.advance(time.Hour)
 	must(t, f.Sync(t.Context()))
 	wantServed(t, f, 1, 2, 3)
+	wantSince(t, f, h.tree.Root, true)
 	if r := f.Status(); r.Problem != "" || !r.Verified {
 		t.Errorf("status is %+v after the endpoint was corrected, want it verified", r)
 	}

@@ -19,6 +19,7 @@ func (f *Follower) applyVerdict(ctx context.Context, c comparison) error {
 		if err := f.publish(ctx, &c.pos, c.pos.Leaves); err != nil {
 			return err
 		}
+		f.remember(c)
 		f.report(c)
 		f.confirmFinal(c.pos, c.snap)
 		if c.pos.Leaves < c.leavesBefore && f.rewinds > 0 {

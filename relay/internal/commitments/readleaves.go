@@ -38,8 +38,10 @@ func (f *Follower) load(ctx context.Context) (Position, error) {
 			return pos, err
 		}
 		f.tree, f.generation, f.trusted = tree, pos.Generation, false
+		f.forget(tree.NextIndex())
 	}
 	return pos, f.walk(ctx, pos, f.tree.NextIndex(), func(l IndexedCommitment) error {
+		f.newest.add(f.tree.NextIndex(), l)
 		return f.appendStored(ctx, f.tree, pos.Generation, l)
 	})
 }
@@ -99,6 +101,9 @@ func (f *Follower) read(ctx context.Context, pos Position) (Position, error) {
 			return pos, err
 		}
 		f.tree = &next
+		for i, l := range leaves {
+			f.newest.add(pos.Leaves+uint64(i), l) //nolint:gosec // an index is not negative
+		}
 		pos.Leaves, pos.Slot = pos.Leaves+uint64(len(leaves)), slot
 		for _, c := range due {
 			if err := f.Store.AddCheckpoint(ctx, pos.Generation, c); err != nil {

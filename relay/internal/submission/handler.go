@@ -11,6 +11,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -248,7 +249,7 @@ func (h *Handler) finishStep(ctx context.Context, j *txmgr.Job, p *progress, s s
 	case stepFailSpent:
 		return h.fail(ctx, j, NullifierSpent(p.spent))
 	case stepFailRoot:
-		return h.fail(ctx, j, StaleRoot(FromJob(j).Call.Inputs.Root, p.tree).Because(p.cause()))
+		return h.fail(ctx, j, StaleRoot(FromJob(j).Call.Inputs.Root, commitments.Recent{Root: p.tree.Root, NextIndex: p.tree.NextIndex}).Because(p.cause()))
 	default:
 		return h.fail(ctx, j, h.classRefusal(ctx, FromJob(j), p))
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -40,6 +41,9 @@ type LeafIndex interface {
 	Sync(ctx context.Context) error
 	// Find returns the leaf index of each commitment that is in the blocks read so far.
 	Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error)
+	// Since returns the newest leaves that follow a root; false when it does not have them. It
+	// asks nobody.
+	Since(root [32]byte) (commitments.Recent, bool)
 }
 
 // Observer counts events. Its arguments are from fixed sets; no content of a request

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
-	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -103,16 +102,3 @@ var errProgramTakesRoot = errors.New("the tree account that was read lacks the r
 
 // errRootNotSeen reports that the node has not reached the root yet.
 var errRootNotSeen = errors.New("the root history lacks the root, and too few leaves followed it to evict it: the node that answers is behind, or on another fork")
-
-// StaleRoot returns the refusal for a stale root. Clients search its message for the word
-// RootNotFound.
-func StaleRoot(root [32]byte, tree *shieldpool.TreeAccount) *refusal.Refusal {
-	return WithNewestRoot(refusal.New(refusal.RootNotFound,
-		"RootNotFound (stale Merkle root): proof root %.8x not in root history (current root %.8x)", root[:], tree.Root[:]), tree)
-}
-
-// WithNewestRoot adds to a refusal the root to prove against and how many leaves it has, which saves
-// the client a request when time is short.
-func WithNewestRoot(why *refusal.Refusal, tree *shieldpool.TreeAccount) *refusal.Refusal {
-	return why.With("current_root", fmt.Sprintf("%x", tree.Root)).With("next_index", tree.NextIndex)
-}

@@ -285,7 +285,10 @@ func TestHangingTreeReadDoesNotDelayOutcomes(t *testing.T) {
 }
 
 // lateLeaves is an index that finds leaves only once readable is set.
-type lateLeaves struct{ readable atomic.Bool }
+type lateLeaves struct {
+	noLeaves
+	readable atomic.Bool
+}
 
 func (*lateLeaves) Sync(context.Context) error { return errors.New("behind") }
 func (l *lateLeaves) Find(_ context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {

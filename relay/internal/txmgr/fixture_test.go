@@ -19,6 +19,7 @@ import (
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/admission"
 	"github.com/relaypool/relaypool/relay/internal/chain"
+	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/store"
@@ -215,6 +216,8 @@ func (noLeaves) Sync(context.Context) error { return nil }
 func (noLeaves) Find(context.Context, [][32]byte) (map[[32]byte]uint64, error) {
 	return nil, nil
 }
+
+func (noLeaves) Since([32]byte) (r commitments.Recent, ok bool) { return r, false }
 
 // counts counts the events that a relay reports to its observer.
 type counts struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/relaypool/relaypool/relay/internal/admission"
+	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -294,6 +295,9 @@ func (p *modelProcess) MarkRefused(solana.PublicKey, error) {}
 
 // MarkWorking implements txmgr.FeePayers.
 func (p *modelProcess) MarkWorking(solana.PublicKey) {}
+
+// Since implements submission.LeafIndex.
+func (p *modelProcess) Since([32]byte) (r commitments.Recent, ok bool) { return r, false }
 
 // Sync implements submission.LeafIndex.
 func (p *modelProcess) Sync(context.Context) error { return nil }

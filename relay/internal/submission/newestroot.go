@@ -1,0 +1,37 @@
+package submission
+
+import (
+	"fmt"
+
+	"github.com/relaypool/relaypool/relay/internal/commitments"
+	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// NewestRoot returns the root that a client has to prove against, whose own root is too old, and
+// the leaves that it lacks. It has none when the index does not have them, or is behind the tree:
+// an older root would leave the root history sooner.
+func (h *Handler) NewestRoot(root [32]byte, tree *shieldpool.TreeAccount) commitments.Recent {
+	r, ok := h.Leaves.Since(root)
+	if !ok || r.NextIndex < tree.NextIndex || r.NextIndex == tree.NextIndex && r.Root != tree.Root {
+		return commitments.Recent{Root: tree.Root, NextIndex: tree.NextIndex}
+	}
+	return r
+}
+
+// StaleRoot returns the refusal for a stale root. Clients search its message for the word
+// RootNotFound.
+func StaleRoot(root [32]byte, newest commitments.Recent) *refusal.Refusal {
+	return WithNewestRoot(refusal.New(refusal.RootNotFound,
+		"RootNotFound (stale Merkle root): proof root %.8x not in root history (current root %.8x)", root[:], newest.Root[:]), newest)
+}
+
+// WithNewestRoot adds to a refusal the root to prove against and the leaves up to it, which saves
+// the client requests when time is short.
+func WithNewestRoot(why *refusal.Refusal, newest commitments.Recent) *refusal.Refusal {
+	why = why.With("current_root", fmt.Sprintf("%x", newest.Root)).With("next_index", newest.NextIndex)
+	if newest.Leaves == nil {
+		return why
+	}
+	return why.With("from_index", newest.FromIndex).With("leaves", newest.Leaves)
+}
