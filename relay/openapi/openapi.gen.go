@@ -684,8 +684,14 @@ type SubmissionStatus struct {
 	ErrorCode *string `json:"error_code"`
 
 	// Finalized True once no fork can undo the transaction; of a swap once none can undo either leg.
-	Finalized   bool    `json:"finalized"`
+	Finalized bool `json:"finalized"`
+
+	// FromIndex Beside `leaves`: the index of the first.
+	FromIndex   *int64  `json:"from_index,omitempty"`
 	LeafIndices []int64 `json:"leaf_indices"`
+
+	// Leaves Beside `current_root`, when the relay has them at hand: the leaves after the proof's root, up to `next_index`.
+	Leaves *[]Hex32 `json:"leaves,omitempty"`
 
 	// NextIndex Beside `current_root`: its number of leaves.
 	NextIndex *int64 `json:"next_index,omitempty"`

@@ -25,12 +25,12 @@ func (s *fixture) listed(n int) (leaves []string) {
 }
 
 // catchUp returns the root of a client's leaves with those of a refusal, which it checks.
-func catchUp(t *testing.T, own []string, a *answer) (root [32]byte) {
+func catchUp(t *testing.T, own []string, refused map[string]any) (root [32]byte) {
 	t.Helper()
-	if a.body["from_index"] != float64(len(own)) {
-		t.Fatalf("the refusal has the leaves from %v on, want them from %d, where the client's end: %v", a.body["from_index"], len(own), a.body)
+	if refused["from_index"] != float64(len(own)) {
+		t.Fatalf("the refusal has the leaves from %v on, want them from %d, where the client's end: %v", refused["from_index"], len(own), refused)
 	}
-	for _, l := range a.body["leaves"].([]any) {
+	for _, l := range refused["leaves"].([]any) {
 		own = append(own, l.(string))
 	}
 	tree := merkle.NewTree()
@@ -42,8 +42,8 @@ func catchUp(t *testing.T, own []string, a *answer) (root [32]byte) {
 		must(t, tree.Append(&e))
 	}
 	e := tree.Root()
-	if root = merkle.Bytes(&e); a.body["next_index"] != float64(len(own)) || a.body["current_root"] != hex.EncodeToString(root[:]) {
-		t.Fatalf("the client's %d leaves have the root %x, the refusal has another: %v", len(own), root, a.body)
+	if root = merkle.Bytes(&e); refused["next_index"] != float64(len(own)) || refused["current_root"] != hex.EncodeToString(root[:]) {
+		t.Fatalf("the client's %d leaves have the root %x, the refusal has another: %v", len(own), root, refused)
 	}
 	return root
 }
@@ -71,7 +71,7 @@ func TestARefusalHasTheLeavesThatItsClientLacks(t *testing.T) {
 	eventually(t, "the newest leaves are in memory", func() bool { return s.relay.app.commitmentIndex.Status().Published == 2+roots })
 	a := withdraw(in)
 	wantRefused(t, a, http.StatusBadRequest, "root_not_found", "RootNotFound")
-	in.Root = catchUp(t, own, a)
+	in.Root = catchUp(t, own, a.body)
 	if a := withdraw(in); a.status != http.StatusOK {
 		t.Fatalf("proven against the refusal's root, the withdrawal is answered %d %v, want 200", a.status, a.body)
 	}
@@ -79,15 +79,29 @@ func TestARefusalHasTheLeavesThatItsClientLacks(t *testing.T) {
 	t.Log("busy pool")
 	own = s.listed(len(all) + 2)
 	s.setFaults(relayEndpoint, droppedSend())
-	f.submitWithdrawals(s, roots/2)
+	paths := f.submitWithdrawals(s, roots/2)
 	in = f.inputs(s, -sol, to)
 	f.depositNotes(s)
 	s.listed(len(own) + 2)
 	eventually(t, "the newest leaves are in memory", func() bool { return s.relay.app.commitmentIndex.Status().Published == uint64(len(own)+2) })
 	a = withdraw(in)
 	wantRefused(t, a, http.StatusServiceUnavailable, "pool_busy", "newest root")
-	catchUp(t, own, a)
+	catchUp(t, own, a.body)
+
+	t.Log("stale root of an accepted submission")
+	for range roots/2 - 1 {
+		f.depositNotes(s)
+	}
 	s.setFaults(relayEndpoint)
+	var status map[string]any
+	eventually(t, "the submission fails", func() bool {
+		status, _ = s.call(http.MethodGet, paths[0], nil).body["data"].(map[string]any)
+		return status["status"] == "failed" && status["from_index"] != nil
+	})
+	if status["error_code"] != "root_not_found" {
+		t.Fatalf("the submission ended as %v, want root_not_found", status)
+	}
+	catchUp(t, own, status)
 
 	t.Log("a root that the tree never had")
 	in.Root = [32]byte{31: 7}

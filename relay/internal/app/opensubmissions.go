@@ -37,7 +37,7 @@ func (a *App) openSubmissions(context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.reader, err = submission.NewReader(a.store, a.log)
+	a.reader, err = submission.NewReader(a.store, a.commitmentIndex, a.log)
 	a.backlog, a.swapSummary = newBacklogCache(a.reader), &swapCache{read: a.summariseSwaps}
 	a.registerGauges() //nolint:contextcheck // a scrape has no context; each reading has its own timeout
 	return err

@@ -35,3 +35,21 @@ func WithNewestRoot(why *refusal.Refusal, newest commitments.Recent) *refusal.Re
 	}
 	return why.With("from_index", newest.FromIndex).With("leaves", newest.Leaves)
 }
+
+// addLeaves replaces the newest root in the failure of a submission with a stale root by one that
+// is at least as new, with the leaves up to it. These are not stored with the failure.
+func addLeaves(s *Submission, index LeafIndex) {
+	if s.State != Failed || s.Failure == nil || s.Failure.Code != refusal.RootNotFound {
+		return
+	}
+	known, _ := s.Failure.Fields["next_index"].(float64) // decoded from JSON
+	r, ok := index.Since(s.Call.Inputs.Root)
+	if !ok || float64(r.NextIndex) < known {
+		return
+	}
+	why := StaleRoot(s.Call.Inputs.Root, r)
+	if s.RolledBack {
+		why = why.With("rolled_back", true)
+	}
+	s.Failure = why
+}

@@ -46,5 +46,5 @@ func (d *Reader) read(ctx context.Context, id uuid.UUID) (*Submission, error) {
 	const readTimeout = 5 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
-	return d.store.Get(ctx, id)
+	return d.Get(ctx, id)
 }

@@ -15,8 +15,9 @@ const listenRetry = time.Second
 
 // Reader reads submissions, and waits for their outcomes.
 type Reader struct {
-	store Store
-	log   *slog.Logger
+	store  Store
+	leaves LeafIndex
+	log    *slog.Logger
 
 	mu      sync.Mutex
 	waiting map[uuid.UUID]map[chan struct{}]struct{}
@@ -26,11 +27,11 @@ type Reader struct {
 }
 
 // NewReader makes a Reader.
-func NewReader(store Store, log *slog.Logger) (*Reader, error) {
-	if store == nil || log == nil {
-		return nil, errors.New("a reader of submissions needs a store and a log")
+func NewReader(store Store, leaves LeafIndex, log *slog.Logger) (*Reader, error) {
+	if store == nil || leaves == nil || log == nil {
+		return nil, errors.New("a reader of submissions needs a store, the leaves and a log")
 	}
-	return &Reader{store: store, log: log, waiting: map[uuid.UUID]map[chan struct{}]struct{}{}, closing: make(chan struct{})}, nil
+	return &Reader{store: store, leaves: leaves, log: log, waiting: map[uuid.UUID]map[chan struct{}]struct{}{}, closing: make(chan struct{})}, nil
 }
 
 // Run receives notifications until ctx ends. It wakes the callers that wait for a finished
@@ -90,7 +91,11 @@ func (d *Reader) removeWaiter(id uuid.UUID, ch chan struct{}) {
 
 // Get reads a submission; the refusal not_found when there is none.
 func (d *Reader) Get(ctx context.Context, id uuid.UUID) (*Submission, error) {
-	return d.store.Get(ctx, id)
+	s, err := d.store.Get(ctx, id)
+	if err == nil {
+		addLeaves(s, d.leaves)
+	}
+	return s, err
 }
 
 // Backlog reads the work of all relays.

@@ -15,10 +15,12 @@ func (completedStore) Get(_ context.Context, id uuid.UUID) (*Submission, error) 
 	return &Submission{ID: id, State: Completed}, nil
 }
 
+type noIndex struct{ LeafIndex }
+
 // TestCancelledWaitersAreRemoved: otherwise the reader would count and notify former callers for ever.
 func TestCancelledWaitersAreRemoved(t *testing.T) {
 	t.Parallel()
-	d, err := NewReader(completedStore{}, slog.New(slog.DiscardHandler))
+	d, err := NewReader(completedStore{}, noIndex{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

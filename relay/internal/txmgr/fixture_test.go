@@ -341,7 +341,7 @@ func (w *world) assemble(p parts) *relay {
 		Submissions: r.handler, Ready: always, Now: w.clock.now, NewID: uuid.New, CallTimeout: time.Minute,
 	})
 	must(w.t, err)
-	r.Reader, err = submission.NewReader(db, log)
+	r.Reader, err = submission.NewReader(db, w.leaves, log)
 	must(w.t, err)
 	return r
 }
