@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -202,7 +203,7 @@ func (c *Client) attempt(parent context.Context, method string, params []any, de
 	if err != nil {
 		return transportFault(parent, ctx, method, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // nothing is lost: the body has been read
+	defer finish(resp.Body, cancel)
 	answer := &boundedBody{from: resp.Body}
 	err = c.decode(method, resp.StatusCode, answer, decode)
 	if answer.err != nil {
@@ -213,4 +214,20 @@ func (c *Client) attempt(parent context.Context, method string, params []any, de
 		u.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), c.now())
 	}
 	return err
+}
+
+const (
+	// maxUnread and unreadTimeout bound what finish reads.
+	maxUnread     = 64 << 10
+	unreadTimeout = 100 * time.Millisecond
+)
+
+// finish reads what is left of an answer, such as the page of an endpoint that refuses calls: net/http
+// would otherwise end the connection, and each refused call would begin with a handshake. It gives up
+// on an answer that does not end, by ending its call.
+func finish(body io.ReadCloser, end func()) {
+	giveUp := time.AfterFunc(unreadTimeout, end)
+	defer giveUp.Stop()
+	_, _ = io.CopyN(io.Discard, body, maxUnread) // the answer has been decoded, or is of no use
+	_ = body.Close()
 }
