@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,6 +190,12 @@ func TestHTTPClientUsesHTTP2AndNoProxy(t *testing.T) {
 		mu.Unlock()
 		_, _ = io.WriteString(w, goodInstructions) // a client that hangs up is a failure of the test anyway
 	}))
+	var connections atomic.Int64
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
 	s.EnableHTTP2 = true
 	s.StartTLS()
 	defer s.Close()
@@ -214,6 +221,9 @@ func TestHTTPClientUsesHTTP2AndNoProxy(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"HTTP/2.0", "HTTP/2.0"}, protocols); diff != "" {
 		t.Errorf("protocols (-want +got):\n%s", diff)
+	}
+	if got := connections.Load(); got != 1 {
+		t.Errorf("two calls used %d connections, want 1", got)
 	}
 }
 
