@@ -203,7 +203,8 @@ func (c *Client) attempt(parent context.Context, method string, params []any, de
 	if err != nil {
 		return transportFault(parent, ctx, method, err)
 	}
-	defer finish(resp.Body, cancel)
+	defer func() { _ = resp.Body.Close() }()
+	defer drain(resp.Body, cancel)
 	answer := &boundedBody{from: resp.Body}
 	err = c.decode(method, resp.StatusCode, answer, decode)
 	if answer.err != nil {
@@ -217,17 +218,16 @@ func (c *Client) attempt(parent context.Context, method string, params []any, de
 }
 
 const (
-	// maxUnread and unreadTimeout bound what finish reads.
+	// maxUnread and unreadTimeout bound what drain reads.
 	maxUnread     = 64 << 10
 	unreadTimeout = 100 * time.Millisecond
 )
 
-// finish reads what is left of an answer, such as the page of an endpoint that refuses calls: net/http
+// drain reads what is left of an answer, such as the page of an endpoint that refuses calls: net/http
 // would otherwise end the connection, and each refused call would begin with a handshake. It gives up
 // on an answer that does not end, by ending its call.
-func finish(body io.ReadCloser, end func()) {
+func drain(body io.Reader, end func()) {
 	giveUp := time.AfterFunc(unreadTimeout, end)
 	defer giveUp.Stop()
 	_, _ = io.CopyN(io.Discard, body, maxUnread) // the answer has been decoded, or is of no use
-	_ = body.Close()
 }

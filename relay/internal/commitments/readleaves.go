@@ -102,7 +102,7 @@ func (f *Follower) read(ctx context.Context, pos Position) (Position, error) {
 		}
 		f.tree = &next
 		for i, l := range leaves {
-			f.newest.add(pos.Leaves+uint64(i), l) //nolint:gosec // an index is not negative
+			f.newest.add(pos.Leaves+uint64(i), l)
 		}
 		pos.Leaves, pos.Slot = pos.Leaves+uint64(len(leaves)), slot
 		for _, c := range due {
