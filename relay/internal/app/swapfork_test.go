@@ -82,7 +82,8 @@ func TestAForkRollsBackBothLegs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot})
+			const finalizeAfter = 100 // on a busy machine both legs take longer than mainnet's 32 blocks
+			s := newSwapFixture(t, fixtureOptions{slotDuration: forkSlot, finalizeAfter: finalizeAfter})
 			w := s.submitSwap(nil)
 			var first any
 			eventually(t, "the swap is executed", func() bool {
@@ -99,7 +100,7 @@ func TestAForkRollsBackBothLegs(t *testing.T) {
 			eventually(t, "the first leg has landed again", func() bool { return w.status().at("data", "swap_phase") != nil })
 			// The execution's blockhash is usually on the abandoned fork, so the execution cannot
 			// land again. The relay knows that once a block past its last valid height is final.
-			s.chain.Advance(blockhashBlocks + 50)
+			s.chain.Advance(blockhashBlocks + finalizeAfter + 20)
 			a := w.waitExecuted()
 			if n, same := w.attempts("execute"), a.at("data", "swap_signature") == first; n > 2 || (n == 1) != same {
 				t.Errorf("%d executions were signed, and the first one ended the swap: %v; want 1 and true, or 2 and false", n, same)
