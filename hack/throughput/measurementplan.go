@@ -67,7 +67,7 @@ func (s *settings) sessions() (list []session) {
 	for _, n := range s.processes {
 		add(stand.Setup{RootHistorySize: carryRootHistory, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Swaps: true}, fmt.Sprintf("%s, %d rows", plural(n), s.rows[0]), partSwaps, false)
 	}
-	add(stand.Setup{RootHistorySize: acceptRootHistory, Processes: 1, Concurrency: manyInFlight, Rows: s.rows[0]}, "", partMemory, true)
+	add(stand.Setup{RootHistorySize: acceptRootHistory, Processes: 1, Concurrency: manyInFlight, Rows: s.rows[0], NoEarlyAttempts: true}, "", partMemory, true)
 	return list
 }
 

@@ -58,6 +58,8 @@ func (s *benchRun) memory(ctx context.Context) error {
 	s.report.Add(heap, "", (second.heap-first.heap)/flight/1000)
 	total := report.Group{Title: "Memory of a relay process (resident), idle, after some work", Unit: "MB", Better: report.Less, Aim: 42}
 	s.report.Add(total, "", idle.resident/1e6)
+	total.Title = "Of that its own: without the pages of files, such as the binary, which processes share"
+	s.report.Add(total, "", idle.own/1e6)
 	total.Title, total.Aim = "Memory of a relay process (resident)", 0
 	s.report.Add(total, fmt.Sprintf("%d in flight", s.sizes.flight), first.resident/1e6)
 	s.report.Add(total, fmt.Sprintf("%d in flight, half with waiting clients", 2*s.sizes.flight), second.resident/1e6)
@@ -65,11 +67,11 @@ func (s *benchRun) memory(ctx context.Context) error {
 	return nil
 }
 
-type usage struct{ heap, resident float64 }
+// usage is a process's live heap and stacks, its resident memory, and the part of that which is its own.
+type usage struct{ heap, resident, own float64 }
 
 // measureMemory waits until so many submissions are in flight, and then for some garbage
-// collections. It returns the smallest live heap after them, computed from the heap size at
-// which the next collection starts.
+// collections. It returns the smallest sum of live heap and stacks after them.
 func (s *benchRun) measureMemory(ctx context.Context, flight float64) (u usage, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, memoryTimeout, errors.New("the relay did not reach the number of submissions in flight in time"))
 	defer cancel()
@@ -84,9 +86,12 @@ func (s *benchRun) measureMemory(ctx context.Context, flight float64) (u usage, 
 		if !reached && m.Sum(contract.MetricInFlight.Name) == flight {
 			reached, began = true, collections
 		}
-		live := m.Sum("go_memstats_next_gc_bytes") * 100 / (100 + m.Sum("go_gc_gogc_percent"))
-		if reached && collections > began && (u.heap == 0 || live < u.heap) {
-			u = usage{heap: live, resident: m.Sum("process_resident_memory_bytes")}
+		heap := m.Sum("go_gc_heap_live_bytes") + m.Sum("go_memstats_stack_inuse_bytes")
+		if reached && collections > began && (u.heap == 0 || heap < u.heap) {
+			u = usage{heap: heap, resident: m.Sum("process_resident_memory_bytes")}
+			if u.own, err = gauge.OwnMemory(s.stand.Relays[0].PID()); err != nil {
+				return u, err
+			}
 		}
 		if reached && collections >= began+memoryGCs {
 			return u, nil

@@ -44,6 +44,16 @@ func (p Processor) Others() float64 {
 // on every architecture that Go supports.
 const tick = 10 * time.Millisecond
 
+// OwnMemory reads how many bytes of a process's resident memory are not pages of files.
+func OwnMemory(pid int) (float64, error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, fmt.Errorf("read memory: %w", err)
+	}
+	status, err := p.NewStatus()
+	return float64(status.RssAnon), err
+}
+
 // ReadProcessor reads the processor time of the relays, of the database with all
 // its children, running or ended, and of this process.
 func ReadProcessor(relays []int, database int) (p Processor, err error) {

@@ -94,6 +94,8 @@ type Setup struct {
 	Swaps bool
 	// Limits sets mainnet's compute limits of a block; otherwise a block has no limit.
 	Limits bool
+	// NoEarlyAttempts lets the relays sign a submission once while nothing lands.
+	NoEarlyAttempts bool
 }
 
 // Stand is a running set-up.
@@ -163,6 +165,9 @@ func (s *Stand) startRelays(ctx context.Context, url string) error {
 	}
 	if s.Swaps {
 		router, flags = s.Router, append(flags, fmt.Sprintf("--swap-concurrency=%d", s.Concurrency))
+	}
+	if s.NoEarlyAttempts {
+		flags = append(flags, "--max-early-fees=0")
 	}
 	for i := range s.Processes {
 		r, err := s.NewRelay(ctx, sandbox.RelayOptions{

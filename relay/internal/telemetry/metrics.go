@@ -4,6 +4,7 @@ package telemetry
 
 import (
 	"cmp"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -75,7 +76,8 @@ func durationBuckets() []float64 {
 // NewMetrics registers all metrics except those of RegisterGaugeFunc and RegisterVecFunc.
 func NewMetrics(b Build) *Metrics {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	live := collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/heap/live:bytes$`)} // what the last collection left
+	r.MustRegister(collectors.NewGoCollector(collectors.WithGoCollectorRuntimeMetrics(live)), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	durations := durationBuckets()
 	m := &Metrics{
 		Registry:       r,
