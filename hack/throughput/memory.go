@@ -44,7 +44,7 @@ func (s *benchRun) memory(ctx context.Context) error {
 	}
 	var second usage
 	err = underLoad(ctx, func(ctx context.Context) {
-		s.crowd.Flood(ctx, s.sizes.flight, s.sizes.warm, "wait=60", crowd.SourceOf(bodies[memoryWarm+s.sizes.flight:]))
+		s.crowd.Flood(ctx, s.sizes.flight, 3*s.sizes.warm, "wait=60", crowd.SourceOf(bodies[memoryWarm+s.sizes.flight:]))
 	}, func() (err error) {
 		second, err = s.measureMemory(ctx, 2*flight)
 		return err
