@@ -65,6 +65,9 @@ func queueOf[In, Out any](run func(context.Context, []In) ([]Out, error)) *batch
 	return &batch.Queue[In, Out]{Run: run, Runners: 1, Limit: batchLimit, Stall: batchStall}
 }
 
+// keptStatements is above the number of different statements of a relay.
+const keptStatements = 128
+
 func poolConfig(url string, maxConns int32) (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -73,7 +76,11 @@ func poolConfig(url string, maxConns int32) (*pgxpool.Config, error) {
 	if maxConns > 0 {
 		cfg.MaxConns = maxConns
 	}
-	cfg.ConnConfig.RuntimeParams["application_name"] = "relaypool"
+	// pgx makes room for 512 statements in two caches of each connection at once: two megabytes for
+	// forty connections.
+	c := cfg.ConnConfig
+	c.StatementCacheCapacity, c.DescriptionCacheCapacity = min(c.StatementCacheCapacity, keptStatements), min(c.DescriptionCacheCapacity, keptStatements)
+	c.RuntimeParams["application_name"] = "relaypool"
 	return cfg, nil
 }
 
