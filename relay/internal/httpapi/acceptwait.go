@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/relaypool/relaypool/relay/internal/apart"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
@@ -14,11 +15,16 @@ const acceptDivisor = 2
 
 // submit decodes the body and submits it, and returns what is left of the client's wait. It waits
 // only while the chain is unavailable (see acceptDivisor).
-func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte) (submission.Request, error), idempotencyKey *string, withdrawalOnly bool, wait time.Duration) (*submission.Submission, time.Duration, error) {
+func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte) (submission.Request, error), idempotencyKey *string, withdrawalOnly bool, wait time.Duration) (s *submission.Submission, left time.Duration, err error) {
 	raw, err := readBody(w, r)
 	if err != nil {
 		return nil, 0, err
 	}
+	apart.Run(func() { s, left, err = a.submitBody(r, raw, decode, idempotencyKey, withdrawalOnly, wait) })
+	return s, left, err
+}
+
+func (a *api) submitBody(r *http.Request, raw []byte, decode func([]byte) (submission.Request, error), idempotencyKey *string, withdrawalOnly bool, wait time.Duration) (*submission.Submission, time.Duration, error) {
 	req, err := decode(raw)
 	if err != nil {
 		return nil, 0, err

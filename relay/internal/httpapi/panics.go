@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+
+	"github.com/relaypool/relaypool/relay/internal/apart"
 )
 
 // recoverPanic answers a panic as an internal error. It logs neither the
@@ -22,11 +24,17 @@ func (a *api) recoverPanic(next http.Handler) http.Handler {
 }
 
 func (a *api) panicked(w http.ResponseWriter, r *http.Request, v any) {
+	const skip, most = 4, 24 // Callers, this function, its caller and the panic itself are skipped
+	stack := make([]uintptr, most)
+	stack = stack[:runtime.Callers(skip, stack)]
+	if p, ok := v.(*apart.Panic); ok {
+		v, stack = p.Value, p.Stack
+	}
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)
 	}
 	a.Log.ErrorContext(r.Context(), "request panicked",
-		"request_id", requestContextOf(r.Context()).id, "panic", describePanic(v), "at", callers())
+		"request_id", requestContextOf(r.Context()).id, "panic", describePanic(v), "at", functions(stack))
 	a.internal(w, r)
 }
 
@@ -39,12 +47,10 @@ func describePanic(v any) string {
 	return fmt.Sprintf("value of type %T", v)
 }
 
-// callers lists the functions on the stack of a panic, the innermost first, each with its
+// functions lists the functions on the stack of a panic, the innermost first, each with its
 // file:line and without its arguments.
-func callers() []string {
-	const skip, most = 4, 24
-	pcs := make([]uintptr, most)
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(skip, pcs)])
+func functions(stack []uintptr) []string {
+	frames := runtime.CallersFrames(stack)
 	var at []string
 	for {
 		f, more := frames.Next()

@@ -1,0 +1,48 @@
+package apart_test
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/relaypool/relaypool/relay/internal/apart"
+)
+
+func TestRunReturnsWhenTheFunctionHasEnded(t *testing.T) {
+	t.Parallel()
+	tests := map[string]func(){"returns": func() {}, "ends its goroutine": runtime.Goexit}
+	for name, end := range tests {
+		t.Run("a function that "+name, func(t *testing.T) {
+			t.Parallel()
+			result := 0
+			apart.Run(func() {
+				result = 1
+				end()
+			})
+			if result != 1 {
+				t.Errorf("result %d, want what the function set, 1", result)
+			}
+		})
+	}
+}
+
+func TestAPanicGoesOnInTheCaller(t *testing.T) {
+	t.Parallel()
+	want := errors.New("the panic's value")
+	defer func() {
+		p, ok := recover().(*apart.Panic)
+		if !ok || p.Value != want {
+			t.Fatalf("recovered %v, want a *apart.Panic of the value", p)
+		}
+		innermost, _ := runtime.CallersFrames(p.Stack).Next()
+		if !strings.HasSuffix(innermost.Function, "panics") {
+			t.Errorf("the stack begins with %s, want the function that panicked", innermost.Function)
+		}
+	}()
+	apart.Run(func() { panics(want) })
+	t.Error("Run returned, want its panic")
+}
+
+//go:noinline
+func panics(v any) { panic(v) }
