@@ -1,7 +1,6 @@
 package apart_test
 
 import (
-	"errors"
 	"runtime"
 	"strings"
 	"testing"
@@ -29,7 +28,7 @@ func TestRunReturnsWhenTheFunctionHasEnded(t *testing.T) {
 
 func TestAPanicGoesOnInTheCaller(t *testing.T) {
 	t.Parallel()
-	want := errors.New("the panic's value")
+	const want = "the panic's value"
 	defer func() {
 		p, ok := recover().(*apart.Panic)
 		if !ok || p.Value != want {

@@ -89,7 +89,7 @@ func TestAWaitingClientHoldsASmallStack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = c.Close() }()
+		t.Cleanup(func() { _ = c.Close() })
 		if err := post("/transact", transactBody()).Write(c); err != nil {
 			t.Fatal(err)
 		}
@@ -113,5 +113,5 @@ func TestAWaitingClientHoldsASmallStack(t *testing.T) {
 func stacks() int {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(sample)
-	return int(sample[0].Value.Uint64()) //nolint:gosec // far below 2^63
+	return int(sample[0].Value.Uint64())
 }
