@@ -26,14 +26,13 @@ func deepCall() {
 //go:noinline
 func keep(b []byte) { b[0]++ }
 
-// deepStore is a database whose one submission stays pending. Each read is told to read.
-type deepStore struct {
+// pendingStore is a database whose one submission stays pending. Each read is told to read.
+type pendingStore struct {
 	submission.Store
 	read chan struct{}
 }
 
-func (d deepStore) Get(_ context.Context, id uuid.UUID) (*submission.Submission, error) {
-	deepCall()
+func (d pendingStore) Get(_ context.Context, id uuid.UUID) (*submission.Submission, error) {
 	d.read <- struct{}{}
 	return &submission.Submission{ID: id, State: submission.Pending}, nil
 }
@@ -53,13 +52,13 @@ func (n notifier) Listen(ctx context.Context, h submission.Notifications) error 
 func TestAWaitingClientHoldsASmallStack(t *testing.T) {
 	const clients, most = 64, 32 << 10 // most leaves room for the race detector; without it 14 KiB are held
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	store, listener := deepStore{read: make(chan struct{})}, make(notifier)
+	store, listener := pendingStore{read: make(chan struct{})}, make(notifier)
 	reader, err := submission.NewReader(store, struct{ submission.LeafIndex }{}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	go reader.Run(t.Context(), listener, func() {})
-	notify := <-listener
+	<-listener
 	accepted := &submission.Submission{ID: uuid.UUID{1}, State: submission.Pending}
 	f := newFixture(t, &domains{
 		submit: func(context.Context, submission.Request) (*submission.Submission, error) {
@@ -72,17 +71,7 @@ func TestAWaitingClientHoldsASmallStack(t *testing.T) {
 	server.Config = httpapi.NewServer("", f.handler, time.Minute, slog.New(slog.DiscardHandler))
 	server.Start()
 	defer server.Close()
-	read := func() {
-		for range clients {
-			<-store.read
-		}
-	}
 	before := stacks()
-	check := func(after string) {
-		if each := (stacks() - before) / clients; each > most {
-			t.Errorf("a client that waits after %s holds %d bytes of stack, want at most %d: let deep calls run apart", after, each, most)
-		}
-	}
 	for n := range clients {
 		// A plain connection, because a client of net/http has goroutines of its own.
 		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
@@ -97,16 +86,13 @@ func TestAWaitingClientHoldsASmallStack(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
-	check("its submission")
-	goroutines := runtime.NumGoroutine()
-	notify(accepted.ID)
-	read()
-	for runtime.NumGoroutine() > goroutines { // those of the reads end
-		runtime.Gosched()
+	if each := (stacks() - before) / clients; each > most {
+		t.Errorf("a client that waits holds %d bytes of stack, want at most %d: let deep calls run apart", each, most)
 	}
-	check("a read of its submission")
 	reader.Close()
-	read()
+	for range clients {
+		<-store.read
+	}
 }
 
 // stacks returns how many bytes of stack all goroutines hold.

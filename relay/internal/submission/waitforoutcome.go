@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-
-	"github.com/relaypool/relaypool/relay/internal/apart"
 )
 
 // rereadInterval is the interval at which a waiter reads the row without a notification. The
@@ -44,10 +42,9 @@ func (d *Reader) Wait(ctx context.Context, id uuid.UUID) (*Submission, error) {
 // so that it can still respond to the waiting clients.
 func (d *Reader) Close() { d.closed.Do(func() { close(d.closing) }) }
 
-func (d *Reader) read(ctx context.Context, id uuid.UUID) (s *Submission, err error) {
+func (d *Reader) read(ctx context.Context, id uuid.UUID) (*Submission, error) {
 	const readTimeout = 5 * time.Second
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
-	apart.Run(func() { s, err = d.Get(ctx, id) })
-	return s, err
+	return d.Get(ctx, id)
 }
