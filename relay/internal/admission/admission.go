@@ -46,6 +46,7 @@ type Admission struct {
 	bounds shieldpool.NoteBounds
 	proofs *proofQueue
 	queue  queueLength
+	busy   busyRoots
 	waits  chainWaits
 }
 

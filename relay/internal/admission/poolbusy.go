@@ -33,6 +33,9 @@ func (a *Admission) checkQueue(ctx context.Context, root [32]byte, w rootWindow)
 	if n, ok := a.queue.recent(a.Now()); ok && n <= w.maxAhead() {
 		return nil
 	}
+	if ahead, ok := a.busy.find(w, a.Now()); ok {
+		return a.refuseBusy(root, w, ahead)
+	}
 	// The count of all queued submissions is kept for the next requests. Only if it is too large,
 	// the submissions that are really ahead of this one are counted.
 	total, w, err := a.countAhead(ctx, root, w, math.MaxInt64)
@@ -47,6 +50,11 @@ func (a *Admission) checkQueue(ctx context.Context, root [32]byte, w rootWindow)
 	if err != nil || ahead <= w.maxAhead() {
 		return err
 	}
+	a.busy.add(w, ahead, a.Now())
+	return a.refuseBusy(root, w, ahead)
+}
+
+func (a *Admission) refuseBusy(root [32]byte, w rootWindow, ahead int) error {
 	return submission.WithNewestRoot(refusal.New(refusal.PoolBusy,
 		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: send the request again in a moment, proven against the newest root", ahead, w.maxAhead()).
 		Retry(momentaryRetryAfter), a.Submissions.NewestRoot(root, w.tree))

@@ -1,10 +1,14 @@
 package txmgr_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 
+	"github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
@@ -37,5 +41,35 @@ func TestHeldSubmissionsDoNotKeepThePoolBusy(t *testing.T) {
 	w.eventually("the pool is not busy", func() bool {
 		_, err := r.Submit(t.Context(), req)
 		return err == nil
+	})
+}
+
+// countedStore counts how often the submissions ahead are counted.
+type countedStore struct {
+	submission.Store
+	counts atomic.Int64
+}
+
+func (s *countedStore) CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error) {
+	s.counts.Add(1)
+	return s.Store.CountAhead(ctx, pool, oldest, rootSeq, limit)
+}
+
+// When all clients of a busy pool try again and again, the counts would take the database's whole time.
+func TestRefusalsOfABusyPoolShareACount(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	db := new(countedStore)
+	r := w.assemble(parts{store: func(s submission.Store) submission.Store { db.Store = s; return db }})
+	for range 50 {
+		req, _ := w.withdrawal(sol)
+		w.submit(r, req)
+	}
+	w.eventually("a request is refused without a count", func() bool {
+		before := db.counts.Load()
+		req, _ := w.withdrawal(sol)
+		_, err := r.Submit(t.Context(), req)
+		_ = wantCode(t, err, refusal.PoolBusy)
+		return db.counts.Load() == before
 	})
 }
