@@ -31,6 +31,9 @@ const (
 	partLatency     part = "latency"
 	partCarry       part = "carry"
 	partAccept      part = "accept"
+	partForged      part = "forged"
+	partOverload    part = "overload"
+	partClients     part = "clients"
 	partRootHistory part = "root-history"
 	partSwaps       part = "swaps"
 	partMemory      part = "memory"
@@ -40,7 +43,11 @@ const (
 )
 
 func allParts() []part {
-	return []part{partCrypto, partLatency, partCarry, partAccept, partRootHistory, partSwaps, partMemory, partBlock, partLanding, partOperator}
+	return []part{partCrypto, partLatency, partCarry, partAccept, partForged, partOverload, partClients, partRootHistory, partSwaps, partMemory, partBlock, partLanding, partOperator}
+}
+
+func partNames() string {
+	return strings.ReplaceAll(strings.Trim(fmt.Sprint(allParts()), "[]"), " ", ", ")
 }
 
 // relayParts returns the parts that need running relays.
@@ -58,6 +65,7 @@ type settings struct {
 	rows      []int
 	out       string
 	profile   bool
+	crypto    bool // was measured before
 	page      string
 	sizes     sizes
 	// pools and rest are passed to BenchmarkOperator, which checks them.
@@ -80,13 +88,13 @@ func main() {
 }
 
 func parse(args []string) (*settings, error) {
-	s := &settings{parts: allParts(), processes: []int{1, 4}, rows: []int{1000, 100_000}, sizes: full()}
+	s := &settings{parts: allParts(), processes: []int{1, 4}, rows: []int{1000, 100_000, 1_000_000}, sizes: full()}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.Func("only", "`parts` to measure, separated by commas: crypto, latency, carry, accept, root-history, swaps, memory, block, landing, operator, or relay for those that need running relays", s.only)
+	flags.Func("only", "`parts` to measure, separated by commas: "+partNames()+", or relay for those that need running relays", s.only)
 	flags.IntVar(&s.rounds, "rounds", 3, "how often each set-up is measured; the median counts")
 	flags.DurationVar(&s.window, "window", 8*time.Second, "how long one measurement takes, after its warm-up")
 	flags.Func("processes", "`numbers` of relay processes, separated by commas (default 1,4)", numbers(&s.processes))
-	flags.Func("rows", "`numbers` of finished submissions in the database at the start (default 1000,100000)", numbers(&s.rows))
+	flags.Func("rows", "`numbers` of finished submissions in the database at the start (default 1000,100000,1000000)", numbers(&s.rows))
 	flags.StringVar(&s.out, "out", filepath.Join("bin", "bench"), "`folder` for results and picture")
 	flags.StringVar(&s.page, "page", "", "also write the figures that have an aim to this `file`, as a page of the documentation")
 	flags.BoolVar(&s.profile, "profile", false, "keep profiles of relay and chain, and the database's statements, of the first round of carry")
@@ -110,7 +118,7 @@ func (s *settings) only(text string) error {
 		case slices.Contains(allParts(), p):
 			s.parts = append(s.parts, p)
 		default:
-			return fmt.Errorf("part %q is unknown: want some of crypto, latency, carry, accept, root-history, swaps, memory, block, landing, operator, relay", name)
+			return fmt.Errorf("part %q is unknown: want some of %s, relay", name, partNames())
 		}
 	}
 	return nil
@@ -149,6 +157,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		fmt.Println()
 	}
+	s.crypto = slices.Contains(s.parts, partCrypto)
 	if s.parts = slices.DeleteFunc(s.parts, func(p part) bool { return !slices.Contains(relayParts(), p) }); len(s.parts) > 0 {
 		if err := measure(ctx, s, folders{root: ".", state: filepath.Join(".run", "bench")}); err != nil {
 			return err

@@ -40,6 +40,11 @@ func (b *bench) progressf(format string, args ...any) {
 func measure(ctx context.Context, s *settings, at folders) (err error) {
 	b := &bench{settings: s, folders: at, progress: os.Stderr, began: time.Now(), bareCheck: ms(gauge.BareCheck())}
 	b.report.Add(report.Group{Title: "Bare check of four pairs, gnark-crypto, one core", Unit: "ms", Better: report.Less}, "", b.bareCheck)
+	if s.crypto {
+		if err := b.addCrypto(cryptoText); err != nil {
+			return err
+		}
+	}
 	if err := errors.Join(os.RemoveAll(at.state), os.MkdirAll(at.state, 0o755)); err != nil { //nolint:gosec // Postgres runs as a user of its own, who has to pass
 		return fmt.Errorf("make an empty folder: %w", err)
 	}
@@ -72,7 +77,8 @@ func measure(ctx context.Context, s *settings, at folders) (err error) {
 	}
 	paths, err := b.report.Write(s.out)
 	if err == nil && s.page != "" {
-		paths, err = append(paths, s.page), os.WriteFile(s.page, b.report.Page(), 0o644) //nolint:gosec // a page for everybody
+		old, _ := os.ReadFile(s.page)                                                       //nolint:gosec // the flag names it; there may be none
+		paths, err = append(paths, s.page), os.WriteFile(s.page, b.report.Page(old), 0o644) //nolint:gosec // a page for everybody
 	}
 	for _, path := range paths {
 		fmt.Println(path)
@@ -114,7 +120,7 @@ func (b *bench) addConditions() {
 	if len(b.others) > 0 && gauge.Median(b.others) > 0.1 {
 		b.report.Heading[1] += " Times and rates suffer from that; processor times and counts less."
 	}
-	b.report.Note("Rows are the finished submissions in the database at the start. A root history of %d is the real program's, and has mainnet's compute limits of a block. The longer histories (latency %d, confirmed %d, accepted %d roots) have no such limits, so that neither bounds the relay. Concurrency per process: %d.", programRootHistory, latencyRootHistory, carryRootHistory, acceptRootHistory, concurrency)
+	b.report.Note("Rows are the finished submissions in the database at the start. A root history of %d is the real program's, and has mainnet's compute limits of a block. The longer histories (latency %d, confirmed %d, accepted %d roots) have no such limits, so that neither bounds the relay. Concurrency per process: %d, overload %d; where acceptance is measured, alone and with forged proofs, %d, so that next to nothing is carried meanwhile.", programRootHistory, latencyRootHistory, carryRootHistory, acceptRootHistory, concurrency, defaultConcurrency, oneByOne)
 	b.report.Note("From accepted to the first send: from the row's created_at, which is before its commit, to the arrival of the first send at the chain's endpoint. Confirmed: answered with 200 to a client that waited. The database commits with fsync.")
 	b.report.Note("Swaps: over the local chain's own router and market, whose processor time counts as the chain's; clients poll /status every 2 s. To tokens: from the first leg's created_at to the confirmed execution. An execution is signed once there is a price and the accounts exist that it does not create.")
 }
@@ -138,7 +144,7 @@ type reading struct {
 	processor  gauge.Processor
 	calls      map[string]uint64 // RPC calls by method
 	router     uint64
-	statements int64
+	statements map[string]int64 // SQL statements by kind
 }
 
 func (s *benchRun) read(ctx context.Context) (r reading, err error) {
@@ -153,8 +159,9 @@ func (s *benchRun) read(ctx context.Context) (r reading, err error) {
 	r.calls = s.stand.Chain.Stats()
 	r.router = s.stand.RouterCalls()
 	list, err := s.stand.Statements(ctx)
-	for _, st := range list {
-		r.statements += st.Calls
+	r.statements = make(map[string]int64)
+	for i := range list {
+		r.statements[list[i].Kind()] += list[i].Calls
 	}
 	return r, err
 }

@@ -33,8 +33,11 @@ type Group struct {
 	Unit   string `json:"unit"`
 	Better Better `json:"better"`
 	// Aim is what the value should reach; 0 for none.
-	Aim  float64 `json:"aim,omitempty"`
-	Rows []*Row  `json:"rows"`
+	Aim float64 `json:"aim,omitempty"`
+	// Table is the heading of the page's table that has the group. Without one a group with an aim is in
+	// the first table, and any other is not on the page.
+	Table string `json:"table,omitempty"`
+	Rows  []*Row `json:"rows"`
 }
 
 // Row is a set-up with one value for each round.
@@ -51,6 +54,8 @@ type Report struct {
 	// Heading has lines about the machine and the method.
 	Heading []string `json:"heading"`
 	Groups  []*Group `json:"groups"`
+	// Sections are more of the page, in Markdown.
+	Sections []string `json:"sections,omitempty"`
 	// Notes are the remarks on the run for a reader.
 	Notes []string `json:"notes"`
 }
@@ -88,6 +93,9 @@ func (r *Report) Print(w io.Writer) error {
 			return fmt.Errorf("print results: %w", err)
 		}
 	}
+	for _, section := range r.Sections {
+		fmt.Fprintf(w, "\n%s", section)
+	}
 	if len(r.Notes) > 0 {
 		fmt.Fprintln(w)
 	}
@@ -97,12 +105,50 @@ func (r *Report) Print(w io.Writer) error {
 	return nil
 }
 
-// Page returns the medians of the figures that have an aim, as a page of the documentation.
-func (r *Report) Page() []byte {
+// byHand begins the part of a page that people write.
+const byHand = "<!-- by hand -->"
+
+// Page returns the medians of the figures that have an aim or a table, as a page of the documentation. What
+// people have written on the old page stays.
+func (r *Report) Page(old []byte) []byte {
+	tables := []string{""}
+	for _, g := range r.Groups {
+		if !slices.Contains(tables, g.Table) {
+			tables = append(tables, g.Table)
+		}
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Performance\n\nWritten by `make bench ARGS='-page docs/performance.md'`. %s\n", strings.Join(r.Heading, ". "))
+	for _, table := range tables {
+		if table != "" {
+			fmt.Fprintf(&b, "\n## %s\n", table)
+		}
+		r.table(&b, table)
+		if table == "" {
+			b.WriteString("\nAims that are missed are bold. Those of latency, acceptance and processor time are multiples of a bare\ncheck: gnark-crypto's of the four pairings of a Groth16 proof, on one core.\n")
+		}
+	}
+	for _, section := range r.Sections {
+		b.WriteString("\n" + section)
+	}
+	if at := bytes.Index(old, []byte(byHand)); at >= 0 {
+		b.WriteString("\n")
+		b.Write(old[at:])
+	}
+	return b.Bytes()
+}
+
+// table writes the table with a heading: a row for each group and a column for each set-up.
+func (r *Report) table(b *bytes.Buffer, heading string) {
+	var groups []*Group
 	var labels []string
 	for _, g := range r.Groups {
+		if g.Table != heading || heading == "" && g.Aim == 0 {
+			continue
+		}
+		groups = append(groups, g)
 		for _, row := range g.Rows {
-			if g.Aim != 0 && !slices.Contains(labels, row.Label) && row.Label != "" {
+			if !slices.Contains(labels, row.Label) && row.Label != "" {
 				labels = append(labels, row.Label)
 			}
 		}
@@ -110,25 +156,26 @@ func (r *Report) Page() []byte {
 	if len(labels) == 0 {
 		labels = []string{""}
 	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Performance\n\nWritten by `make bench ARGS='-page docs/performance.md'`. %s\n\n", strings.Join(r.Heading, ". "))
-	fmt.Fprintf(&b, "| | aim | %s |\n| --- | --- |%s\n", strings.Join(labels, " | "), strings.Repeat(" --- |", len(labels)))
-	for _, g := range r.Groups {
-		if g.Aim == 0 {
-			continue
-		}
+	fmt.Fprintf(b, "\n| | aim | %s |\n| --- | --- |%s\n", strings.Join(labels, " | "), strings.Repeat(" --- |", len(labels)))
+	for _, g := range groups {
 		cells := make([]string, len(labels))
 		for _, row := range g.Rows {
-			cell := g.format(row.Median())
-			if missed := g.Better == Less && row.Median() > g.Aim || g.Better == More && row.Median() < g.Aim; missed {
-				cell = "**" + cell + "**"
-			}
-			cells[max(0, slices.Index(labels, row.Label))] = cell
+			cells[max(0, slices.Index(labels, row.Label))] = g.cell(row.Median())
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", g.Title, g.format(g.Aim), strings.Join(cells, " | "))
+		aim := ""
+		if g.Aim != 0 {
+			aim = g.format(g.Aim)
+		}
+		fmt.Fprintf(b, "| %s | %s | %s |\n", g.Title, aim, strings.Join(cells, " | "))
 	}
-	b.WriteString("\nAims that are missed are bold. Those of latency, acceptance and processor time are multiples of a bare\ncheck: gnark-crypto's of the four pairings of a Groth16 proof, on one core.\n")
-	return b.Bytes()
+}
+
+// cell is a value that is bold when it misses the aim.
+func (g *Group) cell(v float64) string {
+	if missed := g.Better == Less && v > g.Aim || g.Better == More && v < g.Aim; g.Aim != 0 && missed {
+		return "**" + g.format(v) + "**"
+	}
+	return g.format(v)
 }
 
 func (g *Group) print(w io.Writer) error {

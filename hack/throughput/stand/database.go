@@ -3,6 +3,9 @@ package stand
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -93,6 +96,29 @@ type Statement struct {
 	MeanMS  float64
 	TotalMS float64
 	Rows    int64
+}
+
+var (
+	written  = regexp.MustCompile(`(?i)(?:\binsert into|(?:^|\()\s*update|\bdelete from|^copy)\s+"?(\w+)`)
+	selected = regexp.MustCompile(`(?i)\bfrom\s+(\w+)`)
+)
+
+// Kind names a statement by the tables that it writes or, if it writes none, the first that it reads.
+func (s *Statement) Kind() string {
+	verb, matches := "writes", written.FindAllStringSubmatch(s.Query, -1)
+	if len(matches) == 0 {
+		verb, matches = "reads", selected.FindAllStringSubmatch(s.Query, 1)
+	}
+	var tables []string
+	for _, match := range matches {
+		if !slices.Contains(tables, match[1]) {
+			tables = append(tables, match[1])
+		}
+	}
+	if len(tables) == 0 {
+		return "others"
+	}
+	return verb + " " + strings.Join(tables, "+")
 }
 
 // Attempts returns when each submission of a span was accepted, by the signature
