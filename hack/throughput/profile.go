@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/relaypool/relaypool/hack/load"
 )
 
@@ -59,7 +61,7 @@ func (p *profiler) overlay(root string) (path string, err error) {
 		os.WriteFile(path, text, 0o600))
 }
 
-// take profiles a relay for a while and writes the profile under a name.
+// take profiles a relay for a while and writes the profiles under a name.
 func (p *profiler) take(ctx context.Context, pid int, name string, d time.Duration) error {
 	if err := os.MkdirAll(p.out, 0o750); err != nil {
 		return fmt.Errorf("store profiles: %w", err)
@@ -68,22 +70,26 @@ func (p *profiler) take(ctx context.Context, pid int, name string, d time.Durati
 		return new(net.Dialer).DialContext(ctx, "unix", p.socket(pid))
 	}}}
 	defer client.CloseIdleConnections()
-	for _, kind := range []string{fmt.Sprintf("profile?seconds=%.0f", d.Seconds()), "allocs", "mutex"} {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://relay/debug/pprof/"+kind, http.NoBody)
-		if err != nil {
-			return err
-		}
-		answer, err := client.Do(request)
-		if err != nil {
-			return fmt.Errorf("profile the relay: %w", err)
-		}
-		content, err := io.ReadAll(answer.Body)
-		what, _, _ := strings.Cut(strings.Replace(kind, "profile", "cpu", 1), "?")
-		if err := errors.Join(err, answer.Body.Close(), os.WriteFile(filepath.Join(p.out, name+"."+what+".pprof"), content, 0o600)); err != nil {
-			return fmt.Errorf("store a profile: %w", err)
-		}
+	seconds := fmt.Sprintf("?seconds=%.0f", d.Seconds())
+	var all errgroup.Group
+	for kind, file := range map[string]string{"profile": "cpu", "allocs": "allocs", "mutex": "mutex"} {
+		all.Go(func() error {
+			request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://relay/debug/pprof/"+kind+seconds, http.NoBody)
+			if err != nil {
+				return err
+			}
+			answer, err := client.Do(request)
+			if err != nil {
+				return fmt.Errorf("profile the relay: %w", err)
+			}
+			content, err := io.ReadAll(answer.Body)
+			if err := errors.Join(err, answer.Body.Close(), os.WriteFile(filepath.Join(p.out, name+"."+file+".pprof"), content, 0o600)); err != nil {
+				return fmt.Errorf("store a profile: %w", err)
+			}
+			return nil
+		})
 	}
-	return nil
+	return all.Wait()
 }
 
 // takeOwn profiles this process while a function runs.
@@ -108,7 +114,7 @@ func (s *benchRun) profiles(ctx context.Context, what string, d time.Duration) f
 	if s.profiler == nil || s.round > 0 {
 		return func() error { return nil }
 	}
-	name := fmt.Sprintf("%s-%d-%d", what, s.setup.Processes, s.setup.Rows)
+	name := s.profileName(what)
 	done := make(chan error, 2)
 	go func() { done <- s.profiler.take(ctx, s.stand.Relays[0].PID(), "relay-"+name, d) }()
 	// The chain runs in this process, with the clients.
@@ -122,4 +128,8 @@ func (s *benchRun) profiles(ctx context.Context, what string, d time.Duration) f
 		}
 		return errors.Join(err, readErr, os.WriteFile(filepath.Join(s.profiler.out, "statements-"+name+".txt"), []byte(text.String()), 0o600))
 	}
+}
+
+func (s *benchRun) profileName(what string) string {
+	return fmt.Sprintf("%s-%d-%d", what, s.setup.Processes, s.setup.Rows)
 }
