@@ -115,7 +115,7 @@ fuzz: ## Run each fuzz target of every package for FUZZTIME (1m).
 	hack/fuzz $(FUZZTIME)
 
 .PHONY: bench
-bench: ## Measure cryptography, relay, the reading of blocks, ways of sending and operator, some 30 minutes; ARGS='-only relay' for a part, ARGS=-h for more.
+bench: ## Measure cryptography, relay, the reading of blocks, ways of sending and operator, some 45 minutes; ARGS='-only relay' for a part, ARGS=-h for more.
 	go build -buildvcs=false -o bin/bench/throughput ./hack/throughput
 	bin/bench/throughput $(ARGS)
 

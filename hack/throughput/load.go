@@ -18,8 +18,16 @@ type sizes struct {
 	// clients at full speed.
 	swapRate float64
 	swaps    int
+	// clients are the numbers of concurrent clients of the part of that name.
+	clients []int
+	// saturating is as few clients as reach the peak with the relay's default concurrency.
+	saturating int
 	// acceptRequests is the number of requests for warm-up and window, all against one root.
 	acceptRequests int
+	// forgedRequests is the number of requests of each of three floods, all against one root.
+	forgedRequests int
+	// readRate is the reads of each kind a second during the overload.
+	readRate float64
 	// flight is the number of submissions in flight when memory is read.
 	flight int
 	warm   time.Duration
@@ -31,7 +39,7 @@ type sizes struct {
 // waits two seconds, and enough requests for a window of 8 s and its warm-up.
 func full() sizes {
 	return sizes{
-		rate: 50, carry: 600, accept: 64, provingClients: 96, swapRate: 5, swaps: 400, acceptRequests: 4900,
+		rate: 50, carry: 600, accept: 64, provingClients: 96, swapRate: 5, swaps: 400, acceptRequests: 4900, clients: []int{1, 8, 64}, saturating: 320, forgedRequests: 1536, readRate: 25,
 		flight: 1000, warm: 3 * time.Second, acceptWindow: 5 * time.Second,
 	}
 }

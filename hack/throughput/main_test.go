@@ -30,7 +30,7 @@ func TestEveryPartMeasures(t *testing.T) {
 	s := &settings{
 		parts: relayParts(), rounds: 1, window: time.Second, processes: []int{1, 2}, rows: []int{20}, out: out, profile: true, page: filepath.Join(out, "page.md"),
 		sizes: sizes{
-			rate: 10, carry: 10, accept: 4, acceptRequests: 150, provingClients: 4, swapRate: 4, swaps: 30,
+			rate: 10, carry: 10, accept: 4, acceptRequests: 150, clients: []int{1, 2}, saturating: 2, forgedRequests: 32, readRate: 20, provingClients: 4, swapRate: 4, swaps: 30,
 			flight: 20, warm: 500 * time.Millisecond, acceptWindow: time.Second,
 		},
 	}
@@ -53,14 +53,32 @@ func TestEveryPartMeasures(t *testing.T) {
 		}
 	}
 	want := map[string]int{
+		"Of that the endpoint's simulation, mean, at 10 submissions a second": 2, "Bare checks of processor time per submission at 10 a second": 2,
+		"Processor time per submission at 10 a second, relays": 2, "Processor time per submission at 10 a second, Postgres": 2,
+		"Processor time per submission at 10 a second, local chain and clients":              2,
+		"CPU used by other programs, percent, while submission at 10 a seconds are measured": 2,
+		"RPC calls per submission at 10 a second":                                            2, "SQL statements per submission at 10 a second": 2,
 		"Accepted to first send, p50, at 10 submissions a second": 2, "Accepted to first send, p95, at 10 submissions a second": 2,
 		"Accepted to first send, p99, at 10 submissions a second": 2, "Request to confirmed outcome, p50, at 10 submissions a second": 2,
 		"Confirmed submissions per second, long root history": 2, "Processor time per confirmed submission, relays": 2,
 		"Processor time per confirmed submission, Postgres": 2, "Processor time per confirmed submission, local chain and clients": 2,
 		"CPU used by other programs, percent, while confirmed submissions are measured": 2,
 		"RPC calls per confirmed submission":                                            2, "SQL statements per confirmed submission": 2,
-		"Accepted asynchronously per second, every proof verified": 2,
-		"Confirmed submissions per second, root history 100":       2, "Requests refused (prove again or retry later), percent, root history 100": 2,
+		"Accepted asynchronously per second, every proof verified": 2, "Processor time per accepted submission, relays": 2,
+		"Processor time per accepted submission, Postgres": 2, "Processor time per accepted submission, local chain and clients": 2,
+		"CPU used by other programs, percent, while accepted submissions are measured": 2,
+		"RPC calls per accepted submission":                                            2, "SQL statements per accepted submission": 2,
+		"Bare checks of processor time per accepted submission":                              2,
+		"Processor time of relays and Postgres per request, flood of true proofs":            1,
+		"Processor time of relays and Postgres per request, flood of one forged proof in 16": 1,
+		"Processor time of relays and Postgres per request, flood of forged proofs":          1,
+		"Processor time of a flood of one forged proof in 16, in floods of true ones":        1,
+		"Processor time of a flood of forged proofs, in floods of true ones":                 1,
+		"Confirmed per second with 10 times as many clients, percent of the peak":            1,
+		"GET /health meanwhile, p99": 1, "GET /merkle-root meanwhile, p99": 1, "GET /status/{id} meanwhile, p99": 1,
+		"Confirmed per second": 2, "Confirmed, request to confirmed outcome, p50": 2,
+		"Accepted asynchronously per second": 2, "Accepted asynchronously, request to acceptance, p50": 2,
+		"Confirmed submissions per second, root history 100": 2, "Requests refused (prove again or retry later), percent, root history 100": 2,
 		"Swap, from submission to tokens, p50, at 4 a second": 2, "Swap, from submission to tokens, p95, at 4 a second": 2,
 		"Swap, first leg: accepted to confirmed, p50, at 4 a second": 2, "Swap, first leg: accepted to confirmed, p95, at 4 a second": 2,
 		"Swap, price: first leg confirmed to the execution signed, p50, at 4 a second": 2, "Swap, price: first leg confirmed to the execution signed, p95, at 4 a second": 2,
@@ -81,10 +99,13 @@ func TestEveryPartMeasures(t *testing.T) {
 			delete(rows, title) // its title has the number of cores
 		}
 	}
+	if len(read.Sections) != 1 || !strings.Contains(read.Sections[0], "| verification of proofs | ") {
+		t.Errorf("sections %q, want one with the verification of proofs", read.Sections)
+	}
 	if diff := cmp.Diff(rows, want); diff != "" {
 		t.Errorf("number of set-ups by title (-got +want):\n%s", diff)
 	}
-	for _, name := range []string{"results.svg", "page.md", "profiles/relay-1-20.cpu.pprof", "profiles/relay-1-20.allocs.pprof", "profiles/chain-1-20.cpu.pprof", "profiles/statements-1-20.txt"} {
+	for _, name := range []string{"results.svg", "page.md", "profiles/relay-carry-1-20.cpu.pprof", "profiles/relay-carry-1-20.allocs.pprof", "profiles/chain-carry-1-20.cpu.pprof", "profiles/statements-carry-1-20.txt"} {
 		if info, err := os.Stat(filepath.Join(out, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v, want a file with content", name, err)
 		}
@@ -105,7 +126,7 @@ func checkRow(t *testing.T, g *report.Group, row *report.Row) {
 	switch g.Title {
 	case "Requests refused (prove again or retry later), percent, root history 100", "Live heap and stacks of a submission in flight", "The same while its client waits":
 		// There may be no refusal, and with so few submissions the heap figure is noise.
-	case "Router calls per executed swap":
+	case "Router calls per executed swap", "RPC calls per accepted submission":
 		// All calls may have been made before so short a window.
 	default:
 		if v <= 0 {
@@ -125,6 +146,8 @@ func TestSessions(t *testing.T) {
 				"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows",
 				"latency: 4 processes, 1000 rows", "carry: 4 processes, 1000 rows", "accept: 4 processes, 1000 rows",
 				"latency: 1 process, 100000 rows", "carry: 1 process, 100000 rows", "accept: 1 process, 100000 rows",
+				"latency: 1 process, 1000000 rows", "carry: 1 process, 1000000 rows", "accept: 1 process, 1000000 rows",
+				"forged: 1 process, 1000 rows", "overload: 1 process, 1000 rows", "clients: 1 process, 1000 rows",
 				"root-history: 1 process, 1000 rows", "root-history: 4 processes, 1000 rows", "swaps: 1 process, 1000 rows", "swaps: 4 processes, 1000 rows", "memory: ",
 			},
 		},
@@ -137,7 +160,7 @@ func TestSessions(t *testing.T) {
 		"the operator alone":     {[]string{"-only", "operator", "-pools", "2", "-rest", "10s"}, nil},
 		"all parts of the relay": {
 			[]string{"-only", "relay", "-processes", "1", "-rows", "1000"},
-			[]string{"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows", "root-history: 1 process, 1000 rows", "swaps: 1 process, 1000 rows", "memory: "},
+			[]string{"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows", "forged: 1 process, 1000 rows", "overload: 1 process, 1000 rows", "clients: 1 process, 1000 rows", "root-history: 1 process, 1000 rows", "swaps: 1 process, 1000 rows", "memory: "},
 		},
 	}
 	for name, tc := range tests {

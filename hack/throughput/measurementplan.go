@@ -26,6 +26,10 @@ const (
 	// concurrency is the concurrency of each relay. With the default, 256, waiting for
 	// confirmations would limit the rate of a process.
 	concurrency = 1024
+	// oneByOne is a concurrency with which a relay carries next to nothing of what it accepts.
+	oneByOne = 1
+	// defaultConcurrency is the relay's default.
+	defaultConcurrency = 256
 	// manyInFlight exceeds the number of submissions that the memory part has in flight.
 	manyInFlight = 4096
 )
@@ -54,13 +58,17 @@ func (s *settings) sessions() (list []session) {
 			}
 			label := fmt.Sprintf("%s, %d rows", plural(n), rows)
 			for _, long := range []struct {
-				part part
-				size int
-			}{{partLatency, latencyRootHistory}, {partCarry, carryRootHistory}, {partAccept, acceptRootHistory}} {
-				add(stand.Setup{RootHistorySize: long.size, Processes: n, Concurrency: concurrency, Rows: rows}, label, long.part, false)
+				part              part
+				size, concurrency int
+			}{{partLatency, latencyRootHistory, concurrency}, {partCarry, carryRootHistory, concurrency}, {partAccept, acceptRootHistory, oneByOne}} {
+				add(stand.Setup{RootHistorySize: long.size, Processes: n, Concurrency: long.concurrency, Rows: rows}, label, long.part, false)
 			}
 		}
 	}
+	first := fmt.Sprintf("%s, %d rows", plural(1), s.rows[0])
+	add(stand.Setup{RootHistorySize: acceptRootHistory, Processes: 1, Concurrency: oneByOne, Rows: s.rows[0]}, first, partForged, false)
+	add(stand.Setup{RootHistorySize: carryRootHistory, Processes: 1, Concurrency: defaultConcurrency, Rows: s.rows[0]}, first, partOverload, false)
+	add(stand.Setup{RootHistorySize: acceptRootHistory, Processes: 1, Concurrency: concurrency, Rows: s.rows[0]}, first, partClients, false)
 	for _, n := range s.processes {
 		add(stand.Setup{RootHistorySize: programRootHistory, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Limits: true}, fmt.Sprintf("%s, %d rows", plural(n), s.rows[0]), partRootHistory, false)
 	}
@@ -108,7 +116,7 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 	run := &benchRun{bench: b, session: s, name: name, round: round, stand: st, crowd: clients}
 	run.progressf("%s: set up in %.1f s", name, time.Since(began).Seconds())
 	measures := map[part]func(context.Context) error{
-		partLatency: run.latency, partCarry: run.carry, partAccept: run.accept, partRootHistory: run.withRootEviction, partSwaps: run.swap, partMemory: run.memory,
+		partLatency: run.latency, partCarry: run.carry, partAccept: run.accept, partForged: run.forged, partOverload: run.overload, partClients: run.clients, partRootHistory: run.withRootEviction, partSwaps: run.swap, partMemory: run.memory,
 	}
 	if err := measures[s.part](ctx); err != nil {
 		return err

@@ -7,12 +7,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/relaypool/relaypool/hack/load"
 )
 
 type tally struct {
 	done int
 	took []time.Duration
+	// last is the id of a submission that succeeded.
+	last uuid.UUID
 	// refused counts answers other than 2xx by status and code.
 	refused map[string]int
 }
@@ -25,6 +29,7 @@ func (s *benchRun) tally(calls []load.Answer, from, to time.Time) (t tally) {
 		case c.Status/100 == 2:
 			t.done++
 			t.took = append(t.took, c.At.Sub(c.Sent))
+			t.last = c.RequestID
 		default:
 			t.refused[strings.TrimSpace(fmt.Sprintf("%d %s", c.Status, c.Code))]++
 		}

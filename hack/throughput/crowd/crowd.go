@@ -29,7 +29,7 @@ const (
 	// many requests Stream proves ahead.
 	rootAge     = 250 * time.Millisecond
 	streamAhead = 64
-	maxIdle     = 4096
+	maxIdle     = 8192
 )
 
 // Crowd is many clients. Its methods must not be called concurrently.
@@ -199,7 +199,7 @@ func (c *Crowd) ProveAnew(ctx context.Context, clients int, ramp time.Duration) 
 		r := rand.New(rand.NewPCG(c.Seed, uint64(n))) //nolint:gosec // see Steady
 		for ctx.Err() == nil {
 			if root, err := c.Root(ctx); err == nil {
-				if body, err := c.prove(ctx, root); err == nil && c.submit(ctx, body, "") {
+				if body, err := c.prove(ctx, root); err == nil && !refusedForNow(c.submit(ctx, body, "")) {
 					continue
 				}
 			}
@@ -222,10 +222,14 @@ func (c *Crowd) each(ctx context.Context, clients int, ramp time.Duration, clien
 	all.Wait()
 }
 
-// submit sends a body once and records the answer; false when the relay asks to wait. A
-// swap is polled until it ends. A swap that was not executed is recorded with its code, and
+// refusedForNow reports whether the same request may be accepted later.
+func refusedForNow(a *load.Answer) bool {
+	return a.Status == 0 || a.Status == http.StatusServiceUnavailable || a.Status == http.StatusTooManyRequests
+}
+
+// submit sends a body once, and records and returns the answer. A swap is polled until it ends. A swap that was not executed is recorded with its code, and
 // a swap that has not ended when ctx ends counts as unanswered.
-func (c *Crowd) submit(ctx context.Context, body []byte, prefer string) (ok bool) {
+func (c *Crowd) submit(ctx context.Context, body []byte, prefer string) *load.Answer {
 	a := c.Post(ctx, c.path, prefer, body)
 	for ended := c.Market == nil || a.Status/100 != 2; !ended; {
 		if !load.Sleep(ctx, c.PollMin) {
@@ -243,5 +247,5 @@ func (c *Crowd) submit(ctx context.Context, body []byte, prefer string) (ok bool
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls = append(c.calls, *a)
-	return a.Status != 0 && a.Status != http.StatusServiceUnavailable
+	return a
 }

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/relaypool/relaypool/hack/throughput/gauge"
+	"github.com/relaypool/relaypool/hack/throughput/report"
+	"github.com/relaypool/relaypool/relay/contract"
+)
+
+// overloaded is how many times as many clients the overload has.
+const overloaded = 10
+
+// overload compares the rate of confirmed submissions with that of ten times as many clients, which repeat
+// what is refused for the moment as its Retry-After says. Meanwhile others read.
+func (s *benchRun) overload(ctx context.Context) error {
+	peak, known, err := s.goodput(ctx, func(ctx context.Context) {
+		s.crowd.Flood(ctx, s.sizes.saturating, s.sizes.warm/2, "", s.crowd.Stream(ctx))
+	}, s.sizes.saturating)
+	if err != nil {
+		return err
+	}
+	paths := []string{contract.HealthPath, contract.MerkleRootPath, strings.Replace(contract.StatusPath, "{id}", known.String(), 1)}
+	var reads map[string][]time.Duration
+	var failed int
+	rate, _, err := s.goodput(ctx, func(ctx context.Context) {
+		var readers sync.WaitGroup
+		readers.Go(func() { reads, failed = s.crowd.Read(ctx, s.sizes.readRate, paths...) })
+		s.crowd.Insist(ctx, overloaded*s.sizes.saturating, s.sizes.warm, s.crowd.Stream(ctx))
+		readers.Wait()
+	}, overloaded*s.sizes.saturating)
+	if err != nil {
+		return err
+	}
+	if failed > 0 {
+		s.report.Note("%d reads during the overload were not answered with 200 (%s, round %d).", failed, s.label, s.round+1)
+	}
+	s.report.Add(report.Group{Title: fmt.Sprintf("Confirmed per second with %d times as many clients, percent of the peak", overloaded), Better: report.More, Aim: 85}, s.label, 100*rate/peak)
+	for i, path := range []string{contract.HealthPath, contract.MerkleRootPath, contract.StatusPath} {
+		took := reads[paths[i]]
+		slices.Sort(took)
+		s.report.Add(report.Group{Title: fmt.Sprintf("GET %s meanwhile, p99", path), Unit: "ms", Better: report.Less, Aim: 100}, s.label, ms(gauge.Percentile(took, 99)))
+	}
+	return nil
+}
+
+// goodput returns the rate of confirmed submissions, and one of them, once so many requests have been answered.
+func (s *benchRun) goodput(ctx context.Context, clients func(context.Context), answered int) (rate float64, last uuid.UUID, err error) {
+	var before, after reading
+	err = underLoad(ctx, clients, func() (err error) {
+		s.warmUp(ctx, answered)
+		before, after, err = s.measureWindow(ctx, s.window, s.crowd.HasSuccessSince)
+		return err
+	})
+	if err != nil {
+		return 0, last, err
+	}
+	answers := s.tally(s.crowd.Calls(), before.at, after.at)
+	if answers.done == 0 {
+		return 0, last, fmt.Errorf("no submission was completed: %s", answers.refusals())
+	}
+	rate = float64(answers.done) / after.at.Sub(before.at).Seconds()
+	s.progressf("%s: completed %.0f a second, after p50 %.1f s; %s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds(), answers.refusals())
+	return rate, answers.last, nil
+}
