@@ -20,9 +20,10 @@ const database = "run"
 func template(rows int) string { return fmt.Sprintf("rows_%d", rows) }
 
 // fillSQL writes submissions that landed and were finalized over the last days, with their rows in
-// other tables. Only fillSQL, firstSendSQL and swapsSQL depend on the relay's schema.
+// other tables. They are within the retention, or the relay would delete them while it is measured. Only
+// fillSQL, firstSendSQL and swapsSQL depend on the relay's schema.
 var fillSQL = []string{
-	`CREATE TEMPORARY TABLE made AS SELECT n, gen_random_uuid() AS id, now() - n * interval '3 seconds' AS at,
+	`CREATE TEMPORARY TABLE made AS SELECT n, gen_random_uuid() AS id, now() - n * least(3, 300000.0 / $1::int) * interval '1 second' AS at,
 		sha256(('a' || n)::bytea) AS nullifier0, sha256(('b' || n)::bytea) AS nullifier1, sha256(('c' || n)::bytea) AS hash,
 		sha256(('s' || n)::bytea) || sha256(('t' || n)::bytea) AS signature, $2::bytea AS pool, sha256('payer') AS payer
 		FROM generate_series(1, $1::int) AS n`,
