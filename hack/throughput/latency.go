@@ -36,7 +36,8 @@ func (s *benchRun) steady(ctx context.Context, what string, rate float64, window
 		return before, after, answered, err
 	}
 	answered = s.tally(s.crowd.Calls(), before.at, after.at)
-	return before, after, answered, s.checkCompleted(what, &answered)
+	err = s.checkCompleted(what, &answered)
+	return before, after, answered, err
 }
 
 // latency measures the time from acceptance to the first send at a steady rate.
