@@ -47,6 +47,7 @@ type Admission struct {
 	proofs *proofQueue
 	queue  queueLength
 	busy   busyRoots
+	pause  busyPause
 	waits  chainWaits
 }
 
@@ -106,6 +107,7 @@ func (a *Admission) admit(ctx context.Context, call *shieldpool.Call, encoding g
 	}
 	accepted, err := a.Accept(ctx, s, key)
 	if err == nil {
+		a.pause.countAccepted(a.Now())
 		a.Observer.Stage("admission", checksTook+a.Now().Sub(began))
 	}
 	return accepted, err

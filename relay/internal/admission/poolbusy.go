@@ -18,8 +18,8 @@ const (
 	// queueCountMaxAge is how long a count of all relays' queued submissions is used before the
 	// submissions are counted again. Meanwhile this process adds what it accepts to the count.
 	queueCountMaxAge = 100 * time.Millisecond
-	// momentaryRetryAfter is the Retry-After of refusals whose cause passes in a moment, such as a
-	// busy pool: some submissions land within one or two slots.
+	// momentaryRetryAfter is the Retry-After of refusals whose cause passes in a moment: some
+	// submissions land within one or two slots.
 	momentaryRetryAfter = time.Second
 )
 
@@ -57,7 +57,7 @@ func (a *Admission) checkQueue(ctx context.Context, root [32]byte, w rootWindow)
 func (a *Admission) refuseBusy(root [32]byte, w rootWindow, ahead int) error {
 	return submission.WithNewestRoot(refusal.New(refusal.PoolBusy,
 		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: send the request again in a moment, proven against the newest root", ahead, w.maxAhead()).
-		Retry(momentaryRetryAfter), a.Submissions.NewestRoot(root, w.tree))
+		Retry(a.pause.countRefused(a.Now())), a.Submissions.NewestRoot(root, w.tree))
 }
 
 // maxAhead is how many submissions can land while the root history still contains the root.
