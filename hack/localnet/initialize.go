@@ -19,8 +19,9 @@ func (c *Chain) Initialize() error {
 		if err != nil {
 			return fmt.Errorf("initialise pool: %w", err)
 		}
-		// Mints share a pool unless the profile's seeds name the mint.
-		if made[pool.Address] {
+		// Mints share a pool unless the profile's seeds name the mint. Seeded leaves are in the first one.
+		if made[pool.Address] || c.opts.SeedLeaves > 0 && mint == c.opts.Profile.Mints[0] {
+			made[pool.Address] = true
 			continue
 		}
 		made[pool.Address] = true

@@ -81,6 +81,9 @@ type Options struct {
 	// Initialised makes New run the pool's Initialize and finalize it, so that the
 	// pool exists at every commitment level.
 	Initialised bool
+	// SeedLeaves is the number of leaves that the pool of an initialised chain begins with, with the
+	// blocks that appended them. Nobody has their notes, and their proofs are not valid.
+	SeedLeaves uint64
 	// Clock returns the time of blocks; nil is time.Now.
 	Clock func() time.Time
 	// Log is the chain's logger; nil discards the log.
@@ -154,22 +157,8 @@ func New(opts Options) (*Chain, error) {
 	if c.market, err = market.For(OutputMint()); err != nil {
 		return nil, fmt.Errorf("make chain: %w", err)
 	}
-	c.bank, err = bank.New(bank.Options{
-		Genesis:        GenesisHash,
-		ConfirmAfter:   opts.ConfirmAfter,
-		FinalizeAfter:  opts.FinalizeAfter,
-		History:        opts.History,
-		Limits:         opts.Limits,
-		Leaders:        opts.Leaders,
-		Rent:           opts.Rent,
-		Clock:          opts.Clock,
-		Programs:       append(token.Programs(), bank.SystemProgram(), bank.ComputeBudgetProgram(), program, market.Program()),
-		Accounts:       merged(genesisAccounts(), marketAccounts(c.market), opts.Accounts),
-		Faucet:         c.faucet.PublicKey(),
-		FaucetLamports: faucetLamports,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("make chain: %w", err)
+	if err := c.openBank(program); err != nil {
+		return nil, err
 	}
 	c.defaultEndpoint, err = rpc.New(rpc.Options{
 		Bank: c.bank, Genesis: GenesisHash, Airdrop: c.airdrop, Seed: seedOf(DefaultEndpoint, opts.Seed), Log: opts.Log,
@@ -190,6 +179,33 @@ func New(opts Options) (*Chain, error) {
 		c.Finalize()
 	}
 	return c, nil
+}
+
+// openBank makes the chain's state, with the history of seeded leaves.
+func (c *Chain) openBank(program bank.Program) error {
+	seed, err := newSeed(c.opts)
+	if err != nil {
+		return fmt.Errorf("localnet options: SeedLeaves: %w", err)
+	}
+	c.bank, err = bank.New(bank.Options{
+		Genesis:        GenesisHash,
+		ConfirmAfter:   c.opts.ConfirmAfter,
+		FinalizeAfter:  c.opts.FinalizeAfter,
+		History:        c.opts.History + seed.blocks(),
+		Limits:         c.opts.Limits,
+		Leaders:        c.opts.Leaders,
+		Rent:           c.opts.Rent,
+		Clock:          c.opts.Clock,
+		Programs:       append(token.Programs(), bank.SystemProgram(), bank.ComputeBudgetProgram(), program, market.Program()),
+		Accounts:       merged(genesisAccounts(), marketAccounts(c.market), seed.accounts, c.opts.Accounts),
+		Past:           seed.past,
+		Faucet:         c.faucet.PublicKey(),
+		FaucetLamports: faucetLamports,
+	})
+	if err != nil {
+		return fmt.Errorf("make chain: %w", err)
+	}
+	return nil
 }
 
 // genesisAccounts are the accounts of every chain: the native mint and the feature gates that

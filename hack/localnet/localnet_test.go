@@ -31,6 +31,7 @@ func TestNewRejectsInvalidOptions(t *testing.T) {
 		"finalized before confirmed":         {VerifyingKey: valid, ConfirmAfter: 5, FinalizeAfter: 4},
 		"a negative number of roots":         {VerifyingKey: valid, RootHistory: -1},
 		"blocks too small for a transaction": {VerifyingKey: valid, Limits: bank.BlockLimits{Block: 1}},
+		"seeded leaves without a pool":       {VerifyingKey: valid, SeedLeaves: 1},
 		"a profile that lacks its accounts":  {VerifyingKey: valid, Profile: &shieldpool.Profile{}},
 	}
 	for name, opts := range tests {

@@ -53,6 +53,8 @@ type Options struct {
 	Programs []Program
 	// Accounts are further accounts that exist at genesis, by address.
 	Accounts map[solana.PublicKey]Account
+	// Past is the history that the chain begins with; its zero value is none.
+	Past Past
 	// Faucet is the address of the wallet that holds FaucetLamports at genesis.
 	Faucet         solana.PublicKey
 	FaucetLamports uint64
@@ -146,6 +148,7 @@ func New(opts Options) (*Bank, error) {
 	binary.LittleEndian.PutUint64(nanos[:], uint64(now.UnixNano()))
 	b.chain = chain{{ParentHash: sha256.Sum256(append(opts.Genesis[:], nanos[:]...)), at: now, Rent: opts.Rent}}
 	b.advance(1)
+	b.fill()
 	return b, nil
 }
 

@@ -92,7 +92,7 @@ func (v View) Block(slot uint64) (*Block, error) {
 		return nil, ErrBlockCleanedUp
 	}
 	if block := chain[chain.search(slot)]; block.Slot == slot {
-		return block, nil
+		return v.bank.withPast(block), nil
 	}
 	return nil, ErrSlotSkipped
 }
@@ -115,7 +115,7 @@ func (v View) FirstAvailableBlock() uint64 { return v.bank.chain[0].Slot }
 
 // Transaction finds a landed transaction at the level, or nil.
 func (v View) Transaction(signature solana.Signature) *Landed {
-	if l := v.bank.bySignature[signature]; l != nil && l.Block.Slot <= v.block.Slot {
+	if l := v.bank.find(signature); l != nil && l.Block.Slot <= v.block.Slot {
 		return l
 	}
 	return nil
@@ -140,6 +140,10 @@ func (v View) Status(signature solana.Signature) *Status {
 	if landed == nil {
 		return nil
 	}
+	return v.status(landed)
+}
+
+func (v View) status(landed *Landed) *Status {
 	confirmations := v.tip.Height - landed.Block.Height
 	return &Status{
 		Landed: landed, Commitment: v.level(landed.Block),
@@ -170,7 +174,7 @@ type AddressQuery struct {
 // Before returns none, as on Agave. An unknown Until is ignored.
 func (v View) ByAddress(q AddressQuery) []Status {
 	all := v.bank.byAddress[q.Address]
-	before := v.bank.bySignature[q.Before]
+	before := v.bank.find(q.Before)
 	if q.Before != (solana.Signature{}) && before == nil {
 		return nil
 	}
@@ -180,12 +184,19 @@ func (v View) ByAddress(q AddressQuery) []Status {
 		return all[i].Block.Slot > v.block.Slot || before != nil && !all[i].olderThan(before)
 	})
 	var out []Status
-	for _, l := range slices.Backward(all[:end]) {
+	add := func(l *Landed) bool {
 		if len(out) >= q.Limit || l.Signature() == q.Until {
-			break
+			return false
 		}
-		out = append(out, *v.Status(l.Signature()))
+		out = append(out, *v.status(l))
+		return true
 	}
+	for _, l := range slices.Backward(all[:end]) {
+		if !add(l) {
+			return out
+		}
+	}
+	v.eachPast(q.Address, before, add)
 	return out
 }
 

@@ -82,6 +82,7 @@ type fixtureOptions struct {
 	rootHistory    int // size of the program's root history; 0 means the profile's
 	slotDuration   time.Duration
 	finalizeAfter  uint64                            // in blocks; 0 means as mainnet
+	seedLeaves     uint64                            // that the pool begins with
 	swapTimeout    uint64                            // in slots; 0 means the profile's
 	accounts       map[solana.PublicKey]bank.Account // on the chain from the start
 }
@@ -93,7 +94,7 @@ func newFixture(t *testing.T, o fixtureOptions) *fixture {
 	profile := shieldpool.Development()
 	profile.RootHistory = cmp.Or(o.rootHistory, profile.RootHistory)
 	profile.SwapTimeout = cmp.Or(o.swapTimeout, profile.SwapTimeout)
-	s.chain, err = localnet.New(localnet.Options{VerifyingKey: o.vk, SlotDuration: cmp.Or(o.slotDuration, defaultSlotDuration), FinalizeAfter: o.finalizeAfter, Initialised: !o.uninitialised, Profile: profile, Accounts: o.accounts})
+	s.chain, err = localnet.New(localnet.Options{VerifyingKey: o.vk, SlotDuration: cmp.Or(o.slotDuration, defaultSlotDuration), FinalizeAfter: o.finalizeAfter, Initialised: !o.uninitialised, Profile: profile, Accounts: o.accounts, SeedLeaves: o.seedLeaves})
 	must(t, err)
 	t.Cleanup(func() { must(t, s.chain.Close()) })
 	url, err := s.chain.Listen("127.0.0.1:0")

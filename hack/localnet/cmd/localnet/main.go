@@ -56,6 +56,7 @@ func parse(args []string, stderr io.Writer) (*settings, error) {
 	flags.Uint64Var(&o.ConfirmAfter, "confirm", localnet.DefaultConfirmAfter, "`blocks` on top of a block that make it confirmed")
 	flags.Uint64Var(&o.FinalizeAfter, "finalize", localnet.DefaultFinalizeAfter, "`blocks` on top of a block that make it finalized")
 	flags.BoolVar(&o.Initialised, "initialise", false, "initialise the shielded pool at the start")
+	flags.Uint64Var(&o.SeedLeaves, "seed-leaves", 0, "number of `leaves` that the initialised pool begins with, as if a history had appended them; a million take some seconds")
 	flags.IntVar(&o.RootHistory, "root-history", shieldpool.Development().RootHistory,
 		"number of `roots` in the pool's root history; a relay needs a profile with the same number")
 	flags.Func("endpoint", "further endpoint with its own faults and statistics, as `name=address`; may be repeated. The name of an existing endpoint\n"+
