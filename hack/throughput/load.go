@@ -30,6 +30,8 @@ type sizes struct {
 	readRate float64
 	// flight is the number of submissions in flight when memory is read.
 	flight int
+	// leaves is the number of leaves in the list.
+	leaves uint64
 	warm   time.Duration
 	// acceptWindow is short, so that the root history has room for all accepted submissions.
 	acceptWindow time.Duration
@@ -40,7 +42,7 @@ type sizes struct {
 func full() sizes {
 	return sizes{
 		rate: 50, carry: 600, accept: 64, provingClients: 96, swapRate: 5, swaps: 400, acceptRequests: 4900, clients: []int{1, 8, 64}, saturating: 320, forgedRequests: 1536, readRate: 25,
-		flight: 1000, warm: 3 * time.Second, acceptWindow: 5 * time.Second,
+		flight: 1000, leaves: 1_000_000, warm: 3 * time.Second, acceptWindow: 5 * time.Second,
 	}
 }
 

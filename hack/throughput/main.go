@@ -37,13 +37,14 @@ const (
 	partRootHistory part = "root-history"
 	partSwaps       part = "swaps"
 	partMemory      part = "memory"
+	partList        part = "list"
 	partBlock       part = "block"
 	partLanding     part = "landing"
 	partOperator    part = "operator"
 )
 
 func allParts() []part {
-	return []part{partCrypto, partLatency, partCarry, partAccept, partForged, partOverload, partClients, partRootHistory, partSwaps, partMemory, partBlock, partLanding, partOperator}
+	return []part{partCrypto, partLatency, partCarry, partAccept, partForged, partOverload, partClients, partRootHistory, partSwaps, partMemory, partList, partBlock, partLanding, partOperator}
 }
 
 func partNames() string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ func TestEveryPartMeasures(t *testing.T) {
 		parts: relayParts(), rounds: 1, window: time.Second, processes: []int{1, 2}, rows: []int{20}, out: out, profile: true, page: filepath.Join(out, "page.md"),
 		sizes: sizes{
 			rate: 10, carry: 10, accept: 4, acceptRequests: 150, clients: []int{1, 2}, saturating: 2, forgedRequests: 128, readRate: 20, provingClients: 4, swapRate: 4, swaps: 30,
-			flight: 20, warm: 500 * time.Millisecond, acceptWindow: time.Second,
+			flight: 20, leaves: 2500, warm: 500 * time.Millisecond, acceptWindow: time.Second,
 		},
 	}
 	if err := measure(t.Context(), s, folders{root: filepath.Join("..", ".."), state: state}); err != nil {
@@ -94,6 +95,20 @@ func TestEveryPartMeasures(t *testing.T) {
 		"Bare checks of processor time per confirmed submission":                                 2,
 		"Bare checks of processor time per executed swap":                                        2,
 	}
+	want["Leaves read from the chain a second, first start"], want["Processor time per leaf read from the chain"] = 1, 3
+	want["Start of a relay on a database with all leaves, to ready with the list"] = 1
+	want["Memory of the list, resident, once read in each encoding, beyond a relay without leaves"] = 1
+	if slices.ContainsFunc(read.Notes, func(note string) bool { return strings.HasPrefix(note, "The list beside nginx") }) {
+		for _, encoding := range []string{"JSON", "zstd"} {
+			for _, clients := range []string{"1 client", "8 clients", "32 clients"} {
+				want[fmt.Sprintf("Full list, %s, %s, of nginx's speed", encoding, clients)] = 1
+			}
+		}
+		for _, clients := range []string{"1 client", "32 clients"} {
+			want["Tail of 100 leaves, "+clients+", of nginx's speed"], want["Tail of 100 leaves, unchanged (304), "+clients+", of nginx's speed"] = 1, 1
+		}
+		want["Speed of the list, MB/s"], want["Speed of the list, requests/s"] = 12, 8
+	}
 	for title := range rows {
 		if bytes.HasPrefix([]byte(title), []byte("Estimated rate ")) {
 			delete(rows, title) // its title has the number of cores
@@ -124,8 +139,8 @@ func checkRow(t *testing.T, g *report.Group, row *report.Row) {
 		return // there may be none
 	}
 	switch g.Title {
-	case "Requests refused (prove again or retry later), percent, root history 100", "Live heap and stacks of a submission in flight", "The same while its client waits":
-		// There may be no refusal, and with so few submissions the heap figure is noise.
+	case "Memory of the list, resident, once read in each encoding, beyond a relay without leaves", "Requests refused (prove again or retry later), percent, root history 100", "Live heap and stacks of a submission in flight", "The same while its client waits":
+		// There may be no refusal, and with so few submissions or leaves the memory figures are noise.
 	case "Router calls per executed swap", "RPC calls per accepted submission", "SQL statements per accepted submission", "Processor time per accepted submission, Postgres":
 		// All may have been done before so short a window, or take less than a hundredth of a second.
 	default:
@@ -149,6 +164,7 @@ func TestSessions(t *testing.T) {
 				"latency: 1 process, 1000000 rows", "carry: 1 process, 1000000 rows", "accept: 1 process, 1000000 rows",
 				"forged: 1 process, 1000 rows", "overload: 1 process, 1000 rows", "clients: 1 process, 1000 rows",
 				"root-history: 1 process, 1000 rows", "root-history: 4 processes, 1000 rows", "swaps: 1 process, 1000 rows", "swaps: 4 processes, 1000 rows", "memory: ",
+				"list: 0 leaves", "list: 1000000 leaves",
 			},
 		},
 		"one part": {[]string{"-only", "root-history", "-processes", "2"}, []string{"root-history: 2 processes, 1000 rows"}},
@@ -160,7 +176,7 @@ func TestSessions(t *testing.T) {
 		"the operator alone":     {[]string{"-only", "operator", "-pools", "2", "-rest", "10s"}, nil},
 		"all parts of the relay": {
 			[]string{"-only", "relay", "-processes", "1", "-rows", "1000"},
-			[]string{"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows", "forged: 1 process, 1000 rows", "overload: 1 process, 1000 rows", "clients: 1 process, 1000 rows", "root-history: 1 process, 1000 rows", "swaps: 1 process, 1000 rows", "memory: "},
+			[]string{"latency: 1 process, 1000 rows", "carry: 1 process, 1000 rows", "accept: 1 process, 1000 rows", "forged: 1 process, 1000 rows", "overload: 1 process, 1000 rows", "clients: 1 process, 1000 rows", "root-history: 1 process, 1000 rows", "swaps: 1 process, 1000 rows", "memory: ", "list: 0 leaves", "list: 1000000 leaves"},
 		},
 	}
 	for name, tc := range tests {
@@ -189,7 +205,7 @@ func TestOnlyTheRingPartHasLimits(t *testing.T) {
 	}
 	for _, session := range s.sessions() {
 		setup := session.setup
-		if bound := session.part == partRootHistory; setup.Limits != bound || (setup.RootHistorySize == programRootHistory) != bound {
+		if bound := session.part == partRootHistory; setup.Limits != bound || (setup.RootHistorySize == programRootHistory) != (bound || session.part == partList) {
 			t.Errorf("%s, %s: root history %d, limits %v; want 100 and limits only for the part ring", session.part, session.label, setup.RootHistorySize, setup.Limits)
 		}
 		if setup == (stand.Setup{}) {

@@ -28,6 +28,8 @@ type bench struct {
 	// bareCheck is the time of a bare check of four pairs, in milliseconds, before anything else runs. Some
 	// aims are multiples of it, because machines differ.
 	bareCheck float64
+	// idle is the resident memory of a relay without leaves, in bytes.
+	idle float64
 	// others are the shares of the machine that other programs took. loads are the load averages.
 	others []float64
 	loads  []string

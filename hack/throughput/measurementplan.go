@@ -76,6 +76,9 @@ func (s *settings) sessions() (list []session) {
 		add(stand.Setup{RootHistorySize: carryRootHistory, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Swaps: true}, fmt.Sprintf("%s, %d rows", plural(n), s.rows[0]), partSwaps, false)
 	}
 	add(stand.Setup{RootHistorySize: acceptRootHistory, Processes: 1, Concurrency: manyInFlight, Rows: s.rows[0], NoEarlyAttempts: true}, "", partMemory, true)
+	for _, leaves := range []uint64{0, s.sizes.leaves} {
+		add(stand.Setup{RootHistorySize: programRootHistory, Processes: 1, Concurrency: concurrency, Rows: s.rows[0], SeedLeaves: leaves}, fmt.Sprintf("%d leaves", leaves), partList, true)
+	}
 	return list
 }
 
@@ -116,7 +119,7 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 	run := &benchRun{bench: b, session: s, name: name, round: round, stand: st, crowd: clients}
 	run.progressf("%s: set up in %.1f s", name, time.Since(began).Seconds())
 	measures := map[part]func(context.Context) error{
-		partLatency: run.latency, partCarry: run.carry, partAccept: run.accept, partForged: run.forged, partOverload: run.overload, partClients: run.clients, partRootHistory: run.withRootEviction, partSwaps: run.swap, partMemory: run.memory,
+		partLatency: run.latency, partCarry: run.carry, partAccept: run.accept, partForged: run.forged, partOverload: run.overload, partClients: run.clients, partRootHistory: run.withRootEviction, partSwaps: run.swap, partMemory: run.memory, partList: run.list,
 	}
 	if err := measures[s.part](ctx); err != nil {
 		return err

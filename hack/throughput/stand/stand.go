@@ -96,6 +96,8 @@ type Setup struct {
 	Limits bool
 	// NoEarlyAttempts lets the relays sign a submission once while nothing lands.
 	NoEarlyAttempts bool
+	// SeedLeaves is how many leaves the chain begins with.
+	SeedLeaves uint64
 }
 
 // Stand is a running set-up.
@@ -105,7 +107,8 @@ type Stand struct {
 	*recorder
 	Relays []*sandbox.Relay
 
-	server *http.Server
+	server  *http.Server
+	options sandbox.RelayOptions // of all relays
 }
 
 // Open starts chain and relays on a fresh copy of a database. End ends them.
@@ -124,7 +127,7 @@ func (l *Lab) Open(ctx context.Context, setup Setup) (_ *Stand, err error) {
 	if err := l.SQL(ctx, "postgres", "CHECKPOINT"); err != nil {
 		return nil, err
 	}
-	o := localnet.Options{RootHistory: setup.RootHistorySize}
+	o := localnet.Options{RootHistory: setup.RootHistorySize, SeedLeaves: setup.SeedLeaves}
 	if !setup.Limits {
 		o.Limits = bank.BlockLimits{Block: unlimitedUnits, Account: unlimitedUnits}
 	}
@@ -158,21 +161,18 @@ func (s *Stand) serveRecorder(ctx context.Context) (url string, err error) {
 }
 
 func (s *Stand) startRelays(ctx context.Context, url string) error {
-	router := ""
-	flags := []string{
+	s.options = sandbox.RelayOptions{Endpoints: []sandbox.Endpoint{{Name: "rpc", URL: url}}, Flags: []string{
 		fmt.Sprintf("--database-max-connections=%d", min(maxConnectionsEach, connections/s.Processes)), fmt.Sprintf("--root-history-size=%d", s.RootHistorySize),
 		"--rate-limit=0", "--spend-cap-transfers-day=0", fmt.Sprintf("--concurrency=%d", s.Concurrency), "--log-format=json", "--log-level=info",
-	}
+	}}
 	if s.Swaps {
-		router, flags = s.Router, append(flags, fmt.Sprintf("--swap-concurrency=%d", s.Concurrency))
+		s.options.Router, s.options.Flags = s.Router, append(s.options.Flags, fmt.Sprintf("--swap-concurrency=%d", s.Concurrency))
 	}
 	if s.NoEarlyAttempts {
-		flags = append(flags, "--max-early-fees=0")
+		s.options.Flags = append(s.options.Flags, "--max-early-fees=0")
 	}
 	for i := range s.Processes {
-		r, err := s.NewRelay(ctx, sandbox.RelayOptions{
-			Name: fmt.Sprintf("relay %d", i+1), Endpoints: []sandbox.Endpoint{{Name: "rpc", URL: url}}, Router: router, Flags: flags,
-		})
+		r, err := s.Another(ctx, fmt.Sprintf("relay %d", i+1))
 		if err != nil {
 			return err
 		}
@@ -187,6 +187,13 @@ func (s *Stand) startRelays(ctx context.Context, url string) error {
 		}
 	}
 	return nil
+}
+
+// Another prepares a further relay.
+func (s *Stand) Another(ctx context.Context, name string) (*sandbox.Relay, error) {
+	o := s.options
+	o.Name = name
+	return s.NewRelay(ctx, o)
 }
 
 // RouterCalls returns the number of all calls of the swap router.
