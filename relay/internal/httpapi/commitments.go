@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/openapi"
@@ -19,11 +20,22 @@ const (
 	maxListTries = 3
 )
 
+// listRequest is what a client asks for: leaves from an index on, at most limit.
+type listRequest struct {
+	from   uint64
+	limit  int
+	format format
+	began  time.Time
+	// head asks for the tag alone, and has reports whether the client has the answer with a tag.
+	head bool
+	has  func(tag string) bool
+}
+
 // list is one answer: the leaves [from, to).
 type list struct {
-	pos      commitments.Position
-	from, to uint64
-	format   format
+	listRequest
+	pos commitments.Position
+	to  uint64
 	// tag is the answer's entity tag.
 	tag string
 	// text is what is sent next, and next is the index of the leaf after it. sum and size are the
@@ -37,13 +49,14 @@ type list struct {
 // ListCommitments lists published leaves. The answer is written in chunks that all readers share,
 // so that a slow reader does not make the relay keep a whole answer in memory.
 func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params openapi.ListCommitmentsParams) {
-	began := a.Now()
+	request := listRequest{format: formatFor(r.Header), began: a.Now(), head: r.Method == http.MethodHead}
+	request.has = func(tag string) bool { return params.IfNoneMatch != nil && matches(*params.IfNoneMatch, tag) }
 	if err := a.checkQuery(r, params.Mint); err != nil {
 		a.fail(w, r, err)
 		return
 	}
-	from, limit, err := page(params)
-	if err != nil {
+	var err error
+	if request.from, request.limit, err = page(params); err != nil {
 		a.fail(w, r, err)
 		return
 	}
@@ -55,16 +68,15 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 	defer release()
 	buffer := a.buffers.get()
 	defer a.buffers.put(buffer)
-	l := &list{format: formatFor(r.Header), text: (*buffer)[:0]}
-	unchanged := func(tag string) bool { return params.IfNoneMatch != nil && matches(*params.IfNoneMatch, tag) }
-	if err := a.openList(r.Context(), l, from, limit, func(tag string) bool { return r.Method == http.MethodHead || unchanged(tag) }); err != nil {
+	l := &list{listRequest: request, text: (*buffer)[:0]}
+	if err := a.openList(r.Context(), l); err != nil {
 		a.fail(w, r, err)
 		return
 	}
 	w.Header().Set("ETag", l.tag)
 	w.Header().Add("Vary", "Accept, Accept-Encoding") // beside CORS
 	w.Header().Set("Cache-Control", a.cacheControl(l, params))
-	if unchanged(l.tag) {
+	if l.has(l.tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -72,10 +84,10 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 	if size, known := l.length(); known {
 		w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
 	}
-	if r.Method == http.MethodHead {
+	if l.head {
 		return
 	}
-	if err := a.writeList(w, r, l, began); err != nil {
+	if err := a.writeList(w, r, l); err != nil {
 		// The client sees that the answer is incomplete. The level is debug, because most often
 		// the client has disconnected.
 		a.Log.DebugContext(r.Context(), "sending a list response failed", "request_id", requestContextOf(r.Context()).id, "error", disconnectReason(err))
@@ -85,31 +97,45 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 
 // openList chooses the leaves of the answer and reads their first chunk, unless the tag alone is
 // needed. It does so before anything is sent, so that an error can still be answered.
-func (a *api) openList(ctx context.Context, l *list, from uint64, limit int, tagOnly func(string) bool) error {
+func (a *api) openList(ctx context.Context, l *list) error {
 	ctx, cancel := a.call(ctx)
 	defer cancel()
+	known := a.newest.get(l.began)
 	var err error
 	for range maxListTries {
-		if err = a.choose(ctx, l, from, limit); err == nil && !tagOnly(l.tag) {
+		if err = a.choose(ctx, l, known); err == nil && !l.head && !l.has(l.tag) {
 			err = a.nextText(ctx, l)
 		}
 		if !errors.Is(err, commitments.ErrMoved) {
 			return err
 		}
+		known = commitments.Position{}
 	}
 	return refusal.New(refusal.ChainUnavailable,
 		"the list of leaves is being read from the chain anew: send the same request again").Because(err)
 }
 
-func (a *api) choose(ctx context.Context, l *list, from uint64, limit int) error {
+// choose chooses the leaves. It asks the database for the newest, unless the known position is enough.
+func (a *api) choose(ctx context.Context, l *list, known commitments.Position) error {
+	if known.Published > l.from {
+		err := a.chooseAt(ctx, l, known)
+		if err != nil || l.to-l.from == uint64(l.limit) || l.has(l.tag) { //nolint:gosec // page gives a limit above zero
+			return err
+		}
+	}
 	pos, newest, err := a.Commitments.Newest(ctx)
 	if err != nil {
 		return err
 	}
 	a.chunks.compare(pos, newest)
-	*l = list{pos: pos, from: from, to: from, next: from, format: l.format, text: l.text[:0]}
-	if from < pos.Published {
-		l.to = min(from+uint64(limit), pos.Published) //nolint:gosec // page gives a limit above zero
+	a.newest.set(pos, l.began)
+	return a.chooseAt(ctx, l, pos)
+}
+
+func (a *api) chooseAt(ctx context.Context, l *list, pos commitments.Position) (err error) {
+	*l = list{listRequest: l.listRequest, pos: pos, to: l.from, next: l.from, text: l.text[:0]}
+	if l.from < pos.Published {
+		l.to = min(l.from+uint64(l.limit), pos.Published) //nolint:gosec // page gives a limit above zero
 	}
 	l.tag, err = a.listTag(ctx, l)
 	return err

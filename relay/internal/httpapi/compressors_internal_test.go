@@ -63,7 +63,7 @@ func TestPartsThatAreCompressedApartAreOneText(t *testing.T) {
 			t.Parallel()
 			for i := range parts {
 				for k := range parts {
-					l, want, text := &list{format: f}, "", bytes.Clone(c.start)
+					l, want, text := &list{listRequest: listRequest{format: f}}, "", bytes.Clone(c.start)
 					for _, part := range []string{parts[i], parts[k], parts[i]} {
 						made, err := c.compress([]byte(part))
 						if err != nil {

@@ -210,6 +210,7 @@ type api struct {
 	// pools are the profile's pools, by the field element of their mint.
 	pools   map[[32]byte]*shieldpool.Pool
 	chunks  *chunks
+	newest  knownPosition
 	buffers buffers
 	readers readers
 	health  health

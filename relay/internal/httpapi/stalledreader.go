@@ -3,7 +3,6 @@ package httpapi
 import (
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 )
@@ -11,11 +10,11 @@ import (
 // writeList writes the answer chunk by chunk. Each write has a deadline, which cuts off
 // a stalled reader. The whole answer has a deadline too, which cuts off a client that
 // reads a byte now and then.
-func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list, began time.Time) error {
+func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list) error {
 	control := http.NewResponseController(w)
 	write := func(text []byte) error {
 		deadline := a.Now().Add(a.ListStall)
-		if last := began.Add(a.ListTime); last.Before(deadline) {
+		if last := l.began.Add(a.ListTime); last.Before(deadline) {
 			deadline = last
 		}
 		if err := control.SetWriteDeadline(deadline); err != nil && !errors.Is(err, http.ErrNotSupported) {
