@@ -14,12 +14,15 @@ import (
 
 const (
 	leafSize = 32
-	// chunkLeaves is how many leaves are read and compressed together. As JSON they have 100 KB.
-	chunkLeaves = 1024
+	// chunkLeaves is how many leaves are read and compressed together. As JSON they have 100 KB. Pages
+	// of maxCommitments leaves have whole chunks, which are compressed once.
+	chunkLeaves = 1000
 	// MaxCached is how many bytes of chunks are cached for all readers together, outside Go's heap. A
 	// million leaves have 31 MiB, and 36 MiB as compressed JSON.
 	MaxCached = 80 << 20
 )
+
+const _ = uint(-(maxCommitments % chunkLeaves)) // does not compile unless it is 0
 
 // chunkName names the published leaves of a chunk in a format, which is not plainJSON: writing JSON
 // costs less than reading it from memory. Within a generation these leaves do not change.

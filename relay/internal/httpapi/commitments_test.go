@@ -34,8 +34,8 @@ func TestPagesOfCommitments(t *testing.T) {
 		"by the older parameter name":                  {query: "?fromIndex=5&limit=1", wantFrom: 5, wantCount: 1},
 		"by both names with one value":                 {query: "?fromIndex=5&from_index=5&limit=2", wantFrom: 5, wantCount: 2},
 		"a limit above the maximum is lowered":         {query: "?limit=9999999999", wantCount: 100_000},
-		"across the end of a chunk":                    {query: "?from_index=1000&limit=50", wantFrom: 1000, wantCount: 50},
-		"exactly one chunk":                            {query: "?from_index=1024&limit=1024", wantFrom: 1024, wantCount: 1024},
+		"across the end of a chunk":                    {query: "?from_index=980&limit=50", wantFrom: 980, wantCount: 50},
+		"exactly one chunk":                            {query: "?from_index=1000&limit=1000", wantFrom: 1000, wantCount: 1000},
 		"to the end of the list":                       {query: "?from_index=102300", wantFrom: 102_300, wantCount: 200},
 		"the last leaf":                                {query: "?from_index=102499", wantFrom: 102_499, wantCount: 1},
 		"one past the last leaf":                       {query: "?from_index=102500", wantFrom: 102_500, wantCount: 0},
@@ -85,7 +85,7 @@ func TestPagesOfCommitments(t *testing.T) {
 // TestChunksAreReadOnce: all readers of a list share one database read of each chunk.
 func TestChunksAreReadOnce(t *testing.T) {
 	t.Parallel()
-	d := publishedLeaves(3*1024 + 10)
+	d := publishedLeaves(3*1000 + 10)
 	var mu sync.Mutex
 	read := map[uint64]int{}
 	inner := d.read
@@ -102,7 +102,7 @@ func TestChunksAreReadOnce(t *testing.T) {
 		f.do(t, get("/commitments"))
 		f.do(t, get("/commitments?from_index=500&limit=100"))
 	}
-	if diff := cmp.Diff(map[uint64]int{0: 1, 1024: 1, 2048: 1, 3072: 1}, read); diff != "" {
+	if diff := cmp.Diff(map[uint64]int{0: 1, 1000: 1, 2000: 1, 3000: 1}, read); diff != "" {
 		t.Errorf("chunks read, by their first leaf (-want +got):\n%s", diff)
 	}
 }
@@ -205,9 +205,9 @@ func TestListNeverMixesGenerations(t *testing.T) {
 		}
 		f := newFixture(t, d)
 		for range 2 {
-			resp, body := f.do(t, get("/commitments?limit=1024"))
-			if leaves, ok := object(t, body)["commitments"].([]any); resp.StatusCode != http.StatusOK || !ok || len(leaves) != 1024 {
-				t.Errorf("answered %d with %d leaves, want 1024", resp.StatusCode, len(leaves))
+			resp, body := f.do(t, get("/commitments?limit=1000"))
+			if leaves, ok := object(t, body)["commitments"].([]any); resp.StatusCode != http.StatusOK || !ok || len(leaves) != 1000 {
+				t.Errorf("answered %d with %d leaves, want 1000", resp.StatusCode, len(leaves))
 			}
 		}
 	})
