@@ -28,7 +28,8 @@ type earlierTries struct {
 	// refusedAsEarly is when the program last refused a refund because the timeout was
 	// not reached.
 	refusedAsEarly time.Time
-	// stateSeen is the newest slot at which the chain showed the swap state; 0 for none.
+	// stateSeen is the newest slot that two endpoints confirm at which the chain showed the swap
+	// state; 0 for none.
 	stateSeen uint64
 	// rejected are the rejected answers that were logged.
 	rejected map[RejectedRoute]bool

@@ -16,20 +16,22 @@ import (
 func TestSwapEndIsSearchedOnlyInPossibleSlots(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		seen uint64 // the slot at which the chain showed the state; 0 for none
-		want uint64
+		seen  uint64 // the slot at which the chain showed the state; 0 for none
+		want  uint64
+		alone bool // only one endpoint reports the slot
 	}{
-		"the state was never seen":                                   {0, testCreated},
-		"the state was seen soon after the first leg":                {testCreated + forkSlots - 10, testCreated},
-		"the state was seen more than forkSlots after the first leg": {testCreated + forkSlots + 30, testCreated + 30},
-		"the state was seen in the slot of the first leg":            {testCreated, testCreated},
-		"the state was seen forkSlots after the first leg":           {testCreated + forkSlots, testCreated},
+		"the state was never seen":                                   {seen: 0, want: testCreated},
+		"the state was seen soon after the first leg":                {seen: testCreated + forkSlots - 10, want: testCreated},
+		"the state was seen more than forkSlots after the first leg": {seen: testCreated + forkSlots + 30, want: testCreated + 30},
+		"the state was seen in the slot of the first leg":            {seen: testCreated, want: testCreated},
+		"only one endpoint showed the state at a slot far ahead":     {seen: testCreated + forkSlots + 30, want: testCreated, alone: true},
+		"the state was seen forkSlots after the first leg":           {seen: testCreated + forkSlots, want: testCreated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, (*world).createTokenAccounts)
 			if test.seen > 0 {
-				w.chain.slot = test.seen
+				w.chain.slot, w.chain.uncorroborated = test.seen, test.alone
 				if _, err := w.next(); err != nil || w.chain.searches > 0 {
 					t.Fatalf("error %v after %d searches, want a draft", err, w.chain.searches)
 				}

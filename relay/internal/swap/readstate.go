@@ -68,7 +68,9 @@ func (s *Planner) readState(r *snapshot, a *onchain.Account) {
 		r.state = stateWrong
 		return
 	}
-	s.remember(r, func(tries *earlierTries) { tries.stateSeen = max(tries.stateSeen, r.slot) })
+	if s.chain.Corroborated(r.slot) { // the search for the end would begin after a false slot
+		s.remember(r, func(tries *earlierTries) { tries.stateSeen = max(tries.stateSeen, r.slot) })
+	}
 	r.state, r.lamports, r.timeout = stateHeld, state.Lamports, state.TimeoutSlot
 }
 
