@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/throughput/gauge"
 	"github.com/relaypool/relaypool/hack/throughput/report"
 	"github.com/relaypool/relaypool/relay/contract"
@@ -52,9 +53,11 @@ func (s *benchRun) overload(ctx context.Context) error {
 }
 
 // goodput returns the rate of confirmed submissions, and one of them, once so many requests have been answered.
+// Before that the queue fills, which takes the time of landings.
 func (s *benchRun) goodput(ctx context.Context, clients func(context.Context), answered int) (rate float64, last uuid.UUID, err error) {
 	var before, after reading
 	err = underLoad(ctx, clients, func() (err error) {
+		load.Sleep(ctx, 3*s.sizes.warm)
 		s.warmUp(ctx, answered)
 		before, after, err = s.measureWindow(ctx, s.window, s.crowd.HasSuccessSince)
 		return err
