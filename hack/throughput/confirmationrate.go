@@ -59,7 +59,7 @@ func (s *benchRun) costs(each string, before, after reading, done int, aims cost
 	group.Title = "Processor time per " + each + ", local chain and clients"
 	s.report.Add(group, s.label, share(took.Clients))
 	s.report.Add(report.Group{Title: fmt.Sprintf("Estimated rate if relays and Postgres had all %d cores, %ss", runtime.NumCPU(), each), Unit: perSecond, Better: report.More, Aim: aims.rate}, s.label,
-		float64(runtime.NumCPU())*1000/share(took.Relays+took.Database))
+		float64(runtime.NumCPU())*1000/share(max(took.Relays+took.Database, gauge.Tick)))
 	var total uint64
 	byMethod := ""
 	for _, method := range slices.Sorted(maps.Keys(after.calls)) {

@@ -15,8 +15,8 @@ func TestNullifierCacheDerivesEachAddressOnceAndStaysSmall(t *testing.T) {
 		t.Helper()
 		n := [32]byte{byte(i), byte(i >> 8)}
 		want := solana.PublicKey{31: byte(i), 30: byte(i >> 8)}
-		address, bump, err := c.get(n, func() (solana.PublicKey, uint8, error) { derived++; return want, uint8(i % 256), nil }) //nolint:gosec // the rest of a division by 256
-		if err != nil || address != want || bump != uint8(i%256) {                                                              //nolint:gosec // as above
+		address, bump, err := c.get(n, func() (solana.PublicKey, uint8, error) { derived++; return want, uint8(i % 256), nil })
+		if err != nil || address != want || bump != uint8(i%256) {
 			t.Fatalf("nullifier %d: address %s, bump %d, %v, want %s, %d", i, address, bump, err, want, i%256)
 		}
 	}

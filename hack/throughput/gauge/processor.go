@@ -40,9 +40,9 @@ func (p Processor) Others() float64 {
 	return max(0, float64(p.Busy-p.Own())/float64(p.Total))
 }
 
-// tick is the kernel's unit of processor time in /proc: a hundredth of a second
+// Tick is the kernel's unit of processor time in /proc: a hundredth of a second
 // on every architecture that Go supports.
-const tick = 10 * time.Millisecond
+const Tick = 10 * time.Millisecond
 
 // OwnMemory reads how many bytes of a process's resident memory are not pages of files.
 func OwnMemory(pid int) (float64, error) {
@@ -80,7 +80,7 @@ func ReadProcessor(relays []int, database int) (p Processor, err error) {
 	for _, process := range all {
 		// A child that has ended meanwhile counts with the parent's ended children.
 		if stat, err := process.Stat(); err == nil && stat.PPID == database {
-			p.Database += time.Duration(stat.UTime+stat.STime) * tick //nolint:gosec // far below 2^63
+			p.Database += time.Duration(stat.UTime+stat.STime) * Tick //nolint:gosec // far below 2^63
 		}
 	}
 	var usage syscall.Rusage
@@ -110,7 +110,7 @@ func processTime(proc procfs.FS, pid int) (own, ended time.Duration, err error) 
 	if err != nil {
 		return 0, 0, fmt.Errorf("read processor time: %w", err)
 	}
-	return time.Duration(stat.UTime+stat.STime) * tick, time.Duration(stat.CUTime+stat.CSTime) * tick, nil //nolint:gosec // far below 2^63
+	return time.Duration(stat.UTime+stat.STime) * Tick, time.Duration(stat.CUTime+stat.CSTime) * Tick, nil //nolint:gosec // far below 2^63
 }
 
 // Load returns the machine's load average over the last minute.
