@@ -87,9 +87,9 @@ func (s *benchRun) breakdown(ctx context.Context, before, after reading, done in
 		columns = append(columns, sums)
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "## Where the time of a confirmed submission goes\n\n%s, by profiles.\n\n| | processor time | allocated | objects |\n| --- | --- | --- | --- |\n", s.label)
+	fmt.Fprintf(&b, "## Where the time of a confirmed submission goes\n\n%s, by profiles.\n\n||processor time|allocated|objects|\n|---|---|---|---|\n", s.label)
 	row := func(name string, values ...float64) {
-		fmt.Fprintf(&b, "| %s | %.3f ms | %.1f kB | %.0f |\n", name, values[0]/float64(done), values[1]/float64(done), values[2]/float64(done))
+		fmt.Fprintf(&b, "|%s|%.3f ms|%.1f kB|%.0f|\n", name, values[0]/float64(done), values[1]/float64(done), values[2]/float64(done))
 	}
 	total := make([]float64, len(columns))
 	for _, part := range relayWork() {
@@ -101,7 +101,7 @@ func (s *benchRun) breakdown(ctx context.Context, before, after reading, done in
 		row(part.name, values...)
 	}
 	row("the relay", total...)
-	fmt.Fprintf(&b, "| Postgres | %.3f ms | | |\n", ms(after.processor.Since(before.processor).Database)/float64(done))
+	fmt.Fprintf(&b, "|Postgres|%.3f ms|||\n", ms(after.processor.Since(before.processor).Database)/float64(done))
 	fmt.Fprintf(&b, "\nSQL statements each: %s.\nRPC calls each: %s.\n", perEach(before.statements, after.statements, done), perEach(before.calls, after.calls, done))
 	s.report.Sections = append(s.report.Sections, b.String())
 	return nil

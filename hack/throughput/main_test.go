@@ -114,7 +114,7 @@ func TestEveryPartMeasures(t *testing.T) {
 			delete(rows, title) // its title has the number of cores
 		}
 	}
-	if len(read.Sections) != 1 || !strings.Contains(read.Sections[0], "| verification of proofs | ") {
+	if len(read.Sections) != 1 || !strings.Contains(read.Sections[0], "|verification of proofs|") {
 		t.Errorf("sections %q, want one with the verification of proofs", read.Sections)
 	}
 	if diff := cmp.Diff(rows, want); diff != "" {

@@ -395,7 +395,7 @@ type Error struct {
 	// has the HTTP status of each.
 	Code ErrorCode `json:"code"`
 
-	// CurrentRoot With `root_not_found` and `pool_busy`: the root to prove against.
+	// CurrentRoot With `root_not_found`, and with `pool_busy` if `Retry-After` is 1: the root to prove against.
 	CurrentRoot *Hex32 `json:"current_root,omitempty"`
 
 	// Error Always true.

@@ -29,8 +29,6 @@ func (c *Client) Statuses(ctx context.Context, signatures []solana.Signature, hi
 		Confirmation onchain.Commitment `json:"confirmationStatus"`
 		Err          jsontext.Value     `json:"err"`
 	}
-	// The copy is never nil: JSON would encode a nil list as null.
-	signatures = append([]solana.Signature{}, signatures...)
 	result, err := read[atSlot[[]*value]](ctx, c, method, signatures, config{"searchTransactionHistory": history})
 	if err != nil {
 		return nil, 0, err

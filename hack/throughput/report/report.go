@@ -156,7 +156,7 @@ func (r *Report) table(b *bytes.Buffer, heading string) {
 	if len(labels) == 0 {
 		labels = []string{""}
 	}
-	fmt.Fprintf(b, "\n| | aim | %s |\n| --- | --- |%s\n", strings.Join(labels, " | "), strings.Repeat(" --- |", len(labels)))
+	fmt.Fprintf(b, "\n||aim|%s|\n|---|---|%s\n", strings.Join(labels, "|"), strings.Repeat("---|", len(labels)))
 	for _, g := range groups {
 		cells := make([]string, len(labels))
 		for _, row := range g.Rows {
@@ -166,7 +166,7 @@ func (r *Report) table(b *bytes.Buffer, heading string) {
 		if g.Aim != 0 {
 			aim = g.format(g.Aim)
 		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", g.Title, aim, strings.Join(cells, " | "))
+		fmt.Fprintf(b, "|%s|%s|%s|\n", g.Title, aim, strings.Join(cells, "|"))
 	}
 }
 

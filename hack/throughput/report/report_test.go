@@ -62,19 +62,19 @@ func TestThePageHasWhatHasAnAimOrATable(t *testing.T) {
 
 Written by ` + "`make bench ARGS='-page docs/performance.md'`" + `. a machine <of mine>
 
-| | aim | 1 process | 4 processes |
-| --- | --- | --- | --- |
-| Latency | 15.0 ms | 12.3 ms | **24.7 ms** |
+||aim|1 process|4 processes|
+|---|---|---|---|
+|Latency|15.0 ms|12.3 ms|**24.7 ms**|
 
 Aims that are missed are bold. Those of latency, acceptance and processor time are multiples of a bare
 check: gnark-crypto's of the four pairings of a Groth16 proof, on one core.
 
 ## Verification
 
-| | aim | one core |
-| --- | --- | --- |
-| Alone |  | 0.90 |
-| In batches | 0.40 | **0.50** |
+||aim|one core|
+|---|---|---|
+|Alone||0.90|
+|In batches|0.40|**0.50**|
 
 ## Where the time goes
 

@@ -10,6 +10,9 @@ const (
 	maxPause = 16
 	// rateSpan is how many seconds the rate of acceptance is the mean of.
 	rateSpan = 4
+	// unknownPause is the bound while this process accepts nothing: others may accept all, and then
+	// places come free sooner than its own rate tells.
+	unknownPause = 4
 )
 
 // busyPause computes the Retry-After of a busy pool. When n clients wait and the relay accepts a
@@ -43,7 +46,11 @@ func (b *busyPause) countRefused(now time.Time) time.Duration {
 	if unix := now.Unix(); unix != b.at { // once a second, so that a pause is as long as it was told to be
 		refused, _ := b.last(unix, max(b.pause, 1))
 		_, accepted := b.last(unix, rateSpan)
-		b.pause, b.at = min(max(int64(refused*rateSpan/max(accepted, 1)), 1), maxPause), unix
+		most := int64(maxPause)
+		if accepted == 0 {
+			most = unknownPause
+		}
+		b.pause, b.at = min(max(int64(refused*rateSpan/max(accepted, 1)), 1), most), unix
 	}
 	b.current(now.Unix()).refused++
 	b.told++

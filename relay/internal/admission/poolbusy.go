@@ -55,9 +55,14 @@ func (a *Admission) checkQueue(ctx context.Context, root [32]byte, w rootWindow)
 }
 
 func (a *Admission) refuseBusy(root [32]byte, w rootWindow, ahead int) error {
-	return submission.WithNewestRoot(refusal.New(refusal.PoolBusy,
-		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: send the request again in a moment, proven against the newest root", ahead, w.maxAhead()).
-		Retry(a.pause.countRefused(a.Now())), a.Submissions.NewestRoot(root, w.tree))
+	pause := a.pause.countRefused(a.Now())
+	why := refusal.New(refusal.PoolBusy,
+		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: wait as long as Retry-After says, then prove against the newest root", ahead, w.maxAhead()).
+		Retry(pause)
+	if pause > momentaryRetryAfter {
+		return why // the root of now will be old
+	}
+	return submission.WithNewestRoot(why, a.Submissions.NewestRoot(root, w.tree))
 }
 
 // maxAhead is how many submissions can land while the root history still contains the root.

@@ -113,6 +113,13 @@ func TestSizesOfBatches(t *testing.T) {
 				if !slices.Equal(f.sizes, tt.want) {
 					t.Errorf("batches of %v, want %v", f.sizes, tt.want)
 				}
+				for range tt.workers { // each worker was given back
+					send(t, q, isPlain)
+				}
+				if n := len(f.sizes) - len(tt.want); n != tt.workers {
+					t.Errorf("%d of %d requests run at once, want all", n, tt.workers)
+				}
+				finish()
 			})
 		})
 	}

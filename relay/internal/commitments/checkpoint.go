@@ -82,5 +82,6 @@ func (f *Follower) rebuild(ctx context.Context, pos Position) error {
 		return err
 	}
 	f.tree, f.generation, f.rebuilt = tree, pos.Generation, true
+	f.forget(tree.NextIndex())
 	return nil
 }

@@ -39,9 +39,9 @@ type IndexedCommitment struct {
 // Store keeps the leaves. Each write names the position that it starts from. If the stored
 // position differs, the write returns ErrMoved and changes nothing.
 type Store interface {
-	// Lock waits until no other pod reads blocks for this index, at most half a second, so that each
-	// block is read once for all pods. After that time, or when the database fails, it returns all
-	// the same: nothing depends on the lock but the number of reads.
+	// Lock waits until no other pod reads blocks for this index, so that most blocks are read once for
+	// all pods. After half a second, or when the database fails, it returns all the same: nothing
+	// depends on the lock but the number of reads.
 	Lock(ctx context.Context) (unlock func())
 	Position(ctx context.Context) (Position, error)
 	// Append adds leaves after the position. Every slot up to slot counts as read completely.

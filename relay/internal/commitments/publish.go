@@ -54,6 +54,9 @@ func (f *Follower) publish(ctx context.Context, pos *Position, leaves uint64) er
 	if err := f.Store.Publish(ctx, *pos, leaves); err != nil {
 		return err
 	}
+	if leaves < pos.Published { // Since must not return what was withdrawn
+		f.forget(f.tree.NextIndex())
+	}
 	pos.Published = leaves
 	return nil
 }

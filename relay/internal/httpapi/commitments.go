@@ -26,9 +26,10 @@ type listRequest struct {
 	limit  int
 	format format
 	began  time.Time
-	// head asks for the tag alone, and has reports whether the client has the answer with a tag.
-	head bool
-	has  func(tag string) bool
+	// head asks for the tag alone. has reports whether the client has the answer with a tag, and hasOnly
+	// whether it has no other.
+	head         bool
+	has, hasOnly func(tag string) bool
 }
 
 // list is one answer: the leaves [from, to).
@@ -51,6 +52,7 @@ type list struct {
 func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params openapi.ListCommitmentsParams) {
 	request := listRequest{format: formatFor(r.Header), began: a.Now(), head: r.Method == http.MethodHead}
 	request.has = func(tag string) bool { return params.IfNoneMatch != nil && matches(*params.IfNoneMatch, tag) }
+	request.hasOnly = func(tag string) bool { return params.IfNoneMatch != nil && *params.IfNoneMatch == tag }
 	if err := a.checkQuery(r, params.Mint); err != nil {
 		a.fail(w, r, err)
 		return
@@ -119,7 +121,7 @@ func (a *api) openList(ctx context.Context, l *list) error {
 func (a *api) choose(ctx context.Context, l *list, known commitments.Position) error {
 	if known.Published > l.from {
 		err := a.chooseAt(ctx, l, known)
-		if err != nil || l.to-l.from == uint64(l.limit) || l.has(l.tag) { //nolint:gosec // page gives a limit above zero
+		if err != nil || l.to-l.from == uint64(l.limit) || l.hasOnly(l.tag) { //nolint:gosec // page gives a limit above zero
 			return err
 		}
 	}

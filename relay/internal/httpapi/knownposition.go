@@ -11,9 +11,9 @@ import (
 const positionAge = 100 * time.Millisecond
 
 // knownPosition is the newest position that this process has read. It is enough for an answer that
-// has all the leaves that the request names, and for a client that has this answer: what other
-// relays have published meanwhile would not change the first, and the second keeps what it has. Any
-// other request asks the database: the client may know newer leaves from another relay.
+// has all the leaves that the request names, and for a client that has this answer and no other: what
+// other relays have published meanwhile would not change the first, and the second keeps what it has.
+// Any other request asks the database: the client may know newer leaves from another relay.
 type knownPosition struct {
 	mu       sync.Mutex
 	position commitments.Position

@@ -9,11 +9,12 @@ import (
 )
 
 // NewestRoot returns the root that a client has to prove against, whose own root is too old, and
-// the leaves that it lacks. It has none when the index does not have them, or is behind the tree:
-// an older root would leave the root history sooner.
+// the leaves that it lacks. It has none when the index does not have them, or does not know the
+// tree's root: then it is behind, and an older root would leave the root history sooner, or on another
+// fork.
 func (h *Handler) NewestRoot(root [32]byte, tree *shieldpool.TreeAccount) commitments.Recent {
 	r, ok := h.Leaves.Since(root)
-	if !ok || r.NextIndex < tree.NextIndex || r.NextIndex == tree.NextIndex && r.Root != tree.Root {
+	if _, sameFork := h.Leaves.Since(tree.Root); !ok || !sameFork {
 		return commitments.Recent{Root: tree.Root, NextIndex: tree.NextIndex}
 	}
 	return r
