@@ -136,7 +136,7 @@ func configurationPage(t *testing.T) string {
 			flags = append(flags, flagAndVariable(variable))
 		}
 		names := append([]string{"`" + strings.TrimPrefix(f.path, "spec.") + "`"}, flags...)
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", strings.Join(names, "<br>"), f.fallback, f.meaning)
+		fmt.Fprintf(&b, "|%s|%s|%s|\n", strings.Join(names, "<br>"), f.fallback, f.meaning)
 	}
 	for field := range settingsOf {
 		if !slices.ContainsFunc(fields(t, "spec"), func(f resourceField) bool { return f.path == field }) {
@@ -147,7 +147,7 @@ func configurationPage(t *testing.T) string {
 	writeSettings(&b, slices.DeleteFunc(relay, func(s setting) bool { return used[s.variable] }))
 	b.WriteString("\n## Operator\n\nFlags of `operator run`; its `--help` says what they mean. In the chart: [values](../../charts/relaypool/README.md).\n\n| flag, variable | default |\n| --- | --- |\n")
 	for _, s := range settings(t, "controllers/internal/settings", "Run") {
-		fmt.Fprintf(&b, "| %s | %s |\n", flagAndVariable(s.variable), asCode(s.fallback))
+		fmt.Fprintf(&b, "|%s|%s|\n", flagAndVariable(s.variable), asCode(s.fallback))
 	}
 	return b.String()
 }
@@ -159,7 +159,7 @@ func writeSettings(b *strings.Builder, list []setting) {
 		if first, _, more := strings.Cut(meaning, ". "); more && first != "Required" {
 			meaning = first + "."
 		}
-		fmt.Fprintf(b, "| %s | %s | %s |\n", flagAndVariable(s.variable), asCode(s.fallback), meaning)
+		fmt.Fprintf(b, "|%s|%s|%s|\n", flagAndVariable(s.variable), asCode(s.fallback), meaning)
 	}
 }
 
@@ -330,7 +330,7 @@ func apiPage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(apiIntroduction)
 	for _, f := range fields(t, "status") {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.TrimPrefix(f.path, "status."), f.meaning)
+		fmt.Fprintf(&b, "|`%s`|%s|\n", strings.TrimPrefix(f.path, "status."), f.meaning)
 	}
 	return b.String()
 }

@@ -158,6 +158,52 @@ func TestABatchEndsWithTheLastOfItsCallers(t *testing.T) {
 	})
 }
 
+func TestABatchHasTheLatestDeadlineOfItsCallers(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		timeouts []time.Duration // 0 for none
+		want     time.Duration
+	}{
+		"a lone call keeps its deadline":   {[]time.Duration{time.Minute}, time.Minute},
+		"the latest of several":            {[]time.Duration{time.Minute, time.Hour, time.Minute}, time.Hour},
+		"none if a call waits without one": {[]time.Duration{time.Minute, 0}, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				var left []time.Duration
+				q := &batch.Queue[int, int]{Runners: 1, Limit: 9, Run: func(ctx context.Context, in []int) ([]int, error) {
+					at, ok := ctx.Deadline()
+					if !ok {
+						at = began
+					}
+					left = append(left, at.Sub(began))
+					time.Sleep(time.Second)
+					return in, nil
+				}}
+				if len(tt.timeouts) > 1 { // a call that makes the others wait for each other
+					go func() { _, _ = q.Do(t.Context(), 0) }()
+					synctest.Wait()
+				}
+				for _, d := range tt.timeouts {
+					ctx, cancel := t.Context(), context.CancelFunc(func() {})
+					if d > 0 {
+						ctx, cancel = context.WithTimeout(ctx, d)
+					}
+					defer cancel()
+					go func() { _, _ = q.Do(ctx, 1) }()
+				}
+				time.Sleep(time.Minute / 2)
+				if got := left[len(left)-1]; got != tt.want {
+					t.Errorf("the batch may take %s, want %s", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
 // While a batch hangs, each call waits for Stall and runs alone, whenever it comes. Afterwards calls share
 // batches again.
 func TestCallsDoNotWaitForABatchThatHangs(t *testing.T) {

@@ -161,12 +161,15 @@ func TestForkLongerThanTheRootHistoryWithdrawsLeaves(t *testing.T) {
 		want = append(want, 1000+slot)
 	}
 	must(t, f.Sync(t.Context()))
+	abandoned := h.tree.Root
+	wantSince(t, f, abandoned, true)
 	h.fork(fork)
 	h.set(func() { h.first = 81 }) // and the endpoint's history is too short
 	if err := f.Sync(t.Context()); err == nil {
 		t.Error("Sync returned no error for leaves that the chain disproves")
 	}
 	wantServed(t, f)
+	wantSince(t, f, abandoned, false)
 	if _, ok, err := find(t, f, leaf(7, 0)); err != nil || ok {
 		t.Errorf("a leaf of the abandoned fork is found: %v (%v)", ok, err)
 	}
