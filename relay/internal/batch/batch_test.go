@@ -192,7 +192,7 @@ func TestABatchHasTheLatestDeadlineOfItsCallers(t *testing.T) {
 					if d > 0 {
 						ctx, cancel = context.WithTimeout(ctx, d)
 					}
-					defer cancel()
+					t.Cleanup(cancel)
 					go func() { _, _ = q.Do(ctx, 1) }()
 				}
 				time.Sleep(time.Minute / 2)
