@@ -196,6 +196,7 @@ func TestABatchHasTheLatestDeadlineOfItsCallers(t *testing.T) {
 					go func() { _, _ = q.Do(ctx, 1) }()
 				}
 				time.Sleep(time.Minute / 2)
+				synctest.Wait()
 				if got := left[len(left)-1]; got != tt.want {
 					t.Errorf("the batch may take %s, want %s", got, tt.want)
 				}
