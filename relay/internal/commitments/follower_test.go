@@ -482,3 +482,18 @@ func find(t *testing.T, f *commitments.Follower, commitment [32]byte) (index uin
 	index, ok = found[commitment]
 	return index, ok, err
 }
+
+// Clients wait for the outcome of what landed, and a read of the tree waits for its turn.
+func TestAPassReadsTheTreeOnce(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	f := newFollower(t, h, newStore(t, h))
+	for slot := uint64(1); slot <= 3; slot++ {
+		h.block(slot, h.transact())
+		must(t, f.Sync(t.Context()))
+		wantServed(t, f, []uint64{1, 2, 3}[:slot]...)
+		if h.treeReads != int(slot) { //nolint:gosec // at most 3
+			t.Errorf("the tree was read %d times in %d passes, want once in each", h.treeReads, slot)
+		}
+	}
+}
