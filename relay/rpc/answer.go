@@ -29,15 +29,6 @@ var decoders = sync.Pool{New: func() any { return new(jsontext.Decoder) }}
 
 const maxPooled = 1 << 20
 
-// keep returns a decoder that copies the result.
-func keep(to *jsontext.Value) decoder {
-	return func(d *jsontext.Decoder) error {
-		v, err := d.ReadValue()
-		*to = v.Clone()
-		return err
-	}
-}
-
 // boundedBody fails with errTooLong after maxResponse bytes. err is the transport's error, if a
 // read failed.
 type boundedBody struct {

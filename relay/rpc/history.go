@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/gagliardetto/solana-go"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/relaypool/relaypool/relay/onchain"

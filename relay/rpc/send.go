@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 
 	"github.com/gagliardetto/solana-go"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -24,13 +23,8 @@ import (
 func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
 	const method = "sendTransaction"
 	conf := config{"encoding": "base64", "maxRetries": 0, "skipPreflight": !preflight, "preflightCommitment": onchain.Confirmed}
-	var result jsontext.Value
-	if err := c.call(ctx, method, []any{base64.StdEncoding.EncodeToString(raw), conf.notBefore(minContextSlot)}, keep(&result)); err != nil {
-		return err
-	}
-	var signature solana.Signature
-	if json.Unmarshal(result, &signature, lenient) != nil {
-		return onchain.Malformed(method, "result of %d bytes is not a signature", len(result))
-	}
-	return nil
+	var signature solana.Signature // not needed, but an answer without it is none
+	return c.call(ctx, method, []any{base64.StdEncoding.EncodeToString(raw), conf.notBefore(minContextSlot)}, func(d *jsontext.Decoder) error {
+		return json.UnmarshalDecode(d, &signature)
+	})
 }

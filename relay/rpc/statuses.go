@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/gagliardetto/solana-go"
-
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/relaypool/relaypool/relay/onchain"

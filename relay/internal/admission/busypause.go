@@ -25,7 +25,7 @@ type busyPause struct {
 	seconds [maxPause]second // by Unix time modulo maxPause
 	pause   int64            // in seconds, since the second at
 	at      int64
-	told    int64 // how many pauses were told
+	answers int64 // how many pauses were returned
 }
 
 type second struct {
@@ -43,7 +43,7 @@ func (b *busyPause) countAccepted(now time.Time) {
 func (b *busyPause) countRefused(now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if unix := now.Unix(); unix != b.at { // once a second, so that a pause is as long as it was told to be
+	if unix := now.Unix(); unix != b.at { // once a second, because the counts are of whole seconds
 		refused, _ := b.last(unix, max(b.pause, 1))
 		_, accepted := b.last(unix, rateSpan)
 		most := int64(maxPause)
@@ -53,9 +53,9 @@ func (b *busyPause) countRefused(now time.Time) time.Duration {
 		b.pause, b.at = min(max(int64(refused*rateSpan/max(accepted, 1)), 1), most), unix
 	}
 	b.current(now.Unix()).refused++
-	b.told++
+	b.answers++
 	spread := b.pause / 2
-	return time.Duration(b.pause-spread+b.told%(2*spread+1)) * time.Second
+	return time.Duration(b.pause-spread+b.answers%(2*spread+1)) * time.Second
 }
 
 func (b *busyPause) current(unix int64) *second {

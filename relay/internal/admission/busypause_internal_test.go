@@ -28,12 +28,12 @@ func waitingClients(clients, accepts, seconds int) (pause time.Duration, tries i
 					tries++
 				}
 			default:
-				told := b.countRefused(began.Add(at))
-				due[i] = at + told
+				wait := b.countRefused(began.Add(at))
+				due[i] = at + wait
 				if counted {
 					tries++
 					refused++
-					pause += told
+					pause += wait
 				}
 			}
 		}

@@ -18,9 +18,9 @@ type Queue[In, Out any] struct {
 	Run func(ctx context.Context, batch []In) ([]Out, error)
 	// Runners is the number of batches that run at once. With more, batches are smaller.
 	Runners int
-	// Limit is the largest number of calls in a batch. Share, if it is not nil, is called instead, with
-	// the number of calls that wait.
+	// Limit is the largest number of calls in a batch.
 	Limit int
+	// Share, if it is not nil, replaces Limit by a number that depends on how many calls wait.
 	Share func(waiting int) int
 	// Stall is how long a call waits for a runner before it runs alone, because the connection of the
 	// batch before it may be dead. With 0 calls wait however long it takes.
@@ -136,11 +136,7 @@ func (q *Queue[In, Out]) next() []*call[In, Out] {
 // runTogether runs a batch. The batch's context ends when those of all its calls have ended, and has the
 // latest of their deadlines if each has one.
 func (q *Queue[In, Out]) runTogether(batch []*call[In, Out]) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(batch[0].ctx))
-	if latest, ok := latestDeadline(batch); ok {
-		cancel()
-		ctx, cancel = context.WithDeadline(context.WithoutCancel(batch[0].ctx), latest)
-	}
+	ctx, cancel := contextFor(batch)
 	ins, stops, left := make([]In, len(batch)), make([]func() bool, len(batch)), atomic.Int64{}
 	left.Store(int64(len(batch)))
 	for i, c := range batch {
@@ -167,17 +163,20 @@ func (q *Queue[In, Out]) runTogether(batch []*call[In, Out]) {
 	}
 }
 
-func latestDeadline[In, Out any](batch []*call[In, Out]) (latest time.Time, ok bool) {
+// contextFor returns a context with the values of the first call's.
+func contextFor[In, Out any](batch []*call[In, Out]) (context.Context, context.CancelFunc) {
+	ctx := context.WithoutCancel(batch[0].ctx)
+	var latest time.Time
 	for _, c := range batch {
 		at, ok := c.ctx.Deadline()
 		if !ok {
-			return latest, false
+			return context.WithCancel(ctx)
 		}
 		if at.After(latest) {
 			latest = at
 		}
 	}
-	return latest, true
+	return context.WithDeadline(ctx, latest)
 }
 
 // Waiting is the number of calls that wait for a runner.

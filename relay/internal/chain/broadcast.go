@@ -14,10 +14,9 @@ const methodSend = "sendTransaction"
 // Send sends the same signed bytes to every healthy submit endpoint at once, or to all submit
 // endpoints when none is healthy: a send is never withheld for lack of a healthy endpoint. For a
 // first send, the endpoints simulate the transaction before they forward it, except the one that
-// has just done so. In each endpoint's
-// request budget, first sends have priority over rebroadcasts. An endpoint with an exhausted budget
-// gets no rebroadcast. A node that has not reached minContextSlot refuses the transaction; 0
-// accepts any node.
+// has just done so. In each endpoint's request budget, first sends have priority over rebroadcasts.
+// An endpoint with an exhausted budget gets no rebroadcast. A node that has not reached
+// minContextSlot refuses the transaction; 0 accepts any node.
 //
 // Send returns nil as soon as one endpoint has accepted the transaction. The transaction may still
 // not land. If every endpoint that was asked refused the transaction, this send put nothing on the

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/relaypool/relaypool/relay/internal/apart"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 
@@ -20,7 +19,7 @@ func (a *api) submit(w http.ResponseWriter, r *http.Request, decode func([]byte)
 	if err != nil {
 		return nil, 0, err
 	}
-	apart.Run(func() { s, left, err = a.submitBody(r, raw, decode, idempotencyKey, withdrawalOnly, wait) })
+	apart(func() { s, left, err = a.submitBody(r, raw, decode, idempotencyKey, withdrawalOnly, wait) })
 	return s, left, err
 }
 

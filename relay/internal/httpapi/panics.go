@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
-
-	"github.com/relaypool/relaypool/relay/internal/apart"
 )
 
 // recoverPanic answers a panic as an internal error. It logs neither the
@@ -24,11 +22,10 @@ func (a *api) recoverPanic(next http.Handler) http.Handler {
 }
 
 func (a *api) panicked(w http.ResponseWriter, r *http.Request, v any) {
-	const skip, most = 4, 24 // Callers, this function, its caller and the panic itself are skipped
-	stack := make([]uintptr, most)
-	stack = stack[:runtime.Callers(skip, stack)]
-	if p, ok := v.(*apart.Panic); ok {
-		v, stack = p.Value, p.Stack
+	const skip = 4 // Callers, this function, its caller and the panic itself
+	stack := callers(skip)
+	if p, ok := v.(*panicApart); ok {
+		v, stack = p.value, p.stack
 	}
 	if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(v)

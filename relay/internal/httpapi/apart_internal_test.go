@@ -1,21 +1,19 @@
-package apart_test
+package httpapi
 
 import (
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/relaypool/relaypool/relay/internal/apart"
 )
 
-func TestRunReturnsWhenTheFunctionHasEnded(t *testing.T) {
+func TestApartReturnsWhenTheFunctionHasEnded(t *testing.T) {
 	t.Parallel()
 	tests := map[string]func(){"returns": func() {}, "ends its goroutine": runtime.Goexit}
 	for name, end := range tests {
 		t.Run("a function that "+name, func(t *testing.T) {
 			t.Parallel()
 			result := 0
-			apart.Run(func() {
+			apart(func() {
 				result = 1
 				end()
 			})
@@ -30,17 +28,17 @@ func TestAPanicGoesOnInTheCaller(t *testing.T) {
 	t.Parallel()
 	const want = "the panic's value"
 	defer func() {
-		p, ok := recover().(*apart.Panic)
-		if !ok || p.Value != want {
-			t.Fatalf("recovered %v, want a *apart.Panic of the value", p)
+		p, ok := recover().(*panicApart)
+		if !ok || p.value != want {
+			t.Fatalf("recovered %v, want a *panicApart of the value", p)
 		}
-		innermost, _ := runtime.CallersFrames(p.Stack).Next()
+		innermost, _ := runtime.CallersFrames(p.stack).Next()
 		if !strings.HasSuffix(innermost.Function, "panics") {
 			t.Errorf("the stack begins with %s, want the function that panicked", innermost.Function)
 		}
 	}()
-	apart.Run(func() { panics(want) })
-	t.Error("Run returned, want its panic")
+	apart(func() { panics(want) })
+	t.Error("apart returned, want its panic")
 }
 
 //go:noinline
