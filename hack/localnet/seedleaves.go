@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha512"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math/bits"
 	"runtime"
@@ -45,7 +44,7 @@ func newSeed(o Options) (*seed, error) {
 		return s, nil
 	}
 	if !o.Initialised || s.leaves > 1<<merkle.Height || len(o.Profile.Mints) == 0 {
-		return nil, errors.New("want an initialised pool, and at most 2^32 leaves")
+		return nil, fmt.Errorf("want an initialised pool (-initialise) and at most 2^32 leaves, received %d", s.leaves)
 	}
 	pool, err := o.Profile.Pool(o.Profile.Mints[0])
 	if err != nil {
