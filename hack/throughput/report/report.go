@@ -118,7 +118,7 @@ func (r *Report) Page(old []byte) []byte {
 		}
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "# Performance\n\nWritten by `make bench ARGS='-page docs/performance.md'`. %s\n", strings.Join(r.Heading, ". "))
+	fmt.Fprintf(&b, "# Performance\n\nWritten by `make bench ARGS='-profile -page docs/performance.md'`. %s\n", strings.Join(r.Heading, ". "))
 	for _, table := range tables {
 		if table != "" {
 			fmt.Fprintf(&b, "\n## %s\n", table)

@@ -60,7 +60,7 @@ func TestThePageHasWhatHasAnAimOrATable(t *testing.T) {
 	r.Sections = []string{"## Where the time goes\n\nAway.\n"}
 	want := `# Performance
 
-Written by ` + "`make bench ARGS='-page docs/performance.md'`" + `. a machine <of mine>
+Written by ` + "`make bench ARGS='-profile -page docs/performance.md'`" + `. a machine <of mine>
 
 ||aim|1 process|4 processes|
 |---|---|---|---|
