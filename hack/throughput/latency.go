@@ -47,7 +47,7 @@ func (s *benchRun) latency(ctx context.Context) error {
 	if err := errors.Join(err, finishProfiles()); err != nil {
 		return err
 	}
-	s.costs(fmt.Sprintf("submission at %.0f a second", s.sizes.rate), before, after, answered.done, costAims{})
+	s.costs("steady submission", before, after, answered.done, costAims{})
 	sends := s.stand.Sends()
 	accepted, err := s.stand.Attempts(ctx, before.at, after.at)
 	if err != nil {

@@ -54,11 +54,11 @@ func TestEveryPartMeasures(t *testing.T) {
 		}
 	}
 	want := map[string]int{
-		"Of that the endpoint's simulation, mean, at 10 submissions a second": 2, "Bare checks of processor time per submission at 10 a second": 2,
-		"Processor time per submission at 10 a second, relays": 2, "Processor time per submission at 10 a second, Postgres": 2,
-		"Processor time per submission at 10 a second, local chain and clients":              2,
-		"CPU used by other programs, percent, while submission at 10 a seconds are measured": 2,
-		"RPC calls per submission at 10 a second":                                            2, "SQL statements per submission at 10 a second": 2,
+		"Of that the endpoint's simulation, mean, at 10 submissions a second": 2, "Bare checks of processor time per steady submission": 2,
+		"Processor time per steady submission, relays": 2, "Processor time per steady submission, Postgres": 2,
+		"Processor time per steady submission, local chain and clients":              2,
+		"CPU used by other programs, percent, while steady submissions are measured": 2,
+		"RPC calls per steady submission":                                            2, "SQL statements per steady submission": 2,
 		"Accepted to first send, p50, at 10 submissions a second": 2, "Accepted to first send, p95, at 10 submissions a second": 2,
 		"Accepted to first send, p99, at 10 submissions a second": 2, "Request to confirmed outcome, p50, at 10 submissions a second": 2,
 		"Confirmed submissions per second, long root history": 2, "Processor time per confirmed submission, relays": 2,

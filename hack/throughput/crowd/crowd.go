@@ -227,7 +227,8 @@ func refusedForNow(a *load.Answer) bool {
 	return a.Status == 0 || a.Status == http.StatusServiceUnavailable || a.Status == http.StatusTooManyRequests
 }
 
-// submit sends a body once, and records and returns the answer. A swap is polled until it ends. A swap that was not executed is recorded with its code, and
+// submit sends a body once, and records and returns the answer. A swap is polled until it ends. A swap
+// that was not executed is recorded with its code, and
 // a swap that has not ended when ctx ends counts as unanswered.
 func (c *Crowd) submit(ctx context.Context, body []byte, prefer string) *load.Answer {
 	a := c.Post(ctx, c.path, prefer, body)
