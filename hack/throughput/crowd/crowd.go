@@ -228,8 +228,8 @@ func refusedForNow(a *load.Answer) bool {
 }
 
 // submit sends a body once, and records and returns the answer. A swap is polled until it ends. A swap
-// that was not executed is recorded with its code, and
-// a swap that has not ended when ctx ends counts as unanswered.
+// that was not executed is recorded with its code, and one that has not ended when ctx ends
+// counts as unanswered.
 func (c *Crowd) submit(ctx context.Context, body []byte, prefer string) *load.Answer {
 	a := c.Post(ctx, c.path, prefer, body)
 	for ended := c.Market == nil || a.Status/100 != 2; !ended; {

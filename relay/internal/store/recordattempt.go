@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -36,7 +37,7 @@ WITH given AS MATERIALIZED (
 ), spend_change AS (
 	SELECT kind = 'transfer' AS transfer, booked AS lamports FROM held JOIN made USING (signature)
 ), spent AS (` + spendSQL + `)
-SELECT signature FROM held`
+SELECT id, epoch, owner FROM held`
 
 // recordCall is a call of RecordAttempt.
 type recordCall struct {
@@ -76,19 +77,17 @@ func (s *Store) RecordAttempt(ctx context.Context, l txmgr.Lease, a txmgr.Attemp
 
 func (s *Store) recordTogether(ctx context.Context, calls []recordCall) ([]recordResult, error) {
 	out := make([]recordResult, len(calls))
-	signatures, err := collect(ctx, s, pgx.RowTo[[]byte], recordSQL, recordArgs(calls)...)
+	held, err := collect(ctx, s, pgx.RowToStructByPos[txmgr.Lease], recordSQL, recordArgs(calls)...)
 	if err != nil && (len(calls) == 1 || !undone(err)) {
 		return nil, err
 	}
-	wrote := make(map[string]bool, len(signatures))
-	for _, sig := range signatures {
-		wrote[string(sig)] = true
-	}
+	// The signature does not tell whose attempt was written: under a lost lease and under the one after it
+	// a process may sign the same bytes.
 	for i := range calls {
 		switch {
 		case err != nil:
 			out[i] = recordAlone
-		case !wrote[string(calls[i].attempt.Signature[:])]:
+		case !slices.Contains(held, calls[i].lease):
 			out[i] = leaseLost
 		}
 	}
