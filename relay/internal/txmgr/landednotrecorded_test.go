@@ -52,4 +52,26 @@ func TestLandingsThatAreNotRecordedKeepThePoolNotBusy(t *testing.T) {
 	w.eventually("every landing counts as recorded", func() bool { return r.LandedNotRecorded(math.MaxUint64, anyJob) == 0 })
 }
 
+func TestLandingsThatAreNotRecordedUseNoCapacity(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	db := &slowRecords{}
+	db.blocked.Store(true)
+	r := w.assemble(parts{concurrency: 1, store: func(s submission.Store) submission.Store { db.Store = s; return db }})
+	w.run(r)
+	var ids []uuid.UUID
+	for range 3 { // the first uses the capacity, the others wait in the queue
+		req, _ := w.withdrawal(sol / 10)
+		ids = append(ids, w.submit(r, req).ID)
+	}
+	w.eventually("all have landed", func() bool { return r.LandedNotRecorded(math.MaxUint64, anyJob) == len(ids) })
+	db.blocked.Store(false)
+	for _, id := range ids {
+		if s := w.done(id); s.State != submission.Completed {
+			t.Errorf("a submission ended as %+v, want it completed", s)
+		}
+	}
+	w.eventually("no capacity is used", func() bool { n, _ := r.InProgress(); return n == 0 })
+}
+
 func anyJob(*txmgr.Job) bool { return true }

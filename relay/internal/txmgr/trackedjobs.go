@@ -120,10 +120,13 @@ func (t *tracker) track(w *entry) {
 	}
 }
 
-// recordLanding passes an entry and its landing to the recorder.
+// recordLanding passes an entry and its landing to the recorder. The entry releases its capacity:
+// Complete may wait for the leaves of the landing, and the next job need not.
 func (t *tracker) recordLanding(w *entry, l Landing) {
 	t.mu.Lock()
 	w.phase = recording
+	t.releaseCapacity(w)
+	t.claimRemaining()
 	t.mu.Unlock()
 	t.m.outage.reset()
 	t.m.Landed(w.j, l)
@@ -192,6 +195,11 @@ func (t *tracker) remove(w *entry) {
 		w.withoutCapacity = false
 	}
 	t.releaseReservations(w)
+	t.claimRemaining()
+}
+
+// claimRemaining brings the next claim forward if the last one may have left due rows.
+func (t *tracker) claimRemaining() {
 	if t.m.rowsMayRemain.Load() {
 		t.m.ClaimSoon()
 	}
