@@ -10,29 +10,52 @@ import (
 )
 
 // healthMaxAge is how long the result of a health check is reused: each check makes RPC
-// calls, and GET /health needs no API key.
-const healthMaxAge = time.Second
+// calls, and GET /health needs no API key. Up to healthMaxAgeDuringCheck it is also returned while
+// the next check runs, so that a slow check does not look like a relay that does not answer.
+const (
+	healthMaxAge            = time.Second
+	healthMaxAgeDuringCheck = 3 * time.Second
+)
 
 // health has the result of the last health check.
 type health struct {
-	mu     sync.Mutex
-	report *HealthReport
-	at     time.Time
+	mu      sync.Mutex
+	report  *HealthReport
+	at      time.Time
+	running chan struct{} // closed at the end of the check that runs; nil if none does
 }
 
-// readHealth returns the last report, or a new one once the last is healthMaxAge old.
-// Requests during a check wait for it. A client that disconnects does not cancel the
-// check for the others.
+// readHealth returns the last report if it is recent enough, or waits for a new one. A client that
+// disconnects does not cancel the check for the others.
 func (a *api) readHealth(ctx context.Context) HealthReport {
+	h := &a.health
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	age := a.Now().Sub(h.at)
+	if h.report != nil && age < healthMaxAge {
+		return *h.report
+	}
+	if h.running == nil {
+		h.running = make(chan struct{})
+		go a.checkHealth(context.WithoutCancel(ctx), h.running)
+	}
+	if h.report == nil || age >= healthMaxAgeDuringCheck {
+		running := h.running
+		h.mu.Unlock()
+		<-running
+		h.mu.Lock()
+	}
+	return *h.report
+}
+
+func (a *api) checkHealth(ctx context.Context, done chan struct{}) {
+	ctx, cancel := a.call(ctx)
+	defer cancel()
+	report := a.Health.Check(ctx)
 	a.health.mu.Lock()
 	defer a.health.mu.Unlock()
-	if a.health.report == nil || a.Now().Sub(a.health.at) >= healthMaxAge {
-		ctx, cancel := a.call(context.WithoutCancel(ctx))
-		defer cancel()
-		report := a.Health.Check(ctx)
-		a.health.report, a.health.at = &report, a.Now()
-	}
-	return *a.health.report
+	a.health.report, a.health.at, a.health.running = &report, a.Now(), nil
+	close(done)
 }
 
 // GetHealth is public. It returns the relay's health and, for each part, only the status.

@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,37 +38,44 @@ func TestPublicHealthHasNoDetails(t *testing.T) {
 	}
 }
 
-// TestConcurrentHealthRequestsShareOneCheck: many requests cause no more health checks
-// than one request.
+// TestConcurrentHealthRequestsShareOneCheck: many requests cause no more health checks than one. While a
+// check runs, they get the last report, unless it is too old.
 func TestConcurrentHealthRequestsShareOneCheck(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	clock, checks := now, 0
-	d := &domains{health: func() httpapi.HealthReport {
-		mu.Lock()
-		defer mu.Unlock()
-		checks++
-		return degraded()
-	}}
-	f := newFixture(t, d, func(o *httpapi.Options) {
-		o.Now = func() time.Time { mu.Lock(); defer mu.Unlock(); return clock }
+	synctest.Test(t, func(t *testing.T) {
+		const slow = 2 * time.Second
+		var checks atomic.Int64
+		f := newFixture(t, &domains{health: func() httpapi.HealthReport {
+			time.Sleep(slow)
+			checks.Add(1)
+			return degraded()
+		}}, func(o *httpapi.Options) { o.Now = time.Now })
+		operations := *f
+		operations.handler = f.operations
+		for _, step := range []struct {
+			what       string
+			pause      time.Duration
+			took       time.Duration
+			checksThen int64
+		}{
+			{"the first requests wait", 0, slow, 1},
+			{"the report is recent", time.Second - 1, 0, 1},
+			{"the report is a second old", 1, 0, 1},
+			{"the next check runs", slow - 1, 0, 1},
+			{"it has ended", 1, 0, 2},
+			{"the report is too old", 3 * time.Second, slow, 3},
+		} {
+			time.Sleep(step.pause)
+			synctest.Wait()
+			began := time.Now()
+			var requests sync.WaitGroup
+			for range 20 {
+				requests.Go(func() { f.do(t, get("/health")); operations.do(t, get("/health")) })
+			}
+			requests.Wait()
+			if took := time.Since(began); took != step.took || checks.Load() != step.checksThen {
+				t.Errorf("%s: answers took %s after %d checks, want %s and %d", step.what, took, checks.Load(), step.took, step.checksThen)
+			}
+		}
 	})
-	operations := *f
-	operations.handler = f.operations
-	sendRequests := func() {
-		var requests sync.WaitGroup
-		for range 20 {
-			requests.Go(func() { f.do(t, get("/health")); operations.do(t, get("/health")) })
-		}
-		requests.Wait()
-	}
-	for want := 1; want <= 3; want++ {
-		sendRequests()
-		if checks != want {
-			t.Fatalf("health was checked %d times in %d seconds, want once a second", checks, want)
-		}
-		mu.Lock()
-		clock = clock.Add(time.Second)
-		mu.Unlock()
-	}
 }
