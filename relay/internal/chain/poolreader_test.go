@@ -392,6 +392,38 @@ func TestRoot(t *testing.T) {
 	})
 }
 
+// A client may wait for a root that is new, but not long.
+func TestRootOfASlowEndpointIsTheKnownOne(t *testing.T) {
+	tests := map[string]struct {
+		delay, age time.Duration
+		leaves     uint64
+		took       time.Duration
+	}{
+		"a fast endpoint":                  {40 * time.Millisecond, 300 * time.Millisecond, 4, 40 * time.Millisecond},
+		"a slow endpoint":                  {time.Second, 300 * time.Millisecond, 2, 50 * time.Millisecond},
+		"a slow endpoint, and an old tree": {time.Second, 500 * time.Millisecond, 4, time.Second},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				a := new(accounts)
+				p, _ := newPool(t, a)
+				a.set(10, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+				mustTree(t, p, 0)
+				a.set(12, p.pool.MerkleTree, treeOf(t, p.pool, 4))
+				a.delay = test.delay
+				time.Sleep(test.age)
+				began := time.Now()
+				got, err := p.Root(t.Context(), "")
+				if took := time.Since(began); err != nil || got.NextIndex != test.leaves || took != test.took {
+					t.Errorf("the root is %+v (%v) after %s, want that of %d leaves after %s", got, err, took, test.leaves, test.took)
+				}
+				time.Sleep(2 * time.Second) // the read goes on
+			})
+		})
+	}
+}
+
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	pool := testPool(t)

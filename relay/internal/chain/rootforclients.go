@@ -16,12 +16,33 @@ func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error
 	if !p.mints[mint] {
 		return onchain.Root{}, refusal.New(refusal.UnknownMint, "mint is not one of this pool's: expected an address that GET / lists under pool.mints, or none; received %d characters", len(mint))
 	}
-	s, err := p.Tree(ctx, p.interval)
+	s, err := p.treeSoon(ctx)
 	if err != nil {
 		return onchain.Root{}, err
 	}
 	s = p.agreedTreeOr(ctx, s)
 	return onchain.Root{Root: s.Tree.Root, Tree: p.pool.MerkleTree, NextIndex: s.Tree.NextIndex, Slot: s.Slot}, nil
+}
+
+const (
+	// newTreeTimeout bounds a client's wait for a newer tree than the known one, if that one is at most
+	// knownTreeMaxAge old: two slots.
+	newTreeTimeout  = 50 * time.Millisecond
+	knownTreeMaxAge = 400 * time.Millisecond
+)
+
+// treeSoon returns a tree that is as new as can be had soon.
+func (p *PoolReader) treeSoon(ctx context.Context) (onchain.Snapshot, error) {
+	soon, cancel := context.WithTimeout(ctx, newTreeTimeout)
+	defer cancel()
+	s, err := p.Tree(soon, p.interval)
+	if err == nil || soon.Err() == nil {
+		return s, err
+	}
+	if known := p.cached(); known != nil && p.now().Sub(known.At) <= knownTreeMaxAge {
+		return *known, nil
+	}
+	return p.Tree(ctx, p.interval)
 }
 
 // agreedRootTimeout bounds a client's wait for the answers of all endpoints.
