@@ -45,8 +45,7 @@ type Admission struct {
 	Options
 	bounds shieldpool.NoteBounds
 	proofs *proofQueue
-	queue  queueLength
-	busy   busyRoots
+	queue  queue
 	pause  busyPause
 	waits  chainWaits
 }
@@ -57,7 +56,7 @@ func New(o Options) (*Admission, error) {
 		o.Key == nil || o.ProofA == nil || o.Observer == nil || o.Submissions == nil || o.Ready == nil || o.Now == nil || o.NewID == nil || o.CallTimeout <= 0 {
 		return nil, errors.New("admission needs all of its options")
 	}
-	a := &Admission{Options: o, waits: chainWaits{now: o.Now, random: rand.Float64, callTimeout: o.CallTimeout, closing: make(chan struct{})}}
+	a := &Admission{Options: o, queue: newQueue(), waits: chainWaits{now: o.Now, random: rand.Float64, callTimeout: o.CallTimeout, closing: make(chan struct{})}}
 	a.proofs = newProofQueue(runtime.GOMAXPROCS(0), func(claims []groth16.Claim, expected groth16.ProofAEncoding) []groth16.Verdict {
 		return o.Key.VerifyBatch(claims, expected, cryptorand.Reader)
 	})
@@ -136,9 +135,14 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 		return nil, nil, err
 	}
 	s.RootSeq = window.seq
-	if err := a.checkQueue(ctx, call.Inputs.Root, window); err != nil {
+	if err := a.enterQueue(ctx, call.Inputs.Root, window); err != nil {
 		return nil, nil, err
 	}
+	defer func() {
+		if err != nil {
+			a.queue.leave(window.seq, false)
+		}
+	}()
 	if call.Swap != nil {
 		if err := a.checkSwapAccounts(ctx, call); err != nil {
 			return nil, nil, err
@@ -156,24 +160,23 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 	return s, nil, nil
 }
 
-// Accept commits the submission. If this process has capacity for it, the process owns the
+// Accept commits the submission that Check returned. If this process has capacity for it, the process owns the
 // submission from the commit on, without a claim from the queue.
-func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []byte) (*submission.Submission, error) {
+func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []byte) (accepted *submission.Submission, err error) {
+	defer func() { a.queue.leave(s.RootSeq, err == nil && accepted == s) }()
 	manager := a.Submissions.Manager
 	if !manager.ReserveCapacity() {
-		accepted, err := a.Store.Accept(ctx, s, key, nil)
+		accepted, err = a.Store.Accept(ctx, s, key, nil)
 		if accepted == s {
-			a.queue.increment()
 			manager.NotifyOthers()
 		}
 		return accepted, err
 	}
-	accepted, err := a.Store.Accept(ctx, s, key, &manager.Worker)
+	accepted, err = a.Store.Accept(ctx, s, key, &manager.Worker)
 	if err != nil || accepted != s {
 		manager.CancelReservation()
 		return accepted, err
 	}
-	a.queue.increment()
 	if s.State != submission.Processing { // the database did not make this process the owner
 		manager.CancelReservation()
 		manager.NotifyOthers()

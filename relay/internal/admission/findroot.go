@@ -15,9 +15,6 @@ const treeMaxAge = 400 * time.Millisecond
 type rootWindow struct {
 	// seq is the number of leaves that the tree had when the root was the tree's newest root.
 	seq uint64
-	// untilEviction is how many more leaves can be appended while the root history still
-	// contains the root.
-	untilEviction int
 	// oldest is the seq of the oldest root in the root history.
 	oldest uint64
 	// tree is the tree account at slot.
@@ -40,5 +37,5 @@ func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, er
 	}
 	newestSeq, oldestAge := snap.Tree.NextIndex, len(snap.Tree.History)-1
 	seqAt := func(age int) uint64 { return newestSeq - min(uint64(age), newestSeq) } //nolint:gosec // untilEviction is at most oldestAge
-	return rootWindow{seq: seqAt(oldestAge - untilEviction), untilEviction: untilEviction, oldest: seqAt(oldestAge), slot: snap.Slot, tree: snap.Tree, known: true}, nil
+	return rootWindow{seq: seqAt(oldestAge - untilEviction), oldest: seqAt(oldestAge), slot: snap.Slot, tree: snap.Tree, known: true}, nil
 }

@@ -1,63 +1,51 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 const (
 	// leavesPerSubmission is the number of leaves that a submission appends, and so the number of
 	// roots that it evicts from the root history.
 	leavesPerSubmission = 2
-	// queueCountMaxAge is how long a count of all relays' queued submissions is used before the
-	// submissions are counted again. Meanwhile this process adds what it accepts to the count.
+	// queueCountMaxAge is how long a count of the queue is used before it is counted again, however many
+	// clients ask. Meanwhile this process adds what enters to the count.
 	queueCountMaxAge = 100 * time.Millisecond
 	// momentaryRetryAfter is the Retry-After of refusals whose cause passes in a moment: some
 	// submissions land within one or two slots.
 	momentaryRetryAfter = time.Second
 )
 
-// checkQueue refuses a submission when the submissions ahead of it would evict its root from
-// the root history. If it were accepted, it would wait, with its notes reserved, and then fail
-// with a stale root.
-func (a *Admission) checkQueue(ctx context.Context, root [32]byte, w rootWindow) error {
+// enterQueue refuses a submission if it would wait, with its notes reserved, and then fail with a stale
+// root, because the submissions ahead of it evict its root from the root history; or if another would,
+// because the new submission has an older root, and goes before it. Otherwise the submission counts from
+// now on, although it is not accepted yet; the caller must call queue.leave once it is, or is refused.
+func (a *Admission) enterQueue(ctx context.Context, root [32]byte, w rootWindow) error {
 	if !w.known {
 		return nil
 	}
-	if n, ok := a.queue.recent(a.Now()); ok && n <= w.maxAhead() {
+	if !a.queue.isRecent(a.Now()) {
+		if err := a.countQueue(ctx, w); err != nil {
+			return err
+		}
+	}
+	ahead, most, ok := a.queue.enter(w.seq)
+	if ok {
 		return nil
 	}
-	if ahead, ok := a.busy.find(w, a.Now()); ok {
-		return a.refuseBusy(root, w, ahead)
-	}
-	// The count of all queued submissions is kept for the next requests. Only if it is too large,
-	// the submissions that are really ahead of this one are counted.
-	total, w, err := a.countAhead(ctx, root, w, math.MaxInt64)
-	if err != nil {
-		return err
-	}
-	if total <= w.maxAhead() {
-		a.queue.set(total, a.Now())
-		return nil
-	}
-	ahead, w, err := a.countAhead(ctx, root, w, w.seq)
-	if err != nil || ahead <= w.maxAhead() {
-		return err
-	}
-	a.busy.add(w, ahead, a.Now())
-	return a.refuseBusy(root, w, ahead)
-}
-
-func (a *Admission) refuseBusy(root [32]byte, w rootWindow, ahead int) error {
 	pause := a.pause.countRefused(a.Now())
 	why := refusal.New(refusal.PoolBusy,
-		"the pool is busy: %d submissions or more are ahead, and the proof's root leaves the pool's root history after %d: wait as long as Retry-After says, then prove against the newest root", ahead, w.maxAhead()).
+		"the pool is busy: %d submissions would go before another or before this one, whose root leaves the pool's root history after %d: wait as long as Retry-After says, then prove against the newest root", ahead, most).
 		Retry(pause)
 	if pause > momentaryRetryAfter {
 		return why // the root of now will be old
@@ -65,57 +53,146 @@ func (a *Admission) refuseBusy(root [32]byte, w rootWindow, ahead int) error {
 	return submission.WithNewestRoot(why, a.Submissions.NewestRoot(root, w.tree))
 }
 
-// maxAhead is how many submissions can land while the root history still contains the root.
-func (w rootWindow) maxAhead() int { return w.untilEviction / leavesPerSubmission }
-
-// countAhead counts the submissions that Store.CountAhead counts, up to a limit above maxAhead, without
-// those whose leaves are in the tree account already: the database may learn later that they landed. It
-// also returns the root's position in the tree account after the count. In one of before the count,
-// what was recorded in between would be missing too.
-func (a *Admission) countAhead(ctx context.Context, root [32]byte, w rootWindow, seq uint64) (int, rootWindow, error) {
+// countQueue counts the queue, without those whose leaves are in the tree account already: the database
+// may learn later that they landed. The tree account is read after the count. In one of before the
+// count, what was recorded in between would be missing too.
+func (a *Admission) countQueue(ctx context.Context, w rootWindow) error {
+	select {
+	case a.queue.counting <- struct{}{}:
+		defer func() { <-a.queue.counting }()
+	case <-ctx.Done(): // the database's error says so
+	}
+	if a.queue.isRecent(a.Now()) {
+		return nil
+	}
 	landed := func(slot uint64) int {
 		return a.Submissions.Manager.LandedNotRecorded(slot, func(j *txmgr.Job) bool {
 			return j.Kind != submission.KindSwapExecution && w.oldest <= submission.FromJob(j).RootSeq
 		})
 	}
 	before := landed(math.MaxUint64)
-	n, err := a.Store.CountAhead(ctx, a.Pool.Address, w.oldest, seq, w.maxAhead()+1+before)
+	q, err := a.Store.QueueByRoot(ctx, a.Pool.Address, w.oldest)
 	if err != nil {
-		return 0, w, err
+		return err
 	}
-	after, err := a.findRoot(ctx, root)
-	switch {
-	case err != nil:
-		return 0, w, err
-	case after.known:
-		w = after
+	snap, err := a.State.Tree(ctx, treeMaxAge)
+	if err != nil {
+		return err
 	}
-	return n - min(n, before, landed(w.slot)), w, nil
+	if snap.Checked && snap.Slot >= w.slot {
+		w.tree, w.slot = snap.Tree, snap.Slot
+	}
+	q.InFlight -= min(q.InFlight, before, landed(w.slot))
+	a.queue.set(q, w.tree, a.Now())
+	return nil
 }
 
-// queueLength caches the count of all relays' submissions that have not landed.
-type queueLength struct {
+// queue is what all relays have to do for the pool, as counted a moment ago.
+type queue struct {
+	counting chan struct{} // holds a value during a count; capacity 1
+
 	mu        sync.Mutex
-	n         int
+	byRoot    submission.QueueByRoot
+	tree      *shieldpool.TreeAccount
 	countedAt time.Time
+	// waits is true if submissions waited for capacity when the queue was counted. The next ones will wait
+	// too, and a root gets old meanwhile, so the queue must not be filled to its end: an eighth is kept
+	// for those that are sent after another one and land before it, and what is about to be accepted
+	// counts. Otherwise all are in flight, and land soon: to refuse many would be worse than a few
+	// proofs that come too late.
+	waits bool
+	// entered counts, by seq, what this process is about to accept. The database does not know it yet.
+	entered map[uint64]int
 }
 
-// recent returns the last count plus the submissions that this process accepted since then;
-// false when the count is old.
-func (q *queueLength) recent(now time.Time) (int, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.n, !q.countedAt.IsZero() && now.Sub(q.countedAt) < queueCountMaxAge
+func newQueue() queue {
+	return queue{counting: make(chan struct{}, 1), entered: make(map[uint64]int)}
 }
 
-func (q *queueLength) set(n int, now time.Time) {
+func (q *queue) isRecent(now time.Time) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.n, q.countedAt = n, now
+	return !q.countedAt.IsZero() && now.Sub(q.countedAt) < queueCountMaxAge
 }
 
-func (q *queueLength) increment() {
+func (q *queue) set(counted submission.QueueByRoot, tree *shieldpool.TreeAccount, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.n++
+	q.byRoot, q.tree, q.countedAt, q.waits = counted, tree, now, len(counted.Waiting) > 0
+	if q.waits {
+		for seq, n := range q.entered {
+			q.add(seq, n)
+		}
+	}
+}
+
+// enter adds a submission unless the queue is too full for it; see full.
+func (q *queue) enter(seq uint64) (ahead, most int, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	ahead, most, full := q.full(seq)
+	if !full {
+		q.entered[seq]++
+		if q.waits {
+			q.add(seq, 1)
+		}
+	}
+	return ahead, most, !full
+}
+
+// leave is called when a submission that entered is accepted, or refused after all.
+func (q *queue) leave(seq uint64, accepted bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if accepted && !q.waits {
+		q.add(seq, 1)
+	}
+	if q.entered[seq]--; q.entered[seq] <= 0 { // one of an unknown tree did not enter
+		delete(q.entered, seq)
+	}
+}
+
+func (q *queue) add(seq uint64, n int) {
+	i, found := slices.BinarySearchFunc(q.byRoot.Waiting, seq, func(r submission.AtRoot, seq uint64) int { return cmp.Compare(r.Seq, seq) })
+	if !found {
+		q.byRoot.Waiting = slices.Insert(q.byRoot.Waiting, i, submission.AtRoot{Seq: seq})
+	}
+	q.byRoot.Waiting[i].Submissions += n
+}
+
+// full reports whether one more submission, with the root seq, would be too late or make another one too
+// late: ahead submissions go before that one, and most can land while the root history still contains
+// its root.
+func (q *queue) full(seq uint64) (ahead, most int, full bool) {
+	ahead = q.byRoot.InFlight
+	newer := false // than the new submission's root
+	for _, r := range q.byRoot.Waiting {
+		if !newer && r.Seq > seq {
+			if newer = true; ahead > q.canLand(seq) {
+				return ahead, q.canLand(seq), true
+			}
+		}
+		if q.leavesLeft(r.Seq) >= 0 { // else it fails, and no others wait for it
+			ahead += r.Submissions
+		}
+		if newer && ahead > q.canLand(r.Seq) {
+			return ahead, q.canLand(r.Seq), true
+		}
+	}
+	return ahead, q.canLand(seq), !newer && ahead > q.canLand(seq)
+}
+
+// leavesLeft is how many leaves can be appended while the root history still contains the root; negative
+// if it does not.
+func (q *queue) leavesLeft(seq uint64) int {
+	return int(seq) + len(q.tree.History) - 1 - int(q.tree.NextIndex) //nolint:gosec // counts of leaves are at most 2^32
+}
+
+// canLand is how many submissions may go before another while the root history still contains its root.
+func (q *queue) canLand(seq uint64) int {
+	n := max(q.leavesLeft(seq), 0) / leavesPerSubmission
+	if q.waits {
+		n -= n / 8
+	}
+	return n
 }

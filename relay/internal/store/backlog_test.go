@@ -110,7 +110,14 @@ func TestDueCountsAsHeldWhenEveryLiveWorkerIsPaused(t *testing.T) {
 	}
 }
 
-func TestCountAheadCountsWhatLandsBefore(t *testing.T) {
+func queued(q submission.QueueByRoot) (n int) {
+	for _, r := range q.Waiting {
+		n += r.Submissions
+	}
+	return n + q.InFlight
+}
+
+func TestQueueByRootCountsWhatHasNotLanded(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -131,22 +138,24 @@ func TestCountAheadCountsWhatLandsBefore(t *testing.T) {
 	add(1, 4, submission.Pending) // last, because the others claim what is pending
 	add(6, 8, submission.Pending)
 	tests := map[string]struct {
-		oldest, seq uint64
-		limit       int
-		want        int
+		oldest uint64
+		want   submission.QueueByRoot
 	}{
-		"a submission with an owner counts, although its root is newer": {0, 3, 10, 1},
-		"the same root counts": {0, 4, 10, 2},
-		"submissions that wait for an attempt's end, or for another format, do not count": {0, 5, 10, 2},
-		"a submission without an owner and with a newer root does not count":              {0, 7, 10, 2},
-		"a pending submission counts":                      {0, 8, 10, 3},
-		"counting stops at the limit":                      {0, 8, 2, 2},
-		"the oldest root in the root history counts":       {4, 8, 10, 3},
-		"a root that left the root history does not count": {5, 8, 10, 2},
+		"those with an owner are in flight, others wait by root, and those that wait for an attempt's end or another format do not count": {
+			0, submission.QueueByRoot{InFlight: 1, Waiting: []submission.AtRoot{{Seq: 4, Submissions: 1}, {Seq: 8, Submissions: 1}}},
+		},
+		"the oldest root in the root history counts": {
+			4, submission.QueueByRoot{InFlight: 1, Waiting: []submission.AtRoot{{Seq: 4, Submissions: 1}, {Seq: 8, Submissions: 1}}},
+		},
+		"a root that left the root history does not count": {
+			7, submission.QueueByRoot{Waiting: []submission.AtRoot{{Seq: 8, Submissions: 1}}},
+		},
 	}
 	for name, test := range tests {
-		if got, err := s.CountAhead(ctx, testPool, test.oldest, test.seq, test.limit); err != nil || got != test.want {
-			t.Errorf("%s: %d submissions are ahead of root %d (%v), want %d", name, got, test.seq, err, test.want)
+		got, err := s.QueueByRoot(ctx, testPool, test.oldest)
+		ok(t, err)
+		if diff := cmp.Diff(got, test.want); diff != "" {
+			t.Errorf("%s (-got +want):\n%s", name, diff)
 		}
 	}
 }
@@ -164,9 +173,8 @@ func TestSubmissionsWaitingForASecondEndpointCountAsHeld(t *testing.T) {
 	lost := leases[2]
 	lost.Epoch++
 	ok(t, s.MarkHeld(ctx, []txmgr.Lease{leases[0], leases[1], lost}, txmgr.HoldSecondEndpoint))
-	n, err := s.CountAhead(ctx, testPool, 0, 1<<62, 10)
-	if err != nil || n != 1 {
-		t.Errorf("%d submissions are ahead (%v), want only the one that is not held", n, err)
+	if q, err := s.QueueByRoot(ctx, testPool, 0); err != nil || q.InFlight != 1 {
+		t.Errorf("the queue is %+v (%v), want only the one that is not held", q, err)
 	}
 	b, err := s.Backlog(ctx)
 	if err != nil || b.Held[txmgr.HoldSecondEndpoint] != 2 || b.Processing != 3 {

@@ -171,9 +171,9 @@ func (b *bench) operations(clients int) []benchOperation {
 				return across(clients, n, func(int) error { _, err := b.s.Backlog(ctx); return err })
 			}, nil
 		}},
-		{"CountAhead", func(ctx context.Context, n int) (func() error, error) {
+		{"QueueByRoot", func(ctx context.Context, n int) (func() error, error) {
 			return func() error {
-				return across(clients, n, func(int) error { _, err := b.s.CountAhead(ctx, testPool, 0, 500, 50); return err })
+				return across(clients, n, func(int) error { _, err := b.s.QueueByRoot(ctx, testPool, 0); return err })
 			}, nil
 		}},
 		{"FreeDeadProcesses", func(ctx context.Context, n int) (func() error, error) {

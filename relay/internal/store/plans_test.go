@@ -117,7 +117,7 @@ func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 		"find attempts":       {attemptsSQL, []any{[][]byte{make([]byte, 64)}}},
 		"count unresolved":    {unresolvedSQL, []any{[][]byte{testPool.Bytes()}}},
 		"list jobs":           {jobsSQL, nil},
-		"count ahead":         {aheadSQL, []any{testPool.Bytes(), 500, 100, 0}},
+		"count the queue":     {queueByRootSQL, []any{testPool.Bytes(), 0}},
 		"delete finished":     {deleteFinishedSQL, []any{time.Now().Add(-29 * 24 * time.Hour), 1000}},
 		"delete keys":         {deleteKeysSQL, []any{time.Now().Add(-29 * 24 * time.Hour), 1000}},
 	}

@@ -248,8 +248,8 @@ func TestUnreadableRowsAreDeferredAndBlockNoOthers(t *testing.T) {
 			if damaged == 0 {
 				t.Error("both legs were claimed, want at least one unreadable")
 			}
-			if n, err := s.CountAhead(ctx, testPool, 0, 1000, 10); err != nil || n != 3-damaged {
-				t.Errorf("%d submissions are ahead (%v), want the %d readable ones", n, err, 3-damaged)
+			if q, err := s.QueueByRoot(ctx, testPool, 0); err != nil || queued(q) != 3-damaged {
+				t.Errorf("the queue is %+v (%v), want the %d readable ones", q, err, 3-damaged)
 			}
 			if b, err := s.Backlog(ctx); err != nil || b.Held[holdUnreadable] != int64(damaged) {
 				t.Errorf("held: %v (%v), want %d unreadable", b.Held, err, damaged)
@@ -612,7 +612,7 @@ func TestWaitingSecondLegsDoNotSlowClaims(t *testing.T) {
 		"probe":             {probeSQL, []any{w, 64}},
 		"claim second legs": {claimExecutionsSQL, []any{w, 10}},
 		"claim landed":      {claimLandedSQL, []any{w, 64}},
-		"count ahead":       {aheadSQL, []any{testPool.Bytes(), 500, 100, 0}},
+		"count the queue":   {queueByRootSQL, []any{testPool.Bytes(), 0}},
 		"read a submission": {getSQL, []any{[]uuid.UUID{id}}},
 		"list swaps":        {listOpenSwapsSQL, []any{20}},
 		"delete finished":   {deleteFinishedSQL, []any{time.Now(), 1000}},

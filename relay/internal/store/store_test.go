@@ -261,7 +261,7 @@ func TestAnUnreachableDatabaseIsARefusalWithRetry(t *testing.T) {
 		"find repeated":  func() error { _, err := s.FindRepeated(ctx, withdrawal(1, 0), make([]byte, 32)); return err },
 		"get":            func() error { _, err := s.Get(ctx, id); return err },
 		"backlog":        func() error { _, err := s.Backlog(ctx); return err },
-		"count ahead":    func() error { _, err := s.CountAhead(ctx, testPool, 0, 1, 1); return err },
+		"count queue":    func() error { _, err := s.QueueByRoot(ctx, testPool, 0); return err },
 		"heartbeat":      func() error { _, err := s.Heartbeat(ctx, txmgr.Worker{ID: id}, time.Second); return err },
 		"free dead":      func() error { _, err := s.FreeDeadProcesses(ctx); return err },
 		"release all":    func() error { _, err := s.ReleaseAll(ctx, id); return err },

@@ -342,7 +342,7 @@ func TestReturnedLamportsAreSubtractedFromTheCapsOnce(t *testing.T) {
 	}
 }
 
-func TestBacklogCountsSecondLegsAndCountAheadDoesNot(t *testing.T) {
+func TestBacklogCountsSecondLegsAndQueueByRootDoesNot(t *testing.T) {
 	t.Parallel()
 	s, ctx := open(t), t.Context()
 	w := worker(t, s)
@@ -365,8 +365,10 @@ func TestBacklogCountsSecondLegsAndCountAheadDoesNot(t *testing.T) {
 	if diff := cmp.Diff(jobs, b.QueuedJobs); diff != "" {
 		t.Errorf("queued jobs, second legs last (-want +got):\n%s", diff)
 	}
-	if n, err := s.CountAhead(ctx, testPool, 0, 1<<40, 100); err != nil || n != 1 {
-		t.Errorf("%d submissions are ahead (%v), want only the withdrawal", n, err)
+	q, err := s.QueueByRoot(ctx, testPool, 0)
+	ok(t, err)
+	if diff := cmp.Diff(q, submission.QueueByRoot{Waiting: []submission.AtRoot{{Seq: 500, Submissions: 1}}}); diff != "" {
+		t.Errorf("the queue, only of the withdrawal (-got +want):\n%s", diff)
 	}
 }
 

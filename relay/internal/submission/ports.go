@@ -86,12 +86,11 @@ type Store interface {
 	// Get reads a submission; the refusal not_found when there is none.
 	Get(ctx context.Context, id uuid.UUID) (*Submission, error)
 	Backlog(ctx context.Context) (Backlog, error)
-	// CountAhead counts the pool's submissions that have not landed and that have an owner, or
-	// whose root is evicted from the root history no later than the root with rootSeq. A submission
-	// whose root is older than oldest does not count, because that root is already evicted. A
-	// submission that is held for a reason of its own, such as a spend cap or failures on the chain,
-	// does not count either, because new submissions proceed meanwhile. The count stops at limit.
-	CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error)
+	// QueueByRoot counts the pool's submissions that have not landed. A submission whose root is
+	// older than oldest does not count, because that root is already evicted. A submission that is
+	// held for a reason of its own, such as a spend cap or failures on the chain, does not count
+	// either, because new submissions proceed meanwhile.
+	QueueByRoot(ctx context.Context, pool solana.PublicKey, oldest uint64) (QueueByRoot, error)
 
 	// RecordTreeSlot records for all relays that the pool's tree changed at slot.
 	// HighestTreeSlot returns the newest slot that any process recorded; 0 when none did.

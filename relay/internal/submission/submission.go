@@ -181,6 +181,19 @@ func FromJob(j *txmgr.Job) *Submission { return j.Row.(*Submission) }
 // Done reports whether the submission is completed or failed, so that the client need not wait.
 func (s *Submission) Done() bool { return s.State == Completed || s.State == Failed }
 
+// QueueByRoot counts a pool's submissions that have not landed. Those in flight have an owner, and may
+// land in any order. Those that wait are sent in the order of their roots.
+type QueueByRoot struct {
+	InFlight int
+	Waiting  []AtRoot // by Seq
+}
+
+// AtRoot is how many submissions wait with the root that the tree had with Seq leaves.
+type AtRoot struct {
+	Seq         uint64
+	Submissions int
+}
+
 // Backlog is the work of all relays.
 type Backlog struct {
 	// Pending and Processing count submissions by state, as in GET /backlog.

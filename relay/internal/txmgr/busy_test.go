@@ -44,15 +44,15 @@ func TestHeldSubmissionsDoNotKeepThePoolBusy(t *testing.T) {
 	})
 }
 
-// countedStore counts how often the submissions ahead are counted.
+// countedStore counts how often the queue is counted.
 type countedStore struct {
 	submission.Store
 	counts atomic.Int64
 }
 
-func (s *countedStore) CountAhead(ctx context.Context, pool solana.PublicKey, oldest, rootSeq uint64, limit int) (int, error) {
+func (s *countedStore) QueueByRoot(ctx context.Context, pool solana.PublicKey, oldest uint64) (submission.QueueByRoot, error) {
 	s.counts.Add(1)
-	return s.Store.CountAhead(ctx, pool, oldest, rootSeq, limit)
+	return s.Store.QueueByRoot(ctx, pool, oldest)
 }
 
 // When all clients of a busy pool try again and again, the counts would take the database's whole time.

@@ -18,14 +18,17 @@ func TestSubmissionIsRefusedIfTheQueueWouldEvictItsRoot(t *testing.T) {
 	w := newWorld(t)
 	r := w.relay(nil)
 	old, _ := w.withdrawal(sol)
+	alsoOld, _ := w.withdrawal(sol)
 	w.deposit(10_000_000) // two leaves: the old root leaves the root history two leaves before the new one
 	for range 49 {
 		req, _ := w.withdrawal(sol)
 		w.submit(r, req)
 	}
 	late := w.submit(r, old) // no other submission has so old a root
+	_, err := r.Submit(t.Context(), alsoOld)
+	_ = wantCode(t, err, refusal.PoolBusy) // it would go before all others, of which one would be too late
 	req, _ := w.withdrawal(sol)
-	_, err := r.Submit(t.Context(), req)
+	_, err = r.Submit(t.Context(), req)
 	refused := wantCode(t, err, refusal.PoolBusy)
 	if refused.RetryAfter <= 0 {
 		t.Errorf("the refusal has RetryAfter %s, want it above zero", refused.RetryAfter)
@@ -36,9 +39,10 @@ func TestSubmissionIsRefusedIfTheQueueWouldEvictItsRoot(t *testing.T) {
 	if diff := cmp.Diff(want, refused.Fields); diff != "" {
 		t.Errorf("the refusal tells a client what to prove against (-want +got):\n%s", diff)
 	}
-	ahead, err := w.store.CountAhead(t.Context(), w.pool.Address, 0, late.RootSeq, 100)
-	if err != nil || ahead != 1 {
-		t.Errorf("%d submissions have a root as old (%v), want 1, the late one", ahead, err)
+	q, err := w.store.QueueByRoot(t.Context(), w.pool.Address, 0)
+	must(t, err)
+	if diff := cmp.Diff(q.Waiting[0], submission.AtRoot{Seq: late.RootSeq, Submissions: 1}); diff != "" {
+		t.Errorf("the late one goes first (-got +want):\n%s", diff)
 	}
 	w.run(r)
 	w.done(late.ID)

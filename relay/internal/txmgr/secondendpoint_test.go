@@ -53,11 +53,14 @@ func (w *world) faults(name string, rules ...fault.Rule) {
 }
 
 // countBusy returns how many submissions count towards a busy pool.
-func (w *world) countBusy() int {
+func (w *world) countBusy() (n int) {
 	w.t.Helper()
-	n, err := w.store.CountAhead(w.t.Context(), w.pool.Address, 0, 1<<62, 100)
+	q, err := w.store.QueueByRoot(w.t.Context(), w.pool.Address, 0)
 	must(w.t, err)
-	return n
+	for _, r := range q.Waiting {
+		n += r.Submissions
+	}
+	return n + q.InFlight
 }
 
 func (w *world) heldBy(reason string) int64 {
