@@ -56,7 +56,7 @@ func New(o Options) (*Admission, error) {
 		o.Key == nil || o.ProofA == nil || o.Observer == nil || o.Submissions == nil || o.Ready == nil || o.Now == nil || o.NewID == nil || o.CallTimeout <= 0 {
 		return nil, errors.New("admission needs all of its options")
 	}
-	a := &Admission{Options: o, queue: newQueue(), waits: chainWaits{now: o.Now, random: rand.Float64, callTimeout: o.CallTimeout, closing: make(chan struct{})}}
+	a := &Admission{Options: o, waits: chainWaits{now: o.Now, random: rand.Float64, callTimeout: o.CallTimeout, closing: make(chan struct{})}}
 	a.proofs = newProofQueue(runtime.GOMAXPROCS(0), func(claims []groth16.Claim, expected groth16.ProofAEncoding) []groth16.Verdict {
 		return o.Key.VerifyBatch(claims, expected, cryptorand.Reader)
 	})

@@ -20,7 +20,9 @@ const (
 	leavesPerSubmission = 2
 	// queueCountMaxAge is how long a count of the queue is used before it is counted again, however many
 	// clients ask. Meanwhile this process adds what enters to the count.
-	queueCountMaxAge = 100 * time.Millisecond
+	// maxAgeDuringCount is how long it is used while the next count runs.
+	queueCountMaxAge  = 100 * time.Millisecond
+	maxAgeDuringCount = 400 * time.Millisecond
 	// momentaryRetryAfter is the Retry-After of refusals whose cause passes in a moment: some
 	// submissions land within one or two slots.
 	momentaryRetryAfter = time.Second
@@ -34,10 +36,8 @@ func (a *Admission) enterQueue(ctx context.Context, root [32]byte, w rootWindow)
 	if !w.known {
 		return nil
 	}
-	if !a.queue.isRecent(a.Now()) {
-		if err := a.countQueue(ctx, w); err != nil {
-			return err
-		}
+	if err := a.countQueueIfOld(ctx, w); err != nil {
+		return err
 	}
 	ahead, most, ok := a.queue.enter(w.seq)
 	if ok {
@@ -53,18 +53,25 @@ func (a *Admission) enterQueue(ctx context.Context, root [32]byte, w rootWindow)
 	return submission.WithNewestRoot(why, a.Submissions.NewestRoot(root, w.tree))
 }
 
+// countQueueIfOld counts the queue if the last count is old. While another request counts it, a count that
+// is a little older will do.
+func (a *Admission) countQueueIfOld(ctx context.Context, w rootWindow) error {
+	age := a.queue.age(a.Now())
+	if age < queueCountMaxAge {
+		return nil
+	}
+	if a.queue.counting.TryLock() {
+		defer a.queue.counting.Unlock()
+	} else if age < maxAgeDuringCount {
+		return nil
+	}
+	return a.countQueue(ctx, w)
+}
+
 // countQueue counts the queue, without those whose leaves are in the tree account already: the database
 // may learn later that they landed. The tree account is read after the count. In one of before the
 // count, what was recorded in between would be missing too.
 func (a *Admission) countQueue(ctx context.Context, w rootWindow) error {
-	select {
-	case a.queue.counting <- struct{}{}:
-		defer func() { <-a.queue.counting }()
-	case <-ctx.Done(): // the database's error says so
-	}
-	if a.queue.isRecent(a.Now()) {
-		return nil
-	}
 	landed := func(slot uint64) int {
 		return a.Submissions.Manager.LandedNotRecorded(slot, func(j *txmgr.Job) bool {
 			return j.Kind != submission.KindSwapExecution && w.oldest <= submission.FromJob(j).RootSeq
@@ -89,7 +96,7 @@ func (a *Admission) countQueue(ctx context.Context, w rootWindow) error {
 
 // queue is what all relays have to do for the pool, as counted a moment ago.
 type queue struct {
-	counting chan struct{} // holds a value during a count; capacity 1
+	counting sync.Mutex // held during a count
 
 	mu        sync.Mutex
 	byRoot    submission.QueueByRoot
@@ -105,14 +112,10 @@ type queue struct {
 	entered map[uint64]int
 }
 
-func newQueue() queue {
-	return queue{counting: make(chan struct{}, 1), entered: make(map[uint64]int)}
-}
-
-func (q *queue) isRecent(now time.Time) bool {
+func (q *queue) age(now time.Time) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return !q.countedAt.IsZero() && now.Sub(q.countedAt) < queueCountMaxAge
+	return now.Sub(q.countedAt)
 }
 
 func (q *queue) set(counted submission.QueueByRoot, tree *shieldpool.TreeAccount, now time.Time) {
@@ -132,6 +135,9 @@ func (q *queue) enter(seq uint64) (ahead, most int, ok bool) {
 	defer q.mu.Unlock()
 	ahead, most, full := q.full(seq)
 	if !full {
+		if q.entered == nil {
+			q.entered = make(map[uint64]int)
+		}
 		q.entered[seq]++
 		if q.waits {
 			q.add(seq, 1)
@@ -147,7 +153,9 @@ func (q *queue) leave(seq uint64, accepted bool) {
 	if accepted && !q.waits {
 		q.add(seq, 1)
 	}
-	if q.entered[seq]--; q.entered[seq] <= 0 { // one of an unknown tree did not enter
+	if n := q.entered[seq]; n > 1 {
+		q.entered[seq] = n - 1
+	} else { // 0 for one of an unknown tree, which did not enter
 		delete(q.entered, seq)
 	}
 }

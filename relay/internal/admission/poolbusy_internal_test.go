@@ -50,7 +50,7 @@ func TestQueueIsFullForARootThatWouldBeEvicted(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			q := newQueue()
+			var q queue
 			q.set(test.queue, &shieldpool.TreeAccount{NextIndex: 108, History: make([][32]byte, 9)}, time.Time{})
 			ahead, most, full := q.full(test.seq)
 			if full != test.want || full && (ahead != test.ahead || most != test.most) {
@@ -62,7 +62,7 @@ func TestQueueIsFullForARootThatWouldBeEvicted(t *testing.T) {
 
 func TestQueueCountsWhatEnteredUntilItIsCounted(t *testing.T) {
 	t.Parallel()
-	q := newQueue()
+	var q queue
 	tree := &shieldpool.TreeAccount{NextIndex: 10, History: make([][32]byte, 100)}
 	counted := submission.QueueByRoot{InFlight: 1, Waiting: []submission.AtRoot{{Seq: 4, Submissions: 1}}}
 	q.set(counted, tree, time.Time{})
@@ -88,7 +88,7 @@ func TestQueueCountsWhatEnteredUntilItIsCounted(t *testing.T) {
 
 func TestQueueCountsWhatIsAcceptedIfNothingWaits(t *testing.T) {
 	t.Parallel()
-	q := newQueue()
+	var q queue
 	q.set(submission.QueueByRoot{InFlight: 1}, &shieldpool.TreeAccount{NextIndex: 10, History: make([][32]byte, 100)}, time.Time{})
 	for seq, accepted := range map[uint64]bool{2: true, 4: false} {
 		_, _, ok := q.enter(seq)

@@ -13,13 +13,17 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
+// roomInQueue is how many submissions may wait with the newest root, with a root history of 100: 49 land
+// before the last one would be too late, and an eighth of them is kept.
+const roomInQueue = 49 - 49/8 + 1
+
 // A submission that waits for an archive or for a cap does not land, so it pushes no root out of
 // the root history. If it counted, the pool would stay busy for ever.
 func TestHeldSubmissionsDoNotKeepThePoolBusy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	r := w.relay(nil)
-	for range 50 {
+	for range roomInQueue {
 		req, _ := w.withdrawal(sol)
 		w.submit(r, req)
 	}
@@ -61,7 +65,7 @@ func TestRefusalsOfABusyPoolShareACount(t *testing.T) {
 	w := newWorld(t)
 	db := new(countedStore)
 	r := w.assemble(parts{store: func(s submission.Store) submission.Store { db.Store = s; return db }})
-	for range 50 {
+	for range roomInQueue {
 		req, _ := w.withdrawal(sol)
 		w.submit(r, req)
 	}

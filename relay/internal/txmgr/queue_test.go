@@ -20,7 +20,7 @@ func TestSubmissionIsRefusedIfTheQueueWouldEvictItsRoot(t *testing.T) {
 	old, _ := w.withdrawal(sol)
 	alsoOld, _ := w.withdrawal(sol)
 	w.deposit(10_000_000) // two leaves: the old root leaves the root history two leaves before the new one
-	for range 49 {
+	for range roomInQueue - 1 {
 		req, _ := w.withdrawal(sol)
 		w.submit(r, req)
 	}
