@@ -21,37 +21,26 @@ func (s *benchRun) accept(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	began, err := s.read(ctx)
+	before, err := s.read(ctx)
 	if err != nil {
 		return err
 	}
-	before, after := began, began
+	after := before
 	s.crowd.Calls()
 	err = underLoad(ctx, func(ctx context.Context) {
-		s.crowd.Flood(ctx, s.sizes.accept, s.sizes.warm/6, "respond-async", crowd.SourceOf(bodies))
-	}, func() error {
-		load.Sleep(ctx, s.sizes.warm/3)
-		var err, readErr error
-		if before, err = s.read(ctx); err != nil {
-			return err
-		}
+		s.crowd.Flood(ctx, s.sizes.accept, 0, "respond-async", crowd.SourceOf(bodies))
+	}, func() (err error) {
 		for s.crowd.Answered() < len(bodies) && time.Since(before.at) < s.sizes.acceptWindow && load.Sleep(ctx, acceptPoll) {
 		}
-		err = s.awaitWork(ctx, before.at, func(since time.Time) (bool, error) {
-			if s.crowd.Answered() == len(bodies) {
-				return true, nil
-			}
-			return s.crowd.HasSuccessSince(since)
-		})
+		err = s.awaitWork(ctx, before.at, s.crowd.HasSuccessSince)
+		var readErr error
 		after, readErr = s.read(ctx)
 		return errors.Join(err, readErr)
 	})
 	if err != nil {
 		return err
 	}
-	if passed, err := s.crowd.HasSuccessSince(before.at); err == nil && !passed {
-		before = began // all were accepted before the warm-up ended
-	}
+	s.countOthers(before, after)
 	answers := s.tally(s.crowd.Calls(), before.at, after.at)
 	if err := s.checkCompleted("acceptance", &answers); err != nil {
 		return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -69,11 +70,11 @@ func sumByPart(traces []byte) (sums map[string]float64, err error) {
 // breakdown adds to the page where the time of a confirmed submission goes, from the profiles of the first
 // session.
 func (s *benchRun) breakdown(ctx context.Context, before, after reading, done int) error {
-	if s.profiler == nil || len(s.report.Sections) > 0 {
+	if s.profiler == nil || len(s.report.Sections) > 0 || s.setup.Processes > 1 { // only one relay has a profile
 		return nil
 	}
 	var columns []map[string]float64
-	for _, args := range [][]string{{"-unit=ms", "cpu"}, {"-sample_index=alloc_space", "-unit=kB", "allocs"}, {"-sample_index=alloc_objects", "allocs"}} {
+	for _, args := range [][]string{{"-unit=ms", "cpu"}, {"-sample_index=alloc_space", "-unit=B", "allocs"}, {"-sample_index=alloc_objects", "allocs"}} {
 		file := filepath.Join(s.profiler.out, "relay-"+s.profileName("carry")+"."+args[len(args)-1]+".pprof")
 		command := append([]string{"tool", "pprof", "-traces"}, append(args[:len(args)-1], file)...)
 		traces, err := exec.CommandContext(ctx, "go", command...).Output()
@@ -89,7 +90,7 @@ func (s *benchRun) breakdown(ctx context.Context, before, after reading, done in
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Where the time of a confirmed submission goes\n\n%s, by profiles.\n\n||processor time|allocated|objects|\n|---|---|---|---|\n", s.label)
 	row := func(name string, values ...float64) {
-		fmt.Fprintf(&b, "|%s|%.3f ms|%.1f kB|%.0f|\n", name, values[0]/float64(done), values[1]/float64(done), values[2]/float64(done))
+		fmt.Fprintf(&b, "|%s|%.3f ms|%.1f kB|%.0f|\n", name, values[0]/float64(done), values[1]/1000/float64(done), values[2]/float64(done))
 	}
 	total := make([]float64, len(columns))
 	for _, part := range relayWork() {
@@ -110,7 +111,7 @@ func (s *benchRun) breakdown(ctx context.Context, before, after reading, done in
 // perEach lists counts of each submission by kind, the most frequent first.
 func perEach[N int64 | uint64](before, after map[string]N, done int) string {
 	each := func(kind string) float64 { return float64(after[kind]-before[kind]) / float64(done) }
-	kinds := slices.SortedFunc(maps.Keys(after), func(a, b string) int { return int(1e9*each(b)) - int(1e9*each(a)) })
+	kinds := slices.SortedFunc(maps.Keys(after), func(a, b string) int { return cmp.Or(cmp.Compare(each(b), each(a)), cmp.Compare(a, b)) })
 	var texts []string
 	for _, kind := range kinds {
 		if n := each(kind); n >= 0.005 {

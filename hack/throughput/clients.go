@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/relaypool/relaypool/hack/load"
 	"github.com/relaypool/relaypool/hack/throughput/gauge"
@@ -12,9 +13,12 @@ import (
 // clients measures rate and latency of submissions that are waited for, and of asynchronous acceptance, with
 // few clients and with many. The relay carries what it accepts.
 func (s *benchRun) clients(ctx context.Context) error {
-	for _, way := range []struct{ title, each, prefer string }{
-		{"Confirmed", "request to confirmed outcome", ""},
-		{"Accepted asynchronously", "request to acceptance", "respond-async"},
+	for _, way := range []struct {
+		title, each, prefer string
+		window              time.Duration
+	}{
+		{"Confirmed", "request to confirmed outcome", "", s.window},
+		{"Accepted asynchronously", "request to acceptance", "respond-async", s.sizes.acceptWindow / 2},
 	} {
 		for _, n := range s.sizes.clients {
 			var before, after reading
@@ -22,7 +26,7 @@ func (s *benchRun) clients(ctx context.Context) error {
 				s.crowd.Flood(ctx, n, s.sizes.warm/6, way.prefer, s.crowd.Stream(ctx))
 			}, func() (err error) {
 				load.Sleep(ctx, s.sizes.warm/3)
-				before, after, err = s.measureWindow(ctx, s.sizes.acceptWindow/2, s.crowd.HasSuccessSince)
+				before, after, err = s.measureWindow(ctx, way.window, s.crowd.HasSuccessSince)
 				return err
 			})
 			if err != nil {

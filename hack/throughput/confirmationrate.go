@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/relaypool/relaypool/hack/throughput/gauge"
@@ -61,16 +59,11 @@ func (s *benchRun) costs(each string, before, after reading, done int, aims cost
 	s.report.Add(report.Group{Title: fmt.Sprintf("Estimated rate if relays and Postgres had all %d cores, %ss", runtime.NumCPU(), each), Unit: perSecond, Better: report.More, Aim: aims.rate}, s.label,
 		float64(runtime.NumCPU())*1000/share(max(took.Relays+took.Database, gauge.Tick)))
 	var total uint64
-	byMethod := ""
-	for _, method := range slices.Sorted(maps.Keys(after.calls)) {
-		n := after.calls[method] - before.calls[method]
-		total += n
-		if share := float64(n) / float64(done); share >= 0.01 {
-			byMethod += fmt.Sprintf(", %s %.2f", method, share)
-		}
+	for method, n := range after.calls {
+		total += n - before.calls[method]
 	}
 	s.report.Add(report.Group{Title: "RPC calls per " + each, Better: report.Less, Aim: aims.calls}, s.label, float64(total)/float64(done))
-	s.progressf("%s: RPC calls per %s%s", s.name, each, byMethod)
+	s.progressf("%s: RPC calls per %s: %s", s.name, each, perEach(before.calls, after.calls, done))
 	var statements int64
 	for kind, n := range after.statements {
 		statements += n - before.statements[kind]

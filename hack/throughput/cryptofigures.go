@@ -23,7 +23,11 @@ func (b *bench) addCrypto(path string) error {
 		return fmt.Errorf("read what the comparison of the cryptography has measured: %w", err)
 	}
 	aims := map[string]float64{"16": 0.42, "64": 0.35}
-	for _, match := range batchLine.FindAllSubmatch(text, -1) {
+	matches := batchLine.FindAllSubmatch(text, -1)
+	if len(matches) == 0 {
+		return fmt.Errorf("%s has no figure of a batch: expected lines that match %s", path, batchLine)
+	}
+	for _, match := range matches {
 		size := string(match[1])
 		v, err := strconv.ParseFloat(string(match[2]), 64)
 		if err != nil {

@@ -35,6 +35,7 @@ func (s *benchRun) steady(ctx context.Context, what string, rate float64, window
 	if after, err = s.read(ctx); err != nil {
 		return before, after, answered, err
 	}
+	s.countOthers(before, after)
 	answered = s.tally(s.crowd.Calls(), before.at, after.at)
 	err = s.checkCompleted(what, &answered)
 	return before, after, answered, err

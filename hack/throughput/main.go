@@ -81,7 +81,11 @@ type folders struct{ root, state string }
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
+	start := run
+	if len(os.Args) > 1 && os.Args[1] == readsArgument {
+		start = runReads
+	}
+	if err := start(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
 		os.Exit(1) //nolint:gocritic // what is deferred has been done
@@ -97,8 +101,8 @@ func parse(args []string) (*settings, error) {
 	flags.Func("processes", "`numbers` of relay processes, separated by commas (default 1,4)", numbers(&s.processes))
 	flags.Func("rows", "`numbers` of finished submissions in the database at the start (default 1000,100000,1000000)", numbers(&s.rows))
 	flags.StringVar(&s.out, "out", filepath.Join("bin", "bench"), "`folder` for results and picture")
-	flags.StringVar(&s.page, "page", "", "also write the figures that have an aim to this `file`, as a page of the documentation")
-	flags.BoolVar(&s.profile, "profile", false, "keep profiles of relay and chain, and the database's statements, of the first round of carry")
+	flags.StringVar(&s.page, "page", "", "also write the figures that have an aim, and the further tables, to this `file`, as a page of the documentation")
+	flags.BoolVar(&s.profile, "profile", false, "keep profiles of relay and chain, and the database's statements, of the first round of latency, carry and swaps")
 	flags.StringVar(&s.pools, "pools", "10,50,200", "`numbers` of RelayPools for the operator, separated by commas")
 	flags.DurationVar(&s.rest, "rest", 5*time.Minute, "how long the operator is measured while nothing changes, for each number of RelayPools")
 	if err := flags.Parse(args); err != nil {

@@ -116,7 +116,7 @@ func (b *bench) openLab(ctx context.Context) (*stand.Lab, error) {
 func (b *bench) addConditions() {
 	cores := runtime.NumCPU()
 	b.report.Heading = []string{
-		fmt.Sprintf("%s, %d cores for relays, Postgres, local chain and clients together; medians of %d rounds of %s, set-ups in turn; load average %s; a bare check took %.2f ms", runtime.Version(), cores, b.rounds, b.window, span(b.loads), b.bareCheck),
+		fmt.Sprintf("%s, %d cores for relays, Postgres, local chain and clients together; medians of %d rounds of %s, set-ups in turn, but memory and list once; load average %s; a bare check took %.2f ms", runtime.Version(), cores, b.rounds, b.window, span(b.loads), b.bareCheck),
 		fmt.Sprintf("Other programs took %.0f %% of the machine (median; up to %.0f %%).", 100*gauge.Median(b.others), 100*slices.Max(append(b.others, 0))),
 	}
 	if len(b.others) > 0 && gauge.Median(b.others) > 0.1 {
@@ -179,8 +179,13 @@ func (s *benchRun) measureWindow(ctx context.Context, d time.Duration, done func
 		return before, after, err
 	}
 	after, err = s.read(ctx)
-	s.others = append(s.others, after.processor.Since(before.processor).Others())
+	s.countOthers(before, after)
 	return before, after, err
+}
+
+// countOthers counts what other programs took of the machine meanwhile.
+func (s *benchRun) countOthers(before, after reading) {
+	s.others = append(s.others, after.processor.Since(before.processor).Others())
 }
 
 // awaitWork waits until done reports something done since then: on a busy machine nothing

@@ -75,7 +75,7 @@ func (s *settings) sessions() (list []session) {
 	for _, n := range s.processes {
 		add(stand.Setup{RootHistorySize: carryRootHistory, Processes: n, Concurrency: concurrency, Rows: s.rows[0], Swaps: true}, fmt.Sprintf("%s, %d rows", plural(n), s.rows[0]), partSwaps, false)
 	}
-	add(stand.Setup{RootHistorySize: acceptRootHistory, Processes: 1, Concurrency: manyInFlight, Rows: s.rows[0], NoEarlyAttempts: true}, "", partMemory, true)
+	add(stand.Setup{RootHistorySize: acceptRootHistory, Processes: 1, Concurrency: manyInFlight, Rows: s.rows[0], NoEarlyAttempts: true}, first, partMemory, true)
 	for _, leaves := range []uint64{0, s.sizes.leaves} {
 		add(stand.Setup{RootHistorySize: programRootHistory, Processes: 1, Concurrency: concurrency, Rows: s.rows[0], SeedLeaves: leaves}, fmt.Sprintf("%d leaves", leaves), partList, true)
 	}

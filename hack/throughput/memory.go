@@ -53,13 +53,13 @@ func (s *benchRun) memory(ctx context.Context) error {
 		return err
 	}
 	heap := report.Group{Title: "Live heap and stacks of a submission in flight", Unit: "kB", Better: report.Less, Aim: 6}
-	s.report.Add(heap, "", (first.heap-idle.heap)/flight/1000)
+	s.report.Add(heap, s.label, (first.heap-idle.heap)/flight/1000)
 	heap.Title, heap.Aim = "The same while its client waits", 20
-	s.report.Add(heap, "", (second.heap-first.heap)/flight/1000)
+	s.report.Add(heap, s.label, (second.heap-first.heap)/flight/1000)
 	total := report.Group{Title: "Memory of a relay process (resident), idle, after some work", Unit: "MB", Better: report.Less, Aim: 42}
-	s.report.Add(total, "", idle.resident/1e6)
+	s.report.Add(total, s.label, idle.resident/1e6)
 	total.Title = "Of that its own: without the pages of files, such as the binary, which processes share"
-	s.report.Add(total, "", idle.own/1e6)
+	s.report.Add(total, s.label, idle.own/1e6)
 	total.Title, total.Aim = "Memory of a relay process (resident)", 0
 	s.report.Add(total, fmt.Sprintf("%d in flight", s.sizes.flight), first.resident/1e6)
 	s.report.Add(total, fmt.Sprintf("%d in flight, half with waiting clients", 2*s.sizes.flight), second.resident/1e6)

@@ -32,7 +32,7 @@ const (
 	maxIdle     = 8192
 )
 
-// Crowd is many clients. Its methods must not be called concurrently.
+// Crowd is many clients. Only one of its floods may run at a time.
 type Crowd struct {
 	*load.Load
 	path   string
@@ -232,6 +232,9 @@ func refusedForNow(a *load.Answer) bool {
 // counts as unanswered.
 func (c *Crowd) submit(ctx context.Context, body []byte, prefer string) *load.Answer {
 	a := c.Post(ctx, c.path, prefer, body)
+	if a.Status == http.StatusAccepted && prefer == "" && c.Market == nil {
+		a.Status = 0 // the relay stopped waiting: this is no outcome
+	}
 	for ended := c.Market == nil || a.Status/100 != 2; !ended; {
 		if !load.Sleep(ctx, c.PollMin) {
 			a.Status = 0

@@ -3,10 +3,6 @@ package crowd
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
-	"sync"
 	"time"
 
 	"github.com/relaypool/relaypool/hack/load"
@@ -35,51 +31,6 @@ func (c *Crowd) Insist(ctx context.Context, clients int, ramp time.Duration, nex
 			}
 		}
 	})
-}
-
-// Read gets each path so often a second, whether or not the last answer has come, until ctx ends. It returns
-// how long each answer took, and how many were not 200.
-func (c *Crowd) Read(ctx context.Context, rate float64, paths ...string) (took map[string][]time.Duration, failed int) {
-	var mu sync.Mutex
-	took = make(map[string][]time.Duration)
-	var reads sync.WaitGroup
-	for due, turn := c.Now(), 0; load.Sleep(ctx, due.Sub(c.Now())); turn++ {
-		path := paths[turn%len(paths)]
-		reads.Go(func() {
-			began := c.Now()
-			err := c.get(ctx, path)
-			mu.Lock()
-			defer mu.Unlock()
-			if ctx.Err() == nil {
-				took[path] = append(took[path], c.Now().Sub(began))
-				if err != nil {
-					failed++
-				}
-			}
-		})
-		due = due.Add(time.Duration(float64(time.Second) / rate / float64(len(paths))))
-	}
-	reads.Wait()
-	return took, failed
-}
-
-func (c *Crowd) get(ctx context.Context, path string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Relays[0]+path, http.NoBody)
-	if err != nil {
-		return err
-	}
-	answer, err := c.HTTP.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }() // it was read to its end, or failed
-	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
-		return err
-	}
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s answered %d", path, answer.StatusCode)
-	}
-	return nil
 }
 
 // Forge returns a request with the proof of another.

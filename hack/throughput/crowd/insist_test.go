@@ -2,8 +2,8 @@ package crowd_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -42,27 +42,27 @@ func (f respond) RoundTrip(q *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-func TestReadTakesTurnsAndCountsFailures(t *testing.T) {
+func TestInsistWaitsAsLongAsRetryAfterSays(t *testing.T) {
 	t.Parallel()
 	o := options(t)
 	o.Relays = []string{"http://relay"}
+	bodies := prepare(t, newCrowd(t, &relay{t: t, answer: accepting}), 1)
 	synctest.Test(t, func(t *testing.T) {
 		c, err := crowd.New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.HTTP.Transport = respond(func(w http.ResponseWriter, q *http.Request) {
-			time.Sleep(3 * time.Millisecond) // longer than a turn
-			if q.URL.Path == "/b" {
-				w.WriteHeader(http.StatusNotFound)
+		began, after := time.Now(), time.Duration(0)
+		c.HTTP.Transport = respond(func(w http.ResponseWriter, _ *http.Request) {
+			if after = time.Since(began); after < 4*time.Second {
+				w.Header().Set("Retry-After", "2")
+				w.WriteHeader(http.StatusServiceUnavailable)
 			}
+			fmt.Fprint(w, `{"request_id":"00000000-0000-0000-0000-00000000000a"}`)
 		})
-		ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer stop()
-		took, failed := c.Read(ctx, 100, "/a", "/b")
-		answers := slices.Repeat([]time.Duration{3 * time.Millisecond}, 10)
-		if diff := cmp.Diff(took, map[string][]time.Duration{"/a": answers, "/b": answers}); diff != "" || failed != 10 {
-			t.Errorf("%d failed, want the 10 of /b; answers (-got +want):\n%s", failed, diff)
+		c.Insist(t.Context(), 1, 0, crowd.SourceOf(bodies))
+		if after != 4*time.Second {
+			t.Errorf("the last request came after %s, want 4s", after)
 		}
 	})
 }

@@ -101,7 +101,7 @@ type Statement struct {
 
 var (
 	written  = regexp.MustCompile(`(?i)(?:\binsert into|(?:^|\()\s*update|\bdelete from|^copy)\s+"?(\w+)`)
-	selected = regexp.MustCompile(`(?i)\bfrom\s+(\w+)`)
+	selected = regexp.MustCompile(`(?i)\b(?:from|join)\s+(\w+)(?:[^\w(]|$)`) // not a function
 )
 
 // Kind names a statement by the tables that it writes or, if it writes none, the first that it reads.

@@ -52,13 +52,17 @@ func StartNginx(ctx context.Context, folder string) (*Nginx, error) {
 	if n.process, err = process.Start("nginx", filepath.Join(folder, "nginx.log"), program, "-c", config); err != nil {
 		return nil, err
 	}
-	return n, sandbox.Await(ctx, n.process, func(ctx context.Context) error {
+	err = sandbox.Await(ctx, n.process, func(ctx context.Context) error {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", free[0])
 		if err != nil {
 			return err
 		}
 		return c.Close()
 	})
+	if err != nil {
+		return nil, errors.Join(err, n.Stop())
+	}
+	return n, nil
 }
 
 // Stop ends nginx with its workers, which a kill would leave behind.
