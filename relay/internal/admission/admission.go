@@ -138,8 +138,9 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 	if err := a.enterQueue(ctx, call.Inputs.Root, window); err != nil {
 		return nil, nil, err
 	}
+	passed := false
 	defer func() {
-		if err != nil {
+		if !passed { // also after a panic
 			a.queue.leave(window.seq, false)
 		}
 	}()
@@ -155,8 +156,11 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 		return nil, nil, err
 	}
 	if !encodingAccepted {
-		return s, nil, a.tryEncoding(ctx, s, encoding)
+		if err := a.tryEncoding(ctx, s, encoding); err != nil {
+			return nil, nil, err
+		}
 	}
+	passed = true
 	return s, nil, nil
 }
 
