@@ -45,7 +45,7 @@ func (a *Admission) enterQueue(ctx context.Context, root [32]byte, w rootWindow)
 	}
 	pause := a.pause.countRefused(a.Now())
 	why := refusal.New(refusal.PoolBusy,
-		"the pool is busy: %d submissions would go before another or before this one, whose root leaves the pool's root history after %d: wait as long as Retry-After says, then prove against the newest root", ahead, most).
+		"the pool is busy: %d submissions would go before this one, or before one that this one delays, and at most %d may, or its root would leave the pool's root history: wait as long as Retry-After says, then prove against the newest root", ahead, most).
 		Retry(pause)
 	if pause > momentaryRetryAfter {
 		return why // the root of now will be old
@@ -53,18 +53,27 @@ func (a *Admission) enterQueue(ctx context.Context, root [32]byte, w rootWindow)
 	return submission.WithNewestRoot(why, a.Submissions.NewestRoot(root, w.tree))
 }
 
-// countQueueIfOld counts the queue if the last count is old. While another request counts it, a count that
-// is a little older will do.
+// countQueueIfOld counts the queue if the last count is old. Only one count runs at a time. Meanwhile the
+// last one will do, unless it is too old for that too.
 func (a *Admission) countQueueIfOld(ctx context.Context, w rootWindow) error {
-	age := a.queue.age(a.Now())
-	if age < queueCountMaxAge {
-		return nil
+	for {
+		running, first, age := a.queue.startCount(a.Now())
+		switch {
+		case first:
+			return a.countQueueOnce(ctx, w)
+		case running == nil || age < maxAgeDuringCount:
+			return nil
+		}
+		select {
+		case <-running:
+		case <-ctx.Done():
+			return a.countQueue(ctx, w) // which fails, and says why
+		}
 	}
-	if a.queue.counting.TryLock() {
-		defer a.queue.counting.Unlock()
-	} else if age < maxAgeDuringCount {
-		return nil
-	}
+}
+
+func (a *Admission) countQueueOnce(ctx context.Context, w rootWindow) error {
+	defer a.queue.endCount()
 	return a.countQueue(ctx, w)
 }
 
@@ -96,32 +105,55 @@ func (a *Admission) countQueue(ctx context.Context, w rootWindow) error {
 
 // queue is what all relays have to do for the pool, as counted a moment ago.
 type queue struct {
-	counting sync.Mutex // held during a count
-
 	mu        sync.Mutex
 	byRoot    submission.QueueByRoot
 	tree      *shieldpool.TreeAccount
 	countedAt time.Time
-	// waits is true if submissions waited for capacity when the queue was counted. The next ones will wait
-	// too, and a root gets old meanwhile, so the queue must not be filled to its end: an eighth is kept
-	// for those that are sent after another one and land before it, and what is about to be accepted
-	// counts. Otherwise all are in flight, and land soon: to refuse many would be worse than a few
-	// proofs that come too late.
+	counting  chan struct{} // closed at the end of the count that runs; nil if none does
+	// waits is true if submissions waited when the queue was counted, for capacity or to be tried again. The
+	// next ones may wait too, and a root gets old meanwhile, so the queue must not be filled to its end: an
+	// eighth is kept for those that are sent after another one and land before it, and what is about to be
+	// accepted counts. Otherwise all are in flight, and land within slots: more are let in, although some
+	// proofs may then come too late, because to refuse many would be worse.
 	waits bool
-	// entered counts, by seq, what this process is about to accept. The database does not know it yet.
-	entered map[uint64]int
+	// entered counts, by seq, what this process is about to accept, and accepted what it has accepted since
+	// the last count began. The database's count may be without either.
+	entered, accepted map[uint64]int
 }
 
-func (q *queue) age(now time.Time) time.Duration {
+// startCount returns the count that runs, nil if none need run, or true if the caller must count and then
+// call endCount. age is the age of the last count.
+func (q *queue) startCount(now time.Time) (running chan struct{}, first bool, age time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return now.Sub(q.countedAt)
+	age = now.Sub(q.countedAt)
+	if age < queueCountMaxAge {
+		return nil, false, age
+	}
+	if first = q.counting == nil; first {
+		q.counting = make(chan struct{})
+		q.accepted = make(map[uint64]int)
+		if q.entered == nil {
+			q.entered = make(map[uint64]int)
+		}
+	}
+	return q.counting, first, age
+}
+
+func (q *queue) endCount() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	close(q.counting)
+	q.counting = nil
 }
 
 func (q *queue) set(counted submission.QueueByRoot, tree *shieldpool.TreeAccount, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.byRoot, q.tree, q.countedAt, q.waits = counted, tree, now, len(counted.Waiting) > 0
+	for seq, n := range q.accepted {
+		q.add(seq, n)
+	}
 	if q.waits {
 		for seq, n := range q.entered {
 			q.add(seq, n)
@@ -135,9 +167,6 @@ func (q *queue) enter(seq uint64) (ahead, most int, ok bool) {
 	defer q.mu.Unlock()
 	ahead, most, full := q.full(seq)
 	if !full {
-		if q.entered == nil {
-			q.entered = make(map[uint64]int)
-		}
 		q.entered[seq]++
 		if q.waits {
 			q.add(seq, 1)
@@ -150,13 +179,20 @@ func (q *queue) enter(seq uint64) (ahead, most int, ok bool) {
 func (q *queue) leave(seq uint64, accepted bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if accepted && !q.waits {
-		q.add(seq, 1)
+	if q.entered[seq] == 0 { // the tree was not known
+		return
 	}
-	if n := q.entered[seq]; n > 1 {
-		q.entered[seq] = n - 1
-	} else { // 0 for one of an unknown tree, which did not enter
+	if q.entered[seq]--; q.entered[seq] == 0 {
 		delete(q.entered, seq)
+	}
+	switch {
+	case accepted:
+		q.accepted[seq]++
+		if !q.waits {
+			q.add(seq, 1)
+		}
+	case q.waits:
+		q.add(seq, -1)
 	}
 }
 
@@ -176,7 +212,8 @@ func (q *queue) full(seq uint64) (ahead, most int, full bool) {
 	newer := false // than the new submission's root
 	for _, r := range q.byRoot.Waiting {
 		if !newer && r.Seq > seq {
-			if newer = true; ahead > q.canLand(seq) {
+			newer = true
+			if ahead > q.canLand(seq) {
 				return ahead, q.canLand(seq), true
 			}
 		}

@@ -396,12 +396,15 @@ func TestRoot(t *testing.T) {
 func TestRootOfASlowEndpointIsTheKnownOne(t *testing.T) {
 	tests := map[string]struct {
 		delay, age time.Duration
+		noticed    bool
 		leaves     uint64
 		took       time.Duration
 	}{
-		"a fast endpoint":                  {40 * time.Millisecond, 300 * time.Millisecond, 4, 40 * time.Millisecond},
-		"a slow endpoint":                  {time.Second, 300 * time.Millisecond, 2, 50 * time.Millisecond},
-		"a slow endpoint, and an old tree": {time.Second, 500 * time.Millisecond, 4, time.Second},
+		"a fast endpoint":                  {40 * time.Millisecond, 300 * time.Millisecond, false, 4, 40 * time.Millisecond},
+		"a slow endpoint":                  {time.Second, 300 * time.Millisecond, false, 2, 50 * time.Millisecond},
+		"a slow endpoint, and an old tree": {time.Second, 500 * time.Millisecond, false, 4, time.Second},
+		"a notice long after a read":       {time.Millisecond, 170 * time.Millisecond, true, 4, 31 * time.Millisecond},
+		"a notice just after a read":       {time.Millisecond, 10 * time.Millisecond, true, 2, 50 * time.Millisecond},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -413,6 +416,9 @@ func TestRootOfASlowEndpointIsTheKnownOne(t *testing.T) {
 				a.set(12, p.pool.MerkleTree, treeOf(t, p.pool, 4))
 				a.delay = test.delay
 				time.Sleep(test.age)
+				if test.noticed {
+					p.NoticeChange()
+				}
 				began := time.Now()
 				got, err := p.Root(t.Context(), "")
 				if took := time.Since(began); err != nil || got.NextIndex != test.leaves || took != test.took {

@@ -26,7 +26,8 @@ func (p *PoolReader) Root(ctx context.Context, mint string) (onchain.Root, error
 
 const (
 	// newTreeTimeout bounds a client's wait for a newer tree than the known one, if that one is at most
-	// knownTreeMaxAge old: two slots.
+	// knownTreeMaxAge old: two slots. It also bounds the wait after a NoticeChange, when the next read may
+	// have to wait longer for MinInterval: an older root sooner is worth as much.
 	newTreeTimeout  = 50 * time.Millisecond
 	knownTreeMaxAge = 400 * time.Millisecond
 )

@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -60,11 +61,16 @@ func TestLandingsThatAreNotRecordedUseNoCapacity(t *testing.T) {
 	r := w.assemble(parts{concurrency: 1, store: func(s submission.Store) submission.Store { db.Store = s; return db }})
 	w.run(r)
 	var ids []uuid.UUID
-	for range 3 { // the first uses the capacity, the others wait in the queue
+	for range 4 { // the first uses the capacity, the others wait in the queue
 		req, _ := w.withdrawal(sol / 10)
 		ids = append(ids, w.submit(r, req).ID)
 	}
-	w.eventually("all have landed", func() bool { return r.LandedNotRecorded(math.MaxUint64, anyJob) == len(ids) })
+	// The second keeps its capacity, because as many landings as there is capacity are not recorded.
+	w.eventually("two have landed", func() bool { return r.LandedNotRecorded(math.MaxUint64, anyJob) == 2 })
+	time.Sleep(10 * slot)
+	if n, _ := r.InProgress(); n != 1 || r.count("signed") != 2 {
+		t.Errorf("%d jobs use capacity and %d are signed, want 1 and 2 while no landing is recorded", n, r.count("signed"))
+	}
 	db.blocked.Store(false)
 	for _, id := range ids {
 		if s := w.done(id); s.State != submission.Completed {

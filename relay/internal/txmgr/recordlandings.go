@@ -53,6 +53,12 @@ func (r *recorder) queueLanding(w *entry, l Landing) {
 	signal(r.wake)
 }
 
+func (r *recorder) countUnrecorded() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.unrecorded)
+}
+
 // queueFinalized queues landings that are final.
 func (r *recorder) queueFinalized(ws []*landedEntry) {
 	if len(ws) == 0 {

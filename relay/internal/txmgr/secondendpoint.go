@@ -39,9 +39,7 @@ func (t *tracker) markUnverified(j *Job) {
 	t.releaseCapacity(w)
 	t.withoutCapacity++
 	w.withoutCapacity = true
-	if t.m.rowsMayRemain.Load() {
-		t.m.ClaimSoon()
-	}
+	t.claimRemaining()
 }
 
 // mustRecordUnverified reports whether it still has to be written to the database that the job is

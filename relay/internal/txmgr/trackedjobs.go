@@ -121,12 +121,17 @@ func (t *tracker) track(w *entry) {
 }
 
 // recordLanding passes an entry and its landing to the recorder. The entry releases its capacity:
-// Complete may wait for the leaves of the landing, and the next job need not.
+// Complete may wait for the leaves of the landing, and the next job need not. If as many landings as
+// the queue has capacity for are not recorded, the database lags, and the entry keeps its capacity
+// until its landing is recorded.
 func (t *tracker) recordLanding(w *entry, l Landing) {
+	lags := t.m.recorder.countUnrecorded() >= w.j.queue.Capacity
 	t.mu.Lock()
 	w.phase = recording
-	t.releaseCapacity(w)
-	t.claimRemaining()
+	if !lags {
+		t.releaseCapacity(w)
+		t.claimRemaining()
+	}
 	t.mu.Unlock()
 	t.m.outage.reset()
 	t.m.Landed(w.j, l)
