@@ -53,7 +53,7 @@ func TestLandingsThatAreNotRecordedKeepThePoolNotBusy(t *testing.T) {
 	w.eventually("every landing counts as recorded", func() bool { return r.LandedNotRecorded(math.MaxUint64, anyJob) == 0 })
 }
 
-func TestLandingsThatAreNotRecordedUseNoCapacity(t *testing.T) {
+func TestLandingsThatAreNotRecordedFreeTheirCapacityUnlessTheyAreMany(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	db := &slowRecords{}
