@@ -176,18 +176,25 @@ func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []
 		}
 		return accepted, err
 	}
+	ahead := a.Submissions.PrepareAhead(ctx, s)
+	started := false
+	defer func() {
+		if !started { // also after a panic
+			ahead.Cancel()
+			manager.CancelReservation()
+		}
+	}()
 	accepted, err = a.Store.Accept(ctx, s, key, &manager.Worker)
 	if err != nil || accepted != s {
-		manager.CancelReservation()
 		return accepted, err
 	}
 	if s.State != submission.Processing { // the database did not make this process the owner
-		manager.CancelReservation()
 		manager.NotifyOthers()
 		return s, nil
 	}
 	// The manager needs its own copy, because the caller goes on reading s.
 	managed := *s
-	manager.Start(ctx, managed.Job())
+	started = true
+	manager.Start(ctx, managed.Job(), ahead)
 	return s, nil
 }

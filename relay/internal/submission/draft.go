@@ -1,6 +1,8 @@
 package submission
 
 import (
+	"context"
+
 	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
@@ -21,6 +23,30 @@ func (h *Handler) draft(s *Submission) (*txmgr.Draft, error) {
 		d.SecondLeg = &shieldpool.NewAccounts{TokenAccounts: 1} // the execution may create the recipient's token account
 	}
 	return d, nil
+}
+
+// PrepareAhead prepares the first transaction of a submission that is about to be accepted; see
+// txmgr.Manager.PrepareAhead.
+func (h *Handler) PrepareAhead(ctx context.Context, s *Submission) *txmgr.Ahead {
+	own := *s // the caller goes on to write s
+	j := own.Job()
+	return h.Manager.PrepareAhead(ctx, j, func(ctx context.Context) (*txmgr.Draft, uint64, error) {
+		p := new(progress)
+		if err := h.readRoot(ctx, j, p); err != nil {
+			return nil, 0, err
+		}
+		draft, err := h.draftNow(j, p)
+		return draft, p.minContextSlot, err
+	})
+}
+
+// draftNow returns the draft of a job's call, urgent or not by the tree that was just read.
+func (h *Handler) draftNow(j *txmgr.Job, p *progress) (*txmgr.Draft, error) {
+	draft, err := h.draft(FromJob(j))
+	if err == nil {
+		draft.Urgent = rootLeavesSoon(p.tree, FromJob(j).Call.Inputs.Root)
+	}
+	return draft, err
 }
 
 // withoutNotes returns a copy of the submission without its notes. The copy fits every format. It

@@ -194,14 +194,13 @@ func (h *Handler) Advance(ctx context.Context, j *txmgr.Job) (txmgr.Next, error)
 // launch signs and sends the client's call. If the simulation fails, it stores the failure in p
 // instead.
 func (h *Handler) launch(ctx context.Context, j *txmgr.Job, p *progress) error {
-	draft, err := h.draft(FromJob(j))
+	draft, err := h.draftNow(j, p)
 	switch {
 	case err != nil && p.early:
 		return fmt.Errorf("%w: %w", txmgr.ErrNoEarlyAttempt, err)
 	case err != nil:
 		return err
 	}
-	draft.Urgent = rootLeavesSoon(p.tree, FromJob(j).Call.Inputs.Root)
 	failure, err := h.Manager.Launch(ctx, j, draft, p.minContextSlot)
 	if err != nil || failure == nil {
 		return err

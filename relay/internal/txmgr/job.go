@@ -59,7 +59,9 @@ type Job struct {
 	reserved []reservation
 	// earlyAt is the earliest time for an early attempt, after one that was not made.
 	earlyAt time.Time
-	// simulatedBy is the endpoint that ran the last simulation, which ended at simulatedAt.
+	// ahead is the first transaction, if it was prepared while the job was being accepted.
+	ahead *Ahead
+	// simulatedBy is the endpoint that simulated the newest attempt; the simulation ended at simulatedAt.
 	simulatedBy string
 	simulatedAt time.Time
 	// searchResult is the result of the tracker's newest search of all history. The next step

@@ -28,16 +28,51 @@ func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot u
 // prepareAndRecord prepares, simulates, signs and records an attempt. If it returns both an attempt
 // and an error, the attempt may be recorded.
 func (m *Manager) prepareAndRecord(ctx context.Context, j *Job, d *Draft, minContextSlot uint64) (*Attempt, *Failure, error) {
+	var t *transaction
+	var failure *Failure
+	var err error
+	if a := j.takeAhead(ctx, d, minContextSlot); a != nil {
+		t, failure, err = a.t, a.failure, a.err
+	} else {
+		t, failure, err = m.prepareAndSimulate(ctx, j, d, minContextSlot)
+	}
+	if failure != nil || err != nil {
+		return nil, failure, err
+	}
+	return m.signAndRecord(ctx, t)
+}
+
+// prepareAndSimulate prepares and simulates a transaction. The caller must call signAndRecord or abandon
+// if it returns one.
+func (m *Manager) prepareAndSimulate(ctx context.Context, j *Job, d *Draft, minContextSlot uint64) (*transaction, *Failure, error) {
 	t, err := m.prepare(ctx, j, d)
 	if err != nil {
 		return nil, nil, err
 	}
-	return m.signAndRecord(ctx, t, minContextSlot)
+	simulated := false
+	defer func() {
+		if !simulated { // also after a panic
+			m.abandon(t)
+		}
+	}()
+	failure, err := m.simulate(ctx, t, minContextSlot)
+	if failure != nil || err != nil {
+		return nil, failure, Unreachable(j, err)
+	}
+	simulated = true
+	return t, nil, nil
 }
 
-// signAndRecord simulates, signs and records the attempt. It ends the allowance of the caps and,
-// unless it succeeds, the reservation with the payer.
-func (m *Manager) signAndRecord(ctx context.Context, t *transaction, minContextSlot uint64) (*Attempt, *Failure, error) {
+// abandon ends the allowance of the caps and the reservation with the payer of a transaction that is not
+// signed.
+func (m *Manager) abandon(t *transaction) {
+	m.Payers.Cancel(t.payer.PublicKey(), t.reserved)
+	t.endAllowance(false)
+}
+
+// signAndRecord signs and records a simulated transaction as an attempt. It ends the allowance of the
+// caps and, unless it succeeds, the reservation with the payer.
+func (m *Manager) signAndRecord(ctx context.Context, t *transaction) (*Attempt, *Failure, error) {
 	keepReservation, mayBeRecorded, endReservation := false, false, m.Payers.Cancel
 	defer func() { // deferred, because the reservations must be released after a panic too
 		if !keepReservation {
@@ -45,10 +80,6 @@ func (m *Manager) signAndRecord(ctx context.Context, t *transaction, minContextS
 		}
 		t.endAllowance(mayBeRecorded)
 	}()
-	failure, err := m.simulate(ctx, t, minContextSlot)
-	if failure != nil || err != nil {
-		return nil, failure, Unreachable(t.j, err)
-	}
 	if err := m.checkEarly(t); err != nil { // again, because the simulation has set the limits
 		return nil, nil, err
 	}

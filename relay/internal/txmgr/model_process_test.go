@@ -56,13 +56,35 @@ type modelStop struct {
 	resume chan struct{}
 }
 
-// stepKey is the key, in a step's context, of the lease under which the step runs.
+// stepKey is the key, in a step's context, of its modelStep.
 type stepKey struct{}
+
+// modelStep is a step, under the lease. For a submission that is being accepted, acceptEnded is closed
+// when that has ended, and started is then true if the step starts.
+type modelStep struct {
+	lease       txmgr.Lease
+	acceptEnded chan struct{}
+	started     bool
+}
+
+// waitAccepted lets what is prepared ahead of a step begin only when the submission is accepted, so that
+// the calls have an order. It returns false if the step does not start.
+func (s *modelStep) waitAccepted(point string) bool {
+	if s == nil || s.acceptEnded == nil || strings.HasPrefix(point, "accept ") {
+		return true
+	}
+	<-s.acceptEnded
+	return s.started
+}
 
 var errKilled = errors.New("the process has been killed")
 
 // reach is called before and after every call, with the point's name, such as "send before".
 func (p *modelProcess) reach(ctx context.Context, point string) error {
+	step, ok := ctx.Value(stepKey{}).(*modelStep)
+	if !step.waitAccepted(point) {
+		return errKilled
+	}
 	p.mu.Lock()
 	if p.dieAt == point {
 		p.dead = true
@@ -72,15 +94,14 @@ func (p *modelProcess) reach(ctx context.Context, point string) error {
 		p.mu.Unlock()
 		return errKilled
 	}
-	lease, ok := ctx.Value(stepKey{}).(*txmgr.Lease)
 	if p.stopAt != point || !ok || p.stopped != nil {
 		p.mu.Unlock()
 		return nil
 	}
-	stop := &modelStop{lease: *lease, at: point, resume: make(chan struct{})}
+	stop := &modelStop{lease: step.lease, at: point, resume: make(chan struct{})}
 	p.stopAt, p.stopped = "", stop
 	p.mu.Unlock()
-	p.w.note("%s pauses at %q with %s", p.name, point, p.w.shortID(lease.ID))
+	p.w.note("%s pauses at %q with %s", p.name, point, p.w.shortID(step.lease.ID))
 	<-stop.resume
 	p.mu.Lock()
 	defer p.mu.Unlock()

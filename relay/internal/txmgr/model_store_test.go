@@ -88,17 +88,20 @@ func (s modelStore) underMany(ctx context.Context, method string, ls []submissio
 
 // Accept uses the idempotency key of the sender in ctx, because the driver passes none.
 func (s modelStore) Accept(ctx context.Context, sub *submission.Submission, _ []byte, worker *uuid.UUID) (*submission.Submission, error) {
-	return ask(ctx, s.modelProcess, "accept", sub.ID.String(), noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (*submission.Submission, error) {
+	step, _ := ctx.Value(stepKey{}).(*modelStep)
+	got, err := ask(ctx, s.modelProcess, "accept", sub.ID.String(), noDatabase, func(ctx context.Context, _ modelFault, _ modelView) (*submission.Submission, error) {
 		from := sender(ctx)
 		got, err := s.Store.Accept(ctx, sub, admission.KeyHash(from.key, from.client, sub.Call), worker)
 		if err == nil && got == sub {
 			s.w.recordAccepted(s.modelProcess, from, sub)
-			if lease, ok := ctx.Value(stepKey{}).(*txmgr.Lease); ok {
-				*lease = sub.Lease()
-			}
 		}
 		return got, err
 	})
+	if step != nil {
+		step.lease, step.started = sub.Lease(), err == nil && got == sub && sub.State == submission.Processing
+		close(step.acceptEnded)
+	}
+	return got, err
 }
 
 func (s modelStore) FindRepeated(ctx context.Context, sub *submission.Submission, _ []byte) (*submission.Submission, error) {
@@ -146,8 +149,8 @@ func (s modelStore) claim(ctx context.Context, worker uuid.UUID, limit int, clai
 		claimed, err := claim(ctx, worker, min(limit, 1))
 		for _, c := range claimed {
 			s.w.note("%s claims %s, epoch %d, %d live and %d dead attempts", s.name, s.w.shortID(c.ID), c.Epoch, len(c.Live), len(c.Dead))
-			if lease, ok := ctx.Value(stepKey{}).(*txmgr.Lease); ok {
-				*lease = c.Lease
+			if step, ok := ctx.Value(stepKey{}).(*modelStep); ok {
+				step.lease = c.Lease
 			}
 		}
 		return claimed, err

@@ -286,19 +286,19 @@ func (w *modelWorld) post(p *modelProcess, c *shieldpool.Call, from modelSender)
 	return s, err
 }
 
-// stepContext returns the context of an operation that may start a step.
+// stepContext returns the context of an acceptance, which may start a step.
 func (w *modelWorld) stepContext() context.Context {
-	return context.WithValue(w.t.Context(), stepKey{}, &txmgr.Lease{})
+	return context.WithValue(w.t.Context(), stepKey{}, &modelStep{acceptEnded: make(chan struct{})})
 }
 
 // claim lets a process claim one submission, and waits until its step has
 // ended or is paused. It returns false when none was due.
 func (w *modelWorld) claim(p *modelProcess) bool {
 	w.t.Helper()
-	lease := new(txmgr.Lease)
-	p.manager.ClaimOnce(context.WithValue(w.t.Context(), stepKey{}, lease))
+	step := new(modelStep)
+	p.manager.ClaimOnce(context.WithValue(w.t.Context(), stepKey{}, step))
 	p.waitIdle()
-	return lease.Epoch > 0
+	return step.lease.Epoch > 0
 }
 
 // claimAll lets a process claim as many submissions as it has capacity for.

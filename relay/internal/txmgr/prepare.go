@@ -3,6 +3,7 @@ package txmgr
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -25,6 +26,9 @@ type transaction struct {
 	// secondLeg is what a swap's second leg may cost; reserved is the payer's reservation
 	// for the transaction. Both are in lamports.
 	secondLeg, reserved uint64
+	// simulatedBy is the endpoint that ran the simulation, which ended at simulatedAt.
+	simulatedBy string
+	simulatedAt time.Time
 	// endAllowance reports to the caps whether the transaction may have been recorded.
 	endAllowance func(mayBeRecorded bool)
 }

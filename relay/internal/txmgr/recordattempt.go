@@ -17,6 +17,7 @@ func (m *Manager) recordAttempt(ctx context.Context, t *transaction, a *Attempt)
 		m.resumeQueue(ctx)
 	}
 	j := t.j
+	j.simulatedBy, j.simulatedAt = t.simulatedBy, t.simulatedAt
 	j.since, j.Tries, j.Hold, j.earlyAt = m.Now(), 0, "", time.Time{}
 	j.Live = append(j.Live, *a)
 	j.reserved = append(j.reserved, reservation{signature: a.Signature, payer: t.payer.PublicKey(), lamports: t.reserved})

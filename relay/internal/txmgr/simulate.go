@@ -48,8 +48,8 @@ func (m *Manager) simulate(ctx context.Context, t *transaction, minContextSlot u
 	if err != nil {
 		return nil, err
 	}
-	t.j.simulatedBy, t.j.simulatedAt = sim.Endpoint, m.Now()
-	m.Observer.Stage("simulate", t.j.simulatedAt.Sub(began))
+	t.simulatedBy, t.simulatedAt = sim.Endpoint, m.Now()
+	m.Observer.Stage("simulate", t.simulatedAt.Sub(began))
 	if failure != nil {
 		if failure.PayerLacksLamports() {
 			m.Payers.MarkRefused(t.payer.PublicKey(), failure.Err)

@@ -24,6 +24,7 @@ func (m *Manager) start(ctx context.Context, l *Queue, j *Job) {
 	j.queue = l
 	w, duplicate := m.tracker.add(j)
 	m.steps.Go(func() {
+		defer j.cancelAhead() // if the step has not used it
 		ctx, cancel := m.stepContext(ctx)
 		defer cancel()
 		if duplicate { // the lease is released, so that the job is claimed under a new epoch
