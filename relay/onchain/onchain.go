@@ -194,6 +194,9 @@ type BlockTransaction struct {
 	FeePayer     solana.PublicKey
 	Failed       bool
 	Instructions []Instruction
+	// Payment is what the transaction did to the fee payer's lamports; nil if the endpoint's block does not
+	// show it. Unlike other payments, it may not be finalized.
+	Payment *Payment
 }
 
 // Instruction is one call of a program. Its addresses are resolved, also from lookup tables.

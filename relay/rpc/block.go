@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/go-json-experiment/json"
@@ -45,6 +46,11 @@ func (c *Client) Block(ctx context.Context, slot uint64, account solana.PublicKe
 	case !r.hasParent || r.Hash.IsZero() || !r.hasTransactions:
 		return nil, onchain.Malformed(method, "blockhash, parentSlot or transactions are missing")
 	}
+	for _, tx := range r.Transactions { // the block's time may follow them
+		if tx.Payment != nil {
+			tx.Payment.At = r.at
+		}
+	}
 	return &r.Block, nil
 }
 
@@ -52,7 +58,8 @@ func (c *Client) Block(ctx context.Context, slot uint64, account solana.PublicKe
 type blockReader struct {
 	onchain.Block
 	hasParent, hasTransactions bool
-	account, base58            []byte // the account's bytes, and their base58 text
+	at                         time.Time // zero when the endpoint does not report it
+	account, base58            []byte    // the account's bytes, and their base58 text
 
 	raw, quoted []byte
 	meta        jsontext.Value
@@ -65,6 +72,8 @@ func (r *blockReader) decode(d *jsontext.Decoder) error {
 			return json.UnmarshalDecode(d, &r.Hash)
 		case "previousBlockhash":
 			return json.UnmarshalDecode(d, &r.ParentHash)
+		case "blockTime":
+			return r.time(d)
 		case "parentSlot":
 			r.hasParent = true
 			return json.UnmarshalDecode(d, &r.Parent)
@@ -129,8 +138,21 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 		return errors.New("meta is malformed")
 	}
 	resolved, err := tx.resolve(&m)
+	if n := len(resolved.keys); err == nil && m.Fee != nil && len(m.Pre) == n && len(m.Post) == n {
+		paid := transaction{resolvedTransaction: resolved, slot: r.Slot, fee: *m.Fee, pre: m.Pre, post: m.Post}
+		resolved.Payment = paid.payment(resolved.FeePayer)
+	}
 	r.Transactions = append(r.Transactions, resolved.BlockTransaction)
 	return err
+}
+
+func (r *blockReader) time(d *jsontext.Decoder) error {
+	var unix *int64
+	if err := json.UnmarshalDecode(d, &unix); err != nil || unix == nil {
+		return err
+	}
+	r.at = time.Unix(*unix, 0).UTC()
+	return nil
 }
 
 // bytes reads a transaction's bytes from a list of two strings: the encoded bytes, and the name of

@@ -10,7 +10,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// transaction is a landed transaction, from getTransaction.
+// transaction is a landed transaction, from getTransaction or getBlock.
 type transaction struct {
 	resolvedTransaction
 	slot      uint64

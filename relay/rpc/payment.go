@@ -21,14 +21,19 @@ func (c *Client) Payment(ctx context.Context, signature solana.Signature, accoun
 	if err != nil || tx == nil {
 		return nil, err
 	}
-	i := slices.Index(tx.keys, account)
-	if i < 0 {
+	if !slices.Contains(tx.keys, account) {
 		return nil, errNotNamed
 	}
-	created, sizes := tx.accountCosts(account)
+	return tx.payment(account), nil
+}
+
+// payment returns what the transaction did to one of its accounts.
+func (t *transaction) payment(account solana.PublicKey) *onchain.Payment {
+	i := slices.Index(t.keys, account)
+	created, sizes := t.accountCosts(account)
 	return &onchain.Payment{
-		Signature: signature, Slot: tx.slot, At: tx.at, FeePayer: tx.FeePayer, Failed: tx.Failed,
-		Fee: tx.fee, SignatureFees: min(tx.fee, shieldpool.SignatureFee*tx.signatures),
-		Created: created, CreatedSizes: sizes, Before: tx.pre[i], After: tx.post[i],
-	}, nil
+		Signature: t.Signature, Slot: t.slot, At: t.at, FeePayer: t.FeePayer, Failed: t.Failed,
+		Fee: t.fee, SignatureFees: min(t.fee, shieldpool.SignatureFee*t.signatures),
+		Created: created, CreatedSizes: sizes, Before: t.pre[i], After: t.post[i],
+	}
 }

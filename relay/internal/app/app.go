@@ -73,6 +73,7 @@ type App struct {
 	requests        *ratelimit.Counter
 	caps            *spendcap.Caps
 	ledger          *ledger.Reconciler
+	recentPayments  *ledger.RecentPayments
 	accounting      *accountingCache
 	commitmentIndex *commitments.Follower
 	reader          *submission.Reader

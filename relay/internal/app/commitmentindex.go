@@ -18,7 +18,19 @@ import (
 const indexPollInterval = 500 * time.Millisecond
 
 // commitmentHistory adapts the endpoints to the commitment index.
-type commitmentHistory struct{ *chain.Endpoints }
+type commitmentHistory struct {
+	*chain.Endpoints
+	read func(*onchain.Block)
+}
+
+// Block implements commitments.Chain, and calls read with the block.
+func (h commitmentHistory) Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error) {
+	b, err := h.Endpoints.Block(ctx, slot, account)
+	if err == nil {
+		h.read(b)
+	}
+	return b, err
+}
 
 // SignaturesFor implements commitments.Chain.
 func (h commitmentHistory) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
@@ -33,8 +45,10 @@ func (h commitmentHistory) FirstAvailableBlock(ctx context.Context) (uint64, err
 }
 
 func (a *App) newCommitmentIndex(p *shieldpool.Pool) (*commitments.Follower, error) {
+	// The payers are opened after the index.
+	history := commitmentHistory{a.endpoints, func(b *onchain.Block) { a.recentPayments.Add(b) }}
 	return commitments.New(commitments.Options{
-		Store: a.store.Commitments(p.Address), Chain: commitmentHistory{a.endpoints}, Tree: a.poolReader, Pool: p, Log: a.log, Now: time.Now, Interval: indexPollInterval,
+		Store: a.store.Commitments(p.Address), Chain: history, Tree: a.poolReader, Pool: p, Log: a.log, Now: time.Now, Interval: indexPollInterval,
 		Finalized: func() uint64 {
 			if r := a.finality.Report(); r.Current(time.Now()) {
 				return r.Slot

@@ -300,6 +300,10 @@ func TestPaymentReadsLamportsBeforeAndAfter(t *testing.T) {
 	if paid == nil || paid.At.IsZero() || time.Since(paid.At).Abs() > time.Hour {
 		t.Fatalf("payment is %+v, want a time within the last hour", paid)
 	}
+	block := must[*onchain.Block](t)(w.client.Block(ctx, landed.Slot, w.pool.MerkleTree))
+	if diff := cmp.Diff(paid, block.Transactions[len(block.Transactions)-1].Payment); diff != "" {
+		t.Errorf("the payment in the block differs from that of getTransaction (-want +got):\n%s", diff)
+	}
 	paid.At = time.Time{}
 	priority := shieldpool.Compute{Limit: 300_000, Price: 1000}.PriorityFee()
 	wantPaid := &onchain.Payment{

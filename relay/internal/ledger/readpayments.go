@@ -19,7 +19,7 @@ type slot struct {
 	number     uint64
 }
 
-// readPayments fetches the payments of slots. If a call fails, it returns only the slots before
+// readPayments fetches the payments of slots, unless they are known from a block. If a call fails, it returns only the slots before
 // the first slot with a failed call.
 func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, slots []slot) ([]slot, error) {
 	group, ctx := errgroup.WithContext(ctx)
@@ -31,6 +31,10 @@ func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, s
 	var mu sync.Mutex
 	for i := range slots {
 		for j, signature := range slots[i].signatures {
+			if p := r.Recent.take(signature, payer, slots[i].number); p != nil {
+				slots[i].payments[j] = p
+				continue
+			}
 			group.Go(func() error {
 				p, err := r.Chain.Payment(ctx, signature, payer)
 				if err != nil && !errors.Is(err, onchain.ErrUnavailable) && ctx.Err() == nil {

@@ -87,6 +87,8 @@ type ReconcilerOptions struct {
 	Observer Observer
 	Log      *slog.Logger
 	Now      func() time.Time
+	// Recent are payments that need not be read; nil for none.
+	Recent *RecentPayments
 	// Payments bounds the transactions that one pass reads, over all payers; a slot is
 	// always finished. 0 means 2000. Parallel is the number of concurrent reads; 0 means 4.
 	Payments, Parallel int
