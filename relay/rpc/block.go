@@ -46,11 +46,7 @@ func (c *Client) Block(ctx context.Context, slot uint64, account solana.PublicKe
 	case !r.hasParent || r.Hash.IsZero() || !r.hasTransactions:
 		return nil, onchain.Malformed(method, "blockhash, parentSlot or transactions are missing")
 	}
-	for _, tx := range r.Transactions { // the block's time may follow them
-		if tx.Payment != nil {
-			tx.Payment.At = r.at
-		}
-	}
+	r.datePayments()
 	return &r.Block, nil
 }
 
@@ -146,13 +142,27 @@ func (r *blockReader) transaction(d *jsontext.Decoder) error {
 	return err
 }
 
+// time reads the block's time, if there is one.
 func (r *blockReader) time(d *jsontext.Decoder) error {
-	var unix *int64
-	if err := json.UnmarshalDecode(d, &unix); err != nil || unix == nil {
-		return err
+	v, err := d.ReadValue()
+	var unix int64
+	if err == nil && v.Kind() == '0' && json.Unmarshal(v, &unix) == nil {
+		r.at = time.Unix(unix, 0).UTC()
 	}
-	r.at = time.Unix(*unix, 0).UTC()
-	return nil
+	return err
+}
+
+// datePayments sets the time of the payments, which may come before it in the block. Without a time there are
+// no payments: getTransaction may know it later.
+func (r *blockReader) datePayments() {
+	for i := range r.Transactions {
+		switch tx := &r.Transactions[i]; {
+		case r.at.IsZero():
+			tx.Payment = nil
+		case tx.Payment != nil:
+			tx.Payment.At = r.at
+		}
+	}
 }
 
 // bytes reads a transaction's bytes from a list of two strings: the encoded bytes, and the name of

@@ -70,7 +70,9 @@ type Client struct {
 	http     *http.Client
 	now      func() time.Time
 	timeout  time.Duration
-	observe  func(method, class string, took time.Duration)
+	// unreadTimeout bounds how long drain reads.
+	unreadTimeout time.Duration
+	observe       func(method, class string, took time.Duration)
 
 	// version is the newest transaction version that the endpoint is asked for. The client
 	// and its gated copies share it.
@@ -93,7 +95,7 @@ func New(o Options) (*Client, error) {
 	case o.Timeout < 0:
 		return nil, fmt.Errorf("RPC timeout is %s: expected a positive duration, or 0 for %s", o.Timeout, DefaultTimeout)
 	}
-	c := &Client{endpoint: func() *url.URL { return u }, redact: redactor(u).Replace, http: o.HTTP, now: o.Now, timeout: o.Timeout, observe: o.Observe, silent: o.Silent, version: new(atomic.Int64)}
+	c := &Client{endpoint: func() *url.URL { return u }, redact: redactor(u).Replace, http: o.HTTP, now: o.Now, timeout: o.Timeout, unreadTimeout: unreadTimeout, observe: o.Observe, silent: o.Silent, version: new(atomic.Int64)}
 	c.version.Store(knownVersion)
 	if c.timeout == 0 {
 		c.timeout = DefaultTimeout
@@ -204,7 +206,7 @@ func (c *Client) attempt(parent context.Context, method string, params []any, de
 		return transportFault(parent, ctx, method, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	defer drain(resp.Body, cancel)
+	defer drain(resp.Body, c.unreadTimeout, cancel)
 	answer := &boundedBody{from: resp.Body}
 	err = c.decode(method, resp.StatusCode, answer, decode)
 	if answer.err != nil {
@@ -226,8 +228,8 @@ const (
 // drain reads what is left of an answer, such as the page of an endpoint that refuses calls: net/http
 // would otherwise end the connection, and each refused call would begin with a handshake. It gives up
 // on an answer that does not end, by ending its call.
-func drain(body io.Reader, end func()) {
-	giveUp := time.AfterFunc(unreadTimeout, end)
+func drain(body io.Reader, timeout time.Duration, end func()) {
+	giveUp := time.AfterFunc(timeout, end)
 	defer giveUp.Stop()
 	_, _ = io.CopyN(io.Discard, body, maxUnread) // the answer has been decoded, or is of no use
 }

@@ -59,7 +59,9 @@ func newCountingNode(t *testing.T, https bool, status int, body string) (*counti
 	}
 	t.Cleanup(n.Close)
 	t.Cleanup(h.CloseIdleConnections)
-	return n, newClient(t, Options{URL: n.URL, HTTP: h, Timeout: time.Minute})
+	c := newClient(t, Options{URL: n.URL, HTTP: h, Timeout: time.Minute})
+	c.unreadTimeout = time.Minute // on a busy machine the rest of an answer may take long
+	return n, c
 }
 
 const balanceAnswer = `{"jsonrpc":"2.0","id":1,"result":{"context":{"slot":5},"value":7}}`

@@ -1,5 +1,5 @@
 // Package admission checks requests. It commits accepted requests to the database. A refused
-// request is not stored and never reaches the chain.
+// request is not stored and never sent to the chain.
 package admission
 
 import (
@@ -176,11 +176,11 @@ func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []
 		}
 		return accepted, err
 	}
-	ahead := a.Submissions.PrepareAhead(ctx, s)
+	prepared := a.Submissions.Prepare(ctx, s)
 	started := false
 	defer func() {
 		if !started { // also after a panic
-			ahead.Cancel()
+			prepared.Cancel()
 			manager.CancelReservation()
 		}
 	}()
@@ -195,6 +195,6 @@ func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []
 	// The manager needs its own copy, because the caller goes on reading s.
 	managed := *s
 	started = true
-	manager.Start(ctx, managed.Job(), ahead)
+	manager.Start(ctx, managed.Job(), prepared)
 	return s, nil
 }

@@ -49,13 +49,16 @@ func (a *App) newCommitmentIndex(p *shieldpool.Pool) (*commitments.Follower, err
 	history := commitmentHistory{a.endpoints, func(b *onchain.Block) { a.recentPayments.Add(b) }}
 	return commitments.New(commitments.Options{
 		Store: a.store.Commitments(p.Address), Chain: history, Tree: a.poolReader, Pool: p, Log: a.log, Now: time.Now, Interval: indexPollInterval,
-		Finalized: func() uint64 {
-			if r := a.finality.Report(); r.Current(time.Now()) {
-				return r.Slot
-			}
-			return 0
-		},
+		Finalized: a.finalizedSlot,
 	})
+}
+
+// finalizedSlot returns the newest slot that is known to be final; 0 if none is.
+func (a *App) finalizedSlot() uint64 {
+	if r := a.finality.Report(); r.Current(time.Now()) {
+		return r.Slot
+	}
+	return 0
 }
 
 func (a *App) treeChanged(s onchain.Snapshot, selfCheck error) {

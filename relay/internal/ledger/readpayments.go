@@ -19,8 +19,8 @@ type slot struct {
 	number     uint64
 }
 
-// readPayments fetches the payments of slots, unless they are known from a block. If a call fails, it returns only the slots before
-// the first slot with a failed call.
+// readPayments fetches the payments of slots, unless they are known from a block. If a call fails, it
+// returns only the slots before the first slot with a failed call.
 func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, slots []slot) ([]slot, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Parallel)

@@ -12,18 +12,20 @@ import (
 // recentLimit bounds each half of RecentPayments, to some 3 MB.
 const recentLimit = 8192
 
-// RecentPayments are the payers' payments in blocks that this process has read for another purpose, so
-// that the ledger need not call an endpoint for each. They may not be finalized. Safe for concurrent use.
+// RecentPayments are the payers' payments in confirmed blocks that this process has read for another
+// purpose, so that the ledger need not call an endpoint for each. Safe for concurrent use.
 type RecentPayments struct {
-	payers []solana.PublicKey
+	payers    []solana.PublicKey
+	finalized func() uint64
 
-	mu         sync.Mutex
-	newer, old map[solana.Signature]*onchain.Payment
+	mu           sync.Mutex
+	newer, older map[solana.Signature]*onchain.Payment
 }
 
-// NewRecentPayments returns a RecentPayments without payments.
-func NewRecentPayments(payers []solana.PublicKey) *RecentPayments {
-	return &RecentPayments{payers: payers, newer: map[solana.Signature]*onchain.Payment{}}
+// NewRecentPayments returns a RecentPayments without payments. finalized returns the newest slot that is
+// known to be final, 0 if none is: payments after it are not used.
+func NewRecentPayments(payers []solana.PublicKey, finalized func() uint64) *RecentPayments {
+	return &RecentPayments{payers: payers, finalized: finalized, newer: map[solana.Signature]*onchain.Payment{}}
 }
 
 // Add adds the payers' payments of a block. The oldest ones are dropped when there are too many.
@@ -36,21 +38,21 @@ func (r *RecentPayments) Add(b *onchain.Block) {
 			continue
 		}
 		if len(r.newer) >= recentLimit {
-			r.newer, r.old = map[solana.Signature]*onchain.Payment{}, r.newer
+			r.newer, r.older = map[solana.Signature]*onchain.Payment{}, r.newer
 		}
 		r.newer[p.Signature] = p
 	}
 }
 
 // take returns the payment of a transaction that was paid by the payer in the slot, and forgets it; nil if
-// there is none.
+// there is none, or if the slot is not final.
 func (r *RecentPayments) take(signature solana.Signature, payer solana.PublicKey, slot uint64) *onchain.Payment {
-	if r == nil {
+	if r == nil || slot > r.finalized() {
 		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, m := range []map[solana.Signature]*onchain.Payment{r.newer, r.old} {
+	for _, m := range []map[solana.Signature]*onchain.Payment{r.newer, r.older} {
 		if p := m[signature]; p != nil && p.FeePayer == payer {
 			delete(m, signature)
 			if p.Slot == slot { // else it was in a block of a fork

@@ -25,15 +25,18 @@ func (h *Handler) draft(s *Submission) (*txmgr.Draft, error) {
 	return d, nil
 }
 
-// PrepareAhead prepares the first transaction of a submission that is about to be accepted; see
-// txmgr.Manager.PrepareAhead.
-func (h *Handler) PrepareAhead(ctx context.Context, s *Submission) *txmgr.Ahead {
+// Prepare prepares the first transaction of a submission that is about to be accepted; see
+// txmgr.Manager.Prepare.
+func (h *Handler) Prepare(ctx context.Context, s *Submission) *txmgr.Prepared {
 	own := *s // the caller goes on to write s
 	j := own.Job()
-	return h.Manager.PrepareAhead(ctx, j, func(ctx context.Context) (*txmgr.Draft, uint64, error) {
+	return h.Manager.Prepare(ctx, j, func(ctx context.Context) (*txmgr.Draft, uint64, error) {
 		p := new(progress)
 		if err := h.readRoot(ctx, j, p); err != nil {
 			return nil, 0, err
+		}
+		if p.root != rootInHistory {
+			return nil, 0, errRootNotSeen
 		}
 		draft, err := h.draftNow(j, p)
 		return draft, p.minContextSlot, err

@@ -59,8 +59,8 @@ type Job struct {
 	reserved []reservation
 	// earlyAt is the earliest time for an early attempt, after one that was not made.
 	earlyAt time.Time
-	// ahead is the first transaction, if it was prepared while the job was being accepted.
-	ahead *Ahead
+	// prepared is the first transaction, if it was prepared while the job was being accepted.
+	prepared *Prepared
 	// simulatedBy is the endpoint that simulated the newest attempt; the simulation ended at simulatedAt.
 	simulatedBy string
 	simulatedAt time.Time

@@ -6,7 +6,7 @@ import (
 )
 
 // Launch makes a new attempt: it prepares, simulates at minContextSlot or later, signs, records
-// and sends a transaction. The caller must have made sure that no earlier attempt of the job can
+// and sends a transaction. If Prepare has simulated it with success, that will do, whatever the slot. The caller must have made sure that no earlier attempt of the job can
 // still land, or that EarlyAttemptDue is true. When Launch returns a Failure, the simulation failed,
 // and nothing was signed. It returns ErrNoEarlyAttempt when it recorded no early attempt.
 func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot uint64) (*Failure, error) {
@@ -28,16 +28,13 @@ func (m *Manager) Launch(ctx context.Context, j *Job, d *Draft, minContextSlot u
 // prepareAndRecord prepares, simulates, signs and records an attempt. If it returns both an attempt
 // and an error, the attempt may be recorded.
 func (m *Manager) prepareAndRecord(ctx context.Context, j *Job, d *Draft, minContextSlot uint64) (*Attempt, *Failure, error) {
-	var t *transaction
-	var failure *Failure
-	var err error
-	if a := j.takeAhead(ctx, d, minContextSlot); a != nil {
-		t, failure, err = a.t, a.failure, a.err
-	} else {
-		t, failure, err = m.prepareAndSimulate(ctx, j, d, minContextSlot)
-	}
-	if failure != nil || err != nil {
-		return nil, failure, err
+	t := j.takePrepared(ctx, d)
+	if t == nil {
+		var failure *Failure
+		var err error
+		if t, failure, err = m.prepareAndSimulate(ctx, j, d, minContextSlot); failure != nil || err != nil {
+			return nil, failure, err
+		}
 	}
 	return m.signAndRecord(ctx, t)
 }

@@ -24,10 +24,10 @@ func (m *Manager) start(ctx context.Context, l *Queue, j *Job) {
 	j.queue = l
 	w, duplicate := m.tracker.add(j)
 	m.steps.Go(func() {
-		defer j.cancelAhead() // if the step has not used it
 		ctx, cancel := m.stepContext(ctx)
 		defer cancel()
 		if duplicate { // the lease is released, so that the job is claimed under a new epoch
+			j.cancelPrepared()
 			m.deferJob(ctx, w, ErrLeaseLost)
 			return
 		}
@@ -46,7 +46,7 @@ func (m *Manager) step(ctx context.Context, w *entry) {
 			m.deferJob(ctx, w, fmt.Errorf("step panicked: %v", redact(p)))
 		}
 	}()
-	next, err := w.j.queue.Handler.Advance(ctx, w.j)
+	next, err := advance(ctx, w.j)
 	switch {
 	case err != nil:
 		m.deferJob(ctx, w, err)
@@ -57,6 +57,13 @@ func (m *Manager) step(ctx context.Context, w *entry) {
 	default:
 		m.tracker.drop(w)
 	}
+}
+
+// advance advances a job. A prepared transaction that is not used releases what it has reserved, while
+// the step still owns the job.
+func advance(ctx context.Context, j *Job) (Next, error) {
+	defer j.cancelPrepared() // also after a panic
+	return j.queue.Handler.Advance(ctx, j)
 }
 
 // redact returns the part of a panic value that contains nothing of a request: a runtime

@@ -147,10 +147,10 @@ func (m *Manager) Add(l *Queue) error {
 // main is the queue of clients' submissions.
 func (m *Manager) main() *Queue { return m.queues[0] }
 
-// Start works on a job that was accepted with reserved capacity. ahead is its first transaction, or nil.
+// Start works on a job that was accepted with reserved capacity. prepared is its first transaction.
 // The end of ctx does not cancel the first step.
-func (m *Manager) Start(ctx context.Context, j *Job, ahead *Ahead) {
-	j.accepted, j.ahead = m.Now(), ahead
+func (m *Manager) Start(ctx context.Context, j *Job, prepared *Prepared) {
+	j.accepted, j.prepared = m.Now(), prepared
 	m.start(context.WithoutCancel(ctx), m.main(), j)
 }
 
