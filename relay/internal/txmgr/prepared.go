@@ -3,7 +3,8 @@ package txmgr
 import "context"
 
 // Prepared is the first transaction of a job, prepared and simulated while the commit of its acceptance is
-// under way, because each of the two takes a millisecond or more. If that fails, Launch begins anew.
+// under way, because each of the two takes a millisecond or more. If the preparation fails, Launch begins
+// anew.
 type Prepared struct {
 	m *Manager
 	// stop ends the preparation. done is closed when it has ended; t is then set if it succeeded.
@@ -22,7 +23,12 @@ func (m *Manager) Prepare(ctx context.Context, j *Job, draft func(context.Contex
 	m.steps.Go(func() {
 		defer close(p.done)
 		defer stop()
-		defer func() { _ = recover() }() // the first step panics again, where it is logged
+		defer func() {
+			if p := recover(); p != nil {
+				m.Observer.Attempt("panic")
+				m.Log.ErrorContext(ctx, "preparing a transaction panicked: its first step tries again", "request_id", j.Row.RequestID(), "error", redact(p))
+			}
+		}()
 		if d, minContextSlot, err := draft(ctx); err == nil {
 			p.t, _, _ = m.prepareAndSimulate(ctx, j, d, minContextSlot)
 		}
@@ -47,15 +53,14 @@ func (j *Job) takePrepared(ctx context.Context, d *Draft) *transaction {
 	}
 	select {
 	case <-j.prepared.done:
+		if t := j.prepared.t; t != nil && t.draft.Urgent == d.Urgent && t.draft.Format == d.Format {
+			j.prepared, t.j = nil, j
+			return t
+		}
 	case <-ctx.Done():
 	}
-	t := j.prepared.t
-	if ctx.Err() != nil || t == nil || t.draft.Urgent != d.Urgent || t.draft.Format != d.Format {
-		j.cancelPrepared()
-		return nil
-	}
-	j.prepared, t.j = nil, j
-	return t
+	j.cancelPrepared()
+	return nil
 }
 
 // cancelPrepared cancels the job's prepared transaction, if Launch has not used it.

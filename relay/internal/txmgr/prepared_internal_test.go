@@ -53,6 +53,7 @@ func TestLaunchUsesWhatWasPrepared(t *testing.T) {
 		draft          error // of the preparation
 		panics, empty  bool  // at first
 		urgent, cancel bool
+		over           bool // the time of the step
 		minContextSlot uint64
 
 		simulations int64
@@ -64,6 +65,7 @@ func TestLaunchUsesWhatWasPrepared(t *testing.T) {
 		"a draft that was not possible":                    {draft: errors.New("no tree"), simulations: 1, launched: true},
 		"a payer that had no lamports":                     {empty: true, simulations: 1, launched: true},
 		"a preparation that panicked":                      {panics: true, simulations: 1, launched: true},
+		"a step whose time is over does not wait for it":   {hangs: true, over: true, simulations: 2, launched: true},
 		"a job that is not accepted":                       {cancel: true, simulations: 1},
 		"a job that is not accepted during the simulation": {cancel: true, hangs: true, simulations: 1},
 	}
@@ -98,16 +100,21 @@ func TestLaunchUsesWhatWasPrepared(t *testing.T) {
 				return &early, 0, test.draft
 			})
 			launched := false
+			for test.hangs && chain.count.Load() == 0 {
+				runtime.Gosched()
+			}
 			if test.cancel {
-				for test.hangs && chain.count.Load() == 0 {
-					runtime.Gosched()
-				}
 				if !test.hangs {
 					<-j.prepared.done
 				}
 			} else {
 				draft.Urgent = test.urgent
-				failure, err := m.Launch(t.Context(), j, &draft, test.minContextSlot)
+				ctx, end := context.WithCancel(t.Context())
+				if test.over {
+					end()
+				}
+				failure, err := m.Launch(ctx, j, &draft, test.minContextSlot)
+				end()
 				launched = failure == nil && err == nil
 			}
 			j.cancelPrepared()
