@@ -335,6 +335,24 @@ func (e WithdrawAnswerDataStatus) Valid() bool {
 	}
 }
 
+// Defines values for GetMerkleRootParamsCommitment.
+const (
+	GetMerkleRootParamsCommitmentConfirmed GetMerkleRootParamsCommitment = "confirmed"
+	GetMerkleRootParamsCommitmentProcessed GetMerkleRootParamsCommitment = "processed"
+)
+
+// Valid indicates whether the value is a known member of the GetMerkleRootParamsCommitment enum.
+func (e GetMerkleRootParamsCommitment) Valid() bool {
+	switch e {
+	case GetMerkleRootParamsCommitmentConfirmed:
+		return true
+	case GetMerkleRootParamsCommitmentProcessed:
+		return true
+	default:
+		return false
+	}
+}
+
 // AlwaysTrue Always true.
 type AlwaysTrue = bool
 
@@ -492,6 +510,12 @@ type Limits struct {
 
 // MerkleRoot Example: {"merkle_tree":"GQuRgbCdWVcKHb4cSGKAvcQCJ3aCDhFDeiXhqw7Bybyr","next_index":0,"root":"2f68a1c58e257e42a17a6c61dff5551ed560b9922ab119d5ac8e184c9734ead9","slot":4711}
 type MerkleRoot struct {
+	// FromIndex Beside `leaves`: the index of the first. Those before it are confirmed.
+	FromIndex *int64 `json:"from_index,omitempty"`
+
+	// Leaves With `processed`: the leaves from `from_index` to `next_index`, which may be undone.
+	Leaves *[]Hex32 `json:"leaves,omitempty"`
+
 	// MerkleTree A Solana address, 32 bytes in base58.
 	MerkleTree PublicKey `json:"merkle_tree"`
 
@@ -1135,7 +1159,13 @@ type ListCommitmentsParams struct {
 type GetMerkleRootParams struct {
 	// Mint The pool's mint in base58, one of `GET /`'s `pool.mints`; the first of them without it. Any other is refused with `unknown_mint`.
 	Mint *Mint `form:"mint,omitempty" json:"mint,omitempty"`
+
+	// Commitment The commitment level of the root.
+	Commitment *GetMerkleRootParamsCommitment `form:"commitment,omitempty" json:"commitment,omitempty"`
 }
+
+// GetMerkleRootParamsCommitment defines parameters for GetMerkleRoot.
+type GetMerkleRootParamsCommitment string
 
 // TransactParams defines parameters for Transact.
 type TransactParams struct {
@@ -1372,6 +1402,13 @@ type ClientInterface interface {
 	GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetMerkleRoot The tree's newest root on the chain.
+	//
+	// With `commitment=processed` it is a slot or two newer, and has the `leaves` that
+	// GET /commitments lacks, as far as this relay's fleet submitted them: a deposit and
+	// what follows it appear when they are confirmed. Only one endpoint has shown these
+	// leaves, and their block may be undone, with which the root ends. A proof against it
+	// is accepted as soon as the root is confirmed, within the request's wait; until then
+	// the answer is `chain_unavailable`.
 	//
 	// Corresponds with GET /merkle-root (the `GetMerkleRoot` operationId).
 	GetMerkleRoot(ctx context.Context, params *GetMerkleRootParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1610,6 +1647,13 @@ func (c *Client) GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (
 }
 
 // GetMerkleRoot The tree's newest root on the chain.
+//
+// With `commitment=processed` it is a slot or two newer, and has the `leaves` that
+// GET /commitments lacks, as far as this relay's fleet submitted them: a deposit and
+// what follows it appear when they are confirmed. Only one endpoint has shown these
+// leaves, and their block may be undone, with which the root ends. A proof against it
+// is accepted as soon as the root is confirmed, within the request's wait; until then
+// the answer is `chain_unavailable`.
 //
 // Corresponds with GET /merkle-root (the `GetMerkleRoot` operationId).
 func (c *Client) GetMerkleRoot(ctx context.Context, params *GetMerkleRootParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2103,6 +2147,18 @@ func NewGetMerkleRootRequest(server string, params *GetMerkleRootParams) (*http.
 
 		}
 
+		if params.Commitment != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "commitment", *params.Commitment, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -2479,6 +2535,13 @@ type ClientWithResponsesInterface interface {
 	GetHealthWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*GetHealthResponse, error)
 
 	// GetMerkleRootWithResponse The tree's newest root on the chain.
+	//
+	// With `commitment=processed` it is a slot or two newer, and has the `leaves` that
+	// GET /commitments lacks, as far as this relay's fleet submitted them: a deposit and
+	// what follows it appear when they are confirmed. Only one endpoint has shown these
+	// leaves, and their block may be undone, with which the root ends. A proof against it
+	// is accepted as soon as the root is confirmed, within the request's wait; until then
+	// the answer is `chain_unavailable`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4222,6 +4285,13 @@ func (c *ClientWithResponses) GetHealthWithResponse(ctx context.Context, reqEdit
 }
 
 // GetMerkleRootWithResponse The tree's newest root on the chain.
+//
+// With `commitment=processed` it is a slot or two newer, and has the `leaves` that
+// GET /commitments lacks, as far as this relay's fleet submitted them: a deposit and
+// what follows it appear when they are confirmed. Only one endpoint has shown these
+// leaves, and their block may be undone, with which the root ends. A proof against it
+// is accepted as soon as the root is confirmed, within the request's wait; until then
+// the answer is `chain_unavailable`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -6559,6 +6629,19 @@ func (siw *ServerInterfaceWrapper) GetMerkleRoot(w http.ResponseWriter, r *http.
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "mint"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "mint", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "commitment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "commitment", r.URL.Query(), &params.Commitment, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "commitment"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "commitment", Err: err})
 		}
 		return
 	}

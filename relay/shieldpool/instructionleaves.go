@@ -7,11 +7,17 @@ func (p *Profile) Leaves(data []byte) [][32]byte {
 	if len(data) < TransactLength || (data[0] != p.Tags.Transact && data[0] != p.Tags.TransactSwap) {
 		return nil
 	}
-	var leaves [][32]byte
-	for _, at := range []int{425, 457} { // the two commitments
-		if leaf := [32]byte(data[at : at+32]); leaf != ([32]byte{}) {
-			leaves = append(leaves, leaf)
+	return leaves([2][32]byte{[32]byte(data[425:]), [32]byte(data[457:])})
+}
+
+// Leaves returns the commitments that the program appends, in order.
+func (in *PublicInputs) Leaves() [][32]byte { return leaves(in.Commitments) }
+
+func leaves(commitments [2][32]byte) (out [][32]byte) {
+	for _, c := range commitments {
+		if c != ([32]byte{}) {
+			out = append(out, c)
 		}
 	}
-	return leaves
+	return out
 }

@@ -220,27 +220,35 @@ func (f *fleets) createAll(t *testing.T) {
 	f.traffic.Take()
 }
 
-// eventually waits until a check passes for every RelayPool's last state.
+// eventually waits until a check passes for every RelayPool's last state. It goes on for as long as the
+// check passes for more and more of them, because on a slow machine all together take long.
 func (f *fleets) eventually(t *testing.T, what string, check func(*v1alpha1.RelayPool) error) {
 	t.Helper()
-	pooltest.Eventually(t, what, func() error {
-		f.mutex.Lock()
-		defer f.mutex.Unlock()
-		if len(f.states) != len(poolNames()) {
-			return fmt.Errorf("there are %d RelayPools, want %d", len(f.states), len(poolNames()))
-		}
-		wrong, example := 0, error(nil)
-		for name, all := range f.states {
-			if err := check(all[len(all)-1]); err != nil {
-				wrong++
-				example = fmt.Errorf("%s: %w", name, err)
+	for least := len(poolNames()); least > 0; {
+		pooltest.Eventually(t, what, func() error {
+			wrong, example := f.countWrong(check)
+			if wrong > 0 && wrong >= least {
+				return fmt.Errorf("not true for %d RelayPools, such as %w", wrong, example)
 			}
+			least = wrong
+			return nil
+		})
+	}
+}
+
+// countWrong counts the RelayPools that the check fails for, or that do not exist yet.
+func (f *fleets) countWrong(check func(*v1alpha1.RelayPool) error) (wrong int, example error) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	for _, name := range poolNames() {
+		all := f.states[name]
+		if len(all) == 0 {
+			wrong, example = wrong+1, fmt.Errorf("%s: does not exist", name)
+		} else if err := check(all[len(all)-1]); err != nil {
+			wrong, example = wrong+1, fmt.Errorf("%s: %w", name, err)
 		}
-		if wrong > 0 {
-			return fmt.Errorf("not true for %d RelayPools, such as %w", wrong, example)
-		}
-		return nil
-	})
+	}
+	return wrong, example
 }
 
 func (f *fleets) privateKey(t *testing.T, name string) solana.PrivateKey {

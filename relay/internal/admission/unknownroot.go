@@ -18,6 +18,11 @@ const treeSlotReportDelay = 150 * time.Millisecond
 // root to the client. That process reports its slot to the other relays within treeSlotReportDelay,
 // so refuseUnknownRoot waits for the report.
 func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *onchain.Snapshot) error {
+	if a.isProcessed(ctx, root, snap) {
+		return refusal.New(refusal.ChainUnavailable,
+			"the proof's root is processed, but not confirmed yet: send the same request again in a moment").
+			Retry(momentaryRetryAfter)
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -38,4 +43,15 @@ func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *
 			Retry(momentaryRetryAfter)
 	}
 	return submission.StaleRoot(root, a.Submissions.NewestRoot(root, snap.Tree))
+}
+
+// isProcessed reports whether an endpoint has processed the root, after the newest root of the tree account
+// of snap. GET /merkle-root tells clients such roots.
+func (a *Admission) isProcessed(ctx context.Context, root [32]byte, snap *onchain.Snapshot) bool {
+	processed, err := a.State.ProcessedTree(ctx)
+	if err != nil || !processed.Checked {
+		return false
+	}
+	confirmed := processed.Tree.LeavesUntilEviction(snap.Tree.Root)
+	return confirmed >= 0 && processed.Tree.LeavesUntilEviction(root) > confirmed
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/config"
 	"github.com/relaypool/relaypool/relay/merkle"
@@ -24,13 +25,14 @@ func (s *fixture) listed(n int) (leaves []string) {
 	return leaves
 }
 
-// catchUp returns the root of a client's leaves with those of a refusal, which it checks.
-func catchUp(t *testing.T, own []string, refused map[string]any) (root [32]byte) {
+// catchUp returns the root of a client's leaves with those of an answer, which it checks. A refusal has the
+// root as current_root, and GET /merkle-root as root.
+func catchUp(t *testing.T, own []string, body map[string]any) (root [32]byte) {
 	t.Helper()
-	if refused["from_index"] != float64(len(own)) {
-		t.Fatalf("the refusal has the leaves from %v on, want them from %d, where the client's end: %v", refused["from_index"], len(own), refused)
+	if body["from_index"] != float64(len(own)) {
+		t.Fatalf("the answer has the leaves from %v on, want them from %d, where the client's end: %v", body["from_index"], len(own), body)
 	}
-	for _, l := range refused["leaves"].([]any) {
+	for _, l := range body["leaves"].([]any) {
 		own = append(own, l.(string))
 	}
 	tree := merkle.NewTree()
@@ -42,8 +44,12 @@ func catchUp(t *testing.T, own []string, refused map[string]any) (root [32]byte)
 		must(t, tree.Append(&e))
 	}
 	e := tree.Root()
-	if root = merkle.Bytes(&e); refused["next_index"] != float64(len(own)) || refused["current_root"] != hex.EncodeToString(root[:]) {
-		t.Fatalf("the client's %d leaves have the root %x, the refusal has another: %v", len(own), root, refused)
+	want := body["current_root"]
+	if want == nil {
+		want = body["root"]
+	}
+	if root = merkle.Bytes(&e); body["next_index"] != float64(len(own)) || want != hex.EncodeToString(root[:]) {
+		t.Fatalf("the client's %d leaves have the root %x, the answer has another: %v", len(own), root, body)
 	}
 	return root
 }
@@ -58,8 +64,14 @@ func TestARefusalHasTheLeavesThatItsClientLacks(t *testing.T) {
 	f.depositNotes(s)
 	own := s.listed(2)
 	to := newKey(t).PublicKey()
-	withdraw := func(in *shieldpool.PublicInputs) *answer {
-		return s.call(http.MethodPost, "/transact", submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()}))
+	withdraw := func(in *shieldpool.PublicInputs) (a *answer) {
+		body := submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
+		// When this machine stops for a moment, the relay takes its node for one that is behind.
+		eventually(t, "the relay can decide about the root", func() bool {
+			a = s.call(http.MethodPost, "/transact", body)
+			return a.body["code"] != "chain_unavailable"
+		})
+		return a
 	}
 
 	t.Log("stale root")
@@ -110,4 +122,38 @@ func TestARefusalHasTheLeavesThatItsClientLacks(t *testing.T) {
 	if _, has := a.body["leaves"]; has {
 		t.Errorf("the refusal has leaves after an unknown root: %v", a.body)
 	}
+}
+
+// A client learns what the fleet's own submissions appended before it is confirmed, and its proof against
+// that root lands.
+func TestAProcessedRootIsProvenAgainstBeforeItIsConfirmed(t *testing.T) {
+	t.Parallel()
+	f, vk := newForger(t)
+	s := newFixture(t, fixtureOptions{vk: vk, slotDuration: time.Second})
+	s.waitHealthy()
+	f.depositNotes(s)
+	own := s.listed(2)
+	first := f.submitWithdrawals(s, 1)
+	var processed *answer
+	eventually(t, "the withdrawal's leaves are processed", func() bool {
+		processed = s.call(http.MethodGet, "/merkle-root?commitment=processed", nil)
+		return processed.status == http.StatusOK && processed.body["next_index"] == 4.0
+	})
+	to := newKey(t).PublicKey()
+	in := f.inputs(s, -sol, to)
+	in.Root = catchUp(t, own, processed.body)
+	body := submissionBody(f.prove(t, in), in.Bytes(), map[string]any{"recipient": to.String()})
+	if a := s.call(http.MethodPost, "/transact", body, "Prefer", "respond-async"); a.status != http.StatusAccepted {
+		wantRefused(t, a, http.StatusServiceUnavailable, "chain_unavailable", "processed, but not confirmed")
+	}
+	if a := s.call(http.MethodPost, "/transact", body); a.status != http.StatusOK {
+		t.Fatalf("proven against a processed root, the withdrawal is answered %d %v, want 200", a.status, a.body)
+	}
+	s.waitCompleted(first)
+	all := s.listed(6)
+	eventually(t, "all leaves are confirmed", func() bool {
+		processed = s.call(http.MethodGet, "/merkle-root?commitment=processed", nil)
+		return processed.body["from_index"] == 6.0
+	})
+	catchUp(t, all, processed.body)
 }

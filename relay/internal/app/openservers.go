@@ -61,7 +61,7 @@ func (a *App) openServers(ctx context.Context) error {
 	}
 	handler, err := httpapi.New(httpapi.Options{
 		Admission: a.admission, Submissions: a.reader, Commitments: a.store.Commitments(a.pool.Address), Tree: a.poolReader, ViewingKeys: keys, Health: a,
-		FinalCommitments: a.commitmentIndex.Final,
+		ProcessedCommitments: a.commitmentIndex.Processed, FinalCommitments: a.commitmentIndex.Final,
 		Info: httpapi.Info{
 			Version: a.options.Version, Build: a.options.Build, Profile: c.Profile,
 			NoteBounds: a.admission.NoteBounds(), NoteBoundsByFormat: a.admission.NoteBoundsByFormat, ComplianceKey: c.CompliancePublicKey, Swaps: a.swapsInfo(),

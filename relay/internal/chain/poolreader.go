@@ -96,6 +96,7 @@ type PoolReader struct {
 	agreed    *onchain.Snapshot // the last tree that two endpoints showed
 	readAllAt time.Time         // when all endpoints were last read together
 	noticedAt time.Time         // when NoticeChange was last called
+	processed reading           // the last one of the processed commitment
 }
 
 // NewPool makes a reader of one pool. It makes no call.

@@ -3,6 +3,7 @@ package chain
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ type accounts struct {
 	stored    map[solana.PublicKey]*onchain.Account
 	slot      uint64
 	err       error
+	processed bool // reads are answered at the processed commitment, and not at the confirmed one
 	reads     int
 	delay     time.Duration
 	asked     [][]solana.PublicKey
@@ -43,8 +45,8 @@ func (a *accounts) Owners(ctx context.Context, keys []solana.PublicKey, commitme
 }
 
 func (a *accounts) Accounts(ctx context.Context, keys []solana.PublicKey, commitment onchain.Commitment, minContextSlot uint64) ([]*onchain.Account, uint64, error) {
-	if commitment != onchain.Confirmed {
-		return nil, 0, errors.New("read at another commitment than confirmed")
+	if a.processed != (commitment == onchain.Processed) || !a.processed && commitment != onchain.Confirmed {
+		return nil, 0, fmt.Errorf("read at the commitment %s", commitment)
 	}
 	// Return the state at the start of the read.
 	a.mu.Lock()

@@ -57,6 +57,9 @@ type Store interface {
 	// until some leaves are published: before that, the first stored leaf need not be the
 	// tree's first, so indexes may be wrong. After that, it finds unpublished leaves too.
 	Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error)
+	// SentLeaves returns the leaves of each submission of the fleet that was sent and is not known to have
+	// landed or failed, most urgent first.
+	SentLeaves(ctx context.Context) ([][][32]byte, error)
 
 	// Checkpoint returns the newest checkpoint of the generation that has at most so many
 	// leaves; the one of no leaves when there is none.
@@ -81,6 +84,8 @@ type Chain interface {
 // Tree reads the pool's tree account, which stored leaves are compared with.
 type Tree interface {
 	AgreedTree(ctx context.Context) (onchain.Snapshot, error)
+	// ProcessedTree has what one endpoint has processed, which may be undone.
+	ProcessedTree(ctx context.Context) (onchain.Snapshot, error)
 }
 
 // Options configure a Follower. All fields but the last are needed.

@@ -36,6 +36,10 @@ type Follower struct {
 	stuckSince time.Time
 	newest     newest
 
+	// processing holds a token while processed is used.
+	processing chan struct{}
+	processed  processed
+
 	mu        sync.Mutex
 	started   uint64 // number of passes that have started
 	last      outcome
@@ -59,7 +63,7 @@ func New(o Options) (*Follower, error) {
 	if o.CheckpointEvery == 0 {
 		o.CheckpointEvery = defaultCheckpointEvery
 	}
-	return &Follower{Options: o, lock: make(chan struct{}, 1)}, nil
+	return &Follower{Options: o, lock: make(chan struct{}, 1), processing: make(chan struct{}, 1)}, nil
 }
 
 // Run reads the chain every interval until ctx ends.

@@ -39,7 +39,9 @@ type history struct {
 	mu     sync.Mutex
 	blocks []*onchain.Block
 	tree   *shieldpool.TreeAccount
-	next   uint64
+	// processed is the tree at the processed commitment; nil means the same.
+	processed *shieldpool.TreeAccount
+	next      uint64
 	// first is the first slot that the endpoint lists. It does not list unlisted slots yet. It has
 	// no blocks of slots below pruned.
 	first, pruned uint64
@@ -219,9 +221,7 @@ func (h *history) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	copied := *h.tree
-	copied.History = slices.Clone(h.tree.History)
-	return onchain.Snapshot{Tree: &copied, Slot: h.treeSlot, Checked: !h.unchecked, Doubtful: h.doubtful}, nil
+	return onchain.Snapshot{Tree: copyOf(h.tree), Slot: h.treeSlot, Checked: !h.unchecked, Doubtful: h.doubtful}, nil
 }
 
 func (h *history) finalizedSlot() uint64 {

@@ -48,11 +48,12 @@ func (n *newest) addRoots(t *shieldpool.TreeAccount) {
 			counts[root] = count
 		}
 	}
-	size := uint64(len(t.History))
-	for age := range min(size, t.NextIndex+1) {
-		if count := t.NextIndex - age; count <= n.next {
-			counts[t.History[(t.RootIndex+size-age)%size]] = count
+	for count := min(t.NextIndex, n.next); ; count-- {
+		root, ok := t.RootAt(count)
+		if !ok {
+			break
 		}
+		counts[root] = count
 	}
 	n.counts = counts
 }
@@ -63,8 +64,8 @@ func (f *Follower) remember(c comparison) {
 		return
 	}
 	f.newest.addRoots(c.snap.Tree)
-	root := f.tree.Root()
-	r := published{newest: f.newest, root: merkle.Bytes(&root)}
+	root, tree := f.tree.Root(), *f.tree
+	r := published{newest: f.newest, root: merkle.Bytes(&root), tree: &tree}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.published = r
@@ -79,10 +80,11 @@ func (f *Follower) forget(next uint64) {
 	f.published = published{}
 }
 
-// published is what Since returns leaves of.
+// published is what Since returns leaves of. tree is never changed, and nil while nothing is published.
 type published struct {
 	newest
 	root [32]byte
+	tree *merkle.Tree
 }
 
 // Since returns the leaves that the chain confirmed last and that were appended after the root was

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/internal/httpapi"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/viewingkey"
@@ -208,6 +209,18 @@ func TestAnswers(t *testing.T) {
 				return onchain.Root{Root: *completed().Root, Tree: solana.MustPublicKeyFromBase58("GQuRgbCdWVcKHb4cSGKAvcQCJ3aCDhFDeiXhqw7Bybyr"), NextIndex: 8, Slot: 4711}, nil
 			}},
 			want: map[string]any{"root": hex32, "merkle_tree": "GQuRgbCdWVcKHb4cSGKAvcQCJ3aCDhFDeiXhqw7Bybyr", "next_index": 8.0, "slot": 4711.0},
+		},
+		"a processed Merkle root, with the leaves that are not confirmed": {
+			request: get("/merkle-root?commitment=processed"), wantStatus: 200,
+			domains: &domains{processed: func() (p commitments.Processed, err error) {
+				p.Root = onchain.Root{Root: *completed().Root, Tree: solana.MustPublicKeyFromBase58("GQuRgbCdWVcKHb4cSGKAvcQCJ3aCDhFDeiXhqw7Bybyr"), NextIndex: 10, Slot: 4713}
+				p.FromIndex, p.Leaves = 8, []string{hex32, hex32}
+				return p, nil
+			}},
+			want: map[string]any{
+				"root": hex32, "merkle_tree": "GQuRgbCdWVcKHb4cSGKAvcQCJ3aCDhFDeiXhqw7Bybyr", "next_index": 10.0, "slot": 4713.0,
+				"from_index": 8.0, "leaves": []any{hex32, hex32},
+			},
 		},
 		"the compliance key and its id": {
 			request: get("/compliance-key"), wantStatus: 200,

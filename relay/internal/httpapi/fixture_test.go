@@ -34,15 +34,16 @@ import (
 // domains fakes everything behind the API. A test sets the functions that its request
 // reaches; the others must not be called.
 type domains struct {
-	submit   func(context.Context, submission.Request) (*submission.Submission, error)
-	wait     func(context.Context, uuid.UUID) (*submission.Submission, error)
-	get      func(context.Context, uuid.UUID) (*submission.Submission, error)
-	backlog  func() (submission.Backlog, error)
-	position func() (commitments.Position, error)
-	read     func(generation, from uint64, limit int) ([]commitments.IndexedCommitment, error)
-	root     func(mint string) (onchain.Root, error)
-	register func(viewingkey.Registration) (string, error)
-	health   func() httpapi.HealthReport
+	submit    func(context.Context, submission.Request) (*submission.Submission, error)
+	wait      func(context.Context, uuid.UUID) (*submission.Submission, error)
+	get       func(context.Context, uuid.UUID) (*submission.Submission, error)
+	backlog   func() (submission.Backlog, error)
+	position  func() (commitments.Position, error)
+	read      func(generation, from uint64, limit int) ([]commitments.IndexedCommitment, error)
+	root      func(mint string) (onchain.Root, error)
+	processed func() (commitments.Processed, error)
+	register  func(viewingkey.Registration) (string, error)
+	health    func() httpapi.HealthReport
 }
 
 func (d *domains) Submit(ctx context.Context, r submission.Request) (*submission.Submission, error) {
@@ -160,8 +161,9 @@ func options(d *domains, log io.Writer, o httpapi.Observer) httpapi.Options {
 			return "exchange-" + strconv.Itoa(ids)
 		},
 		ListStall: time.Minute, ListTime: 2 * time.Minute,
-		FinalCommitments: func() (uint64, uint64) { return 1, 2048 },
-		CallTimeout:      time.Minute, WaitDefault: 30 * time.Second, WaitMax: time.Minute,
+		FinalCommitments:     func() (uint64, uint64) { return 1, 2048 },
+		ProcessedCommitments: func(context.Context) (commitments.Processed, error) { return d.processed() },
+		CallTimeout:          time.Minute, WaitDefault: 30 * time.Second, WaitMax: time.Minute,
 	}
 }
 

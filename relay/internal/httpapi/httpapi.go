@@ -134,6 +134,8 @@ type Options struct {
 	// CallTimeout bounds each call to one of the parts above. It does not include the waits of a
 	// submission.
 	CallTimeout time.Duration
+	// ProcessedCommitments returns leaves that are not confirmed yet.
+	ProcessedCommitments func(context.Context) (commitments.Processed, error)
 	// FinalCommitments returns how many leaves of a generation can never change.
 	FinalCommitments func() (generation, leaves uint64)
 	// WaitDefault is the time that POST /transact waits at most for the acceptance and the outcome
@@ -170,6 +172,7 @@ func (o *Options) validate() error {
 	need(o.Admission == nil, "Admission")
 	need(o.Submissions == nil, "Submissions")
 	need(o.Commitments == nil, "Commitments")
+	need(o.ProcessedCommitments == nil, "ProcessedCommitments")
 	need(o.FinalCommitments == nil, "FinalCommitments")
 	need(o.Tree == nil, "Tree")
 	need(o.ViewingKeys == nil, "ViewingKeys")

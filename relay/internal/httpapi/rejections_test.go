@@ -224,6 +224,14 @@ func TestInvalidRequestsDoNotReachDomains(t *testing.T) {
 			request: get("/merkle-root?mint=dollars"), wantCode: refusal.UnknownMint,
 			wantMessage: "mint is not one of this pool's: expected an address that GET / lists under pool.mints, or none; received 7 characters",
 		},
+		"an unknown commitment level": {
+			request: get("/merkle-root?commitment=finalized"), wantCode: refusal.InvalidRequest,
+			wantMessage: "commitment has an unknown value: expected confirmed or processed, or none for confirmed",
+		},
+		"a processed root of a mint that the pool does not have": {
+			request: get("/merkle-root?commitment=processed&mint=dollars"), wantCode: refusal.UnknownMint,
+			wantMessage: "mint is not one of this pool's: expected an address that GET / lists under pool.mints, or none; received 7 characters",
+		},
 		"an unknown route": {
 			request: get("/transactions"), wantCode: refusal.RouteNotFound,
 			wantMessage: "this path is not a route of the relay: GET / lists the routes",

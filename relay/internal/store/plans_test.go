@@ -118,6 +118,7 @@ func statements(s *Store, w uuid.UUID, t testing.TB) map[string]statement {
 		"count unresolved":    {unresolvedSQL, []any{[][]byte{testPool.Bytes()}}},
 		"list jobs":           {jobsSQL, nil},
 		"count the queue":     {queueByRootSQL, []any{testPool.Bytes(), 0}},
+		"list sent leaves":    {sentLeavesSQL, []any{testPool.Bytes()}},
 		"delete finished":     {deleteFinishedSQL, []any{time.Now().Add(-29 * 24 * time.Hour), 1000}},
 		"delete keys":         {deleteKeysSQL, []any{time.Now().Add(-29 * 24 * time.Hour), 1000}},
 	}

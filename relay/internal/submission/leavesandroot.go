@@ -2,7 +2,6 @@ package submission
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
@@ -50,7 +49,7 @@ func commitmentsOf(s *Submission) [][32]byte {
 	if s.Kind == KindSwapExecution {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(s.Call.Inputs.Commitments[:]), func(c [32]byte) bool { return c == [32]byte{} })
+	return s.Call.Inputs.Leaves()
 }
 
 // indicesOf returns the indices of the commitments; nil if any of the indices is missing.

@@ -177,7 +177,8 @@ func (w *world) serve(r *relay) *swapAPI {
 		},
 		Log: slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Now: time.Now, NewID: uuid.NewString, CallTimeout: testTimeout, WaitMax: testTimeout, ListStall: testTimeout, ListTime: testTimeout,
-		FinalCommitments: func() (generation, leaves uint64) { return 0, 0 },
+		FinalCommitments:     func() (generation, leaves uint64) { return 0, 0 },
+		ProcessedCommitments: func(context.Context) (p commitments.Processed, err error) { return p, nil },
 	})
 	must(w.t, err)
 	a.Server = httptest.NewServer(handler)

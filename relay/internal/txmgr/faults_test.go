@@ -196,6 +196,54 @@ func TestRootNewerThanTheNodeIsNotStale(t *testing.T) {
 	_ = wantCode(t, err, refusal.ChainUnavailable)
 }
 
+// processedState also has a tree that is processed, but not confirmed.
+type processedState struct {
+	submission.PoolState
+	processed onchain.Snapshot
+}
+
+func (s *processedState) ProcessedTree(context.Context) (onchain.Snapshot, error) {
+	return s.processed, nil
+}
+
+func TestProcessedRootIsNotStale(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	confirmed, err := w.state.Tree(t.Context(), 0)
+	must(t, err)
+	beyond := func(from *shieldpool.TreeAccount, leaves byte) *shieldpool.TreeAccount {
+		next := *from
+		next.History = slices.Clone(from.History)
+		for i := range leaves {
+			must(t, next.Append([32]byte{30: 1, 31: i}))
+		}
+		return &next
+	}
+	newer := beyond(confirmed.Tree, 4)
+	otherFork := *newer
+	otherFork.History = slices.Clone(newer.History)
+	otherFork.History[confirmed.Tree.RootIndex] = [32]byte{31: 1}
+	tests := map[string]struct {
+		processed onchain.Snapshot
+		want      refusal.Code
+	}{
+		"the processed tree has the root": {onchain.Snapshot{Tree: newer, Checked: true}, refusal.ChainUnavailable},
+		"it has newer roots too":          {onchain.Snapshot{Tree: beyond(newer, 2), Checked: true}, refusal.ChainUnavailable},
+		"it lacks the root":               {onchain.Snapshot{Tree: beyond(confirmed.Tree, 2), Checked: true}, refusal.RootNotFound},
+		"it is inconsistent":              {onchain.Snapshot{Tree: newer}, refusal.RootNotFound},
+		"it does not continue the tree that two endpoints have shown": {onchain.Snapshot{Tree: &otherFork, Checked: true}, refusal.RootNotFound},
+	}
+	for name, test := range tests {
+		to := w.newKey().PublicKey()
+		in := w.inputs(-sol, to)
+		in.Root = newer.Root
+		r := w.assemble(parts{state: &processedState{w.state, test.processed}})
+		_, err := r.Submit(t.Context(), submission.Request{Proof: w.prove(in), PublicInputs: in.Bytes(), Recipient: to.String()})
+		t.Log(name)
+		_ = wantCode(t, err, test.want)
+	}
+}
+
 // staleState returns the tree stored in old, if any, and otherwise the newest tree.
 type staleState struct {
 	submission.PoolState
