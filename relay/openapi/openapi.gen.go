@@ -510,7 +510,7 @@ type Limits struct {
 
 // MerkleRoot Example: {"merkle_tree":"GQuRgbCdWVcKHb4cSGKAvcQCJ3aCDhFDeiXhqw7Bybyr","next_index":0,"root":"2f68a1c58e257e42a17a6c61dff5551ed560b9922ab119d5ac8e184c9734ead9","slot":4711}
 type MerkleRoot struct {
-	// FromIndex Beside `leaves`: the index of the first. Those before it are confirmed.
+	// FromIndex Beside `leaves`: the index of the first, and the number of leaves that are confirmed.
 	FromIndex *int64 `json:"from_index,omitempty"`
 
 	// Leaves With `processed`: the leaves from `from_index` to `next_index`, which may be undone.
@@ -1403,12 +1403,13 @@ type ClientInterface interface {
 
 	// GetMerkleRoot The tree's newest root on the chain.
 	//
-	// With `commitment=processed` it is a slot or two newer, and has the `leaves` that
-	// GET /commitments lacks, as far as this relay's fleet submitted them: a deposit and
-	// what follows it appear when they are confirmed. Only one endpoint has shown these
-	// leaves, and their block may be undone, with which the root ends. A proof against it
-	// is accepted as soon as the root is confirmed, within the request's wait; until then
-	// the answer is `chain_unavailable`.
+	// `commitment=processed` asks for a root that is a slot or two newer, with the `leaves` that
+	// follow those of GET /commitments below `from_index`, as far as this relay's fleet submitted
+	// them: what follows a deposit appears when that is confirmed. One endpoint has shown them, and
+	// their block may be undone: do not keep them, and take them from GET /commitments when they
+	// are there. A proof against this root waits until it is confirmed, as a rule a slot or two; if
+	// that takes longer, the answer is `chain_unavailable`, and if its block is undone,
+	// `root_not_found`. Where no such root is known, this route answers `chain_unavailable`.
 	//
 	// Corresponds with GET /merkle-root (the `GetMerkleRoot` operationId).
 	GetMerkleRoot(ctx context.Context, params *GetMerkleRootParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1648,12 +1649,13 @@ func (c *Client) GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (
 
 // GetMerkleRoot The tree's newest root on the chain.
 //
-// With `commitment=processed` it is a slot or two newer, and has the `leaves` that
-// GET /commitments lacks, as far as this relay's fleet submitted them: a deposit and
-// what follows it appear when they are confirmed. Only one endpoint has shown these
-// leaves, and their block may be undone, with which the root ends. A proof against it
-// is accepted as soon as the root is confirmed, within the request's wait; until then
-// the answer is `chain_unavailable`.
+// `commitment=processed` asks for a root that is a slot or two newer, with the `leaves` that
+// follow those of GET /commitments below `from_index`, as far as this relay's fleet submitted
+// them: what follows a deposit appears when that is confirmed. One endpoint has shown them, and
+// their block may be undone: do not keep them, and take them from GET /commitments when they
+// are there. A proof against this root waits until it is confirmed, as a rule a slot or two; if
+// that takes longer, the answer is `chain_unavailable`, and if its block is undone,
+// `root_not_found`. Where no such root is known, this route answers `chain_unavailable`.
 //
 // Corresponds with GET /merkle-root (the `GetMerkleRoot` operationId).
 func (c *Client) GetMerkleRoot(ctx context.Context, params *GetMerkleRootParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2536,12 +2538,13 @@ type ClientWithResponsesInterface interface {
 
 	// GetMerkleRootWithResponse The tree's newest root on the chain.
 	//
-	// With `commitment=processed` it is a slot or two newer, and has the `leaves` that
-	// GET /commitments lacks, as far as this relay's fleet submitted them: a deposit and
-	// what follows it appear when they are confirmed. Only one endpoint has shown these
-	// leaves, and their block may be undone, with which the root ends. A proof against it
-	// is accepted as soon as the root is confirmed, within the request's wait; until then
-	// the answer is `chain_unavailable`.
+	// `commitment=processed` asks for a root that is a slot or two newer, with the `leaves` that
+	// follow those of GET /commitments below `from_index`, as far as this relay's fleet submitted
+	// them: what follows a deposit appears when that is confirmed. One endpoint has shown them, and
+	// their block may be undone: do not keep them, and take them from GET /commitments when they
+	// are there. A proof against this root waits until it is confirmed, as a rule a slot or two; if
+	// that takes longer, the answer is `chain_unavailable`, and if its block is undone,
+	// `root_not_found`. Where no such root is known, this route answers `chain_unavailable`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4286,12 +4289,13 @@ func (c *ClientWithResponses) GetHealthWithResponse(ctx context.Context, reqEdit
 
 // GetMerkleRootWithResponse The tree's newest root on the chain.
 //
-// With `commitment=processed` it is a slot or two newer, and has the `leaves` that
-// GET /commitments lacks, as far as this relay's fleet submitted them: a deposit and
-// what follows it appear when they are confirmed. Only one endpoint has shown these
-// leaves, and their block may be undone, with which the root ends. A proof against it
-// is accepted as soon as the root is confirmed, within the request's wait; until then
-// the answer is `chain_unavailable`.
+// `commitment=processed` asks for a root that is a slot or two newer, with the `leaves` that
+// follow those of GET /commitments below `from_index`, as far as this relay's fleet submitted
+// them: what follows a deposit appears when that is confirmed. One endpoint has shown them, and
+// their block may be undone: do not keep them, and take them from GET /commitments when they
+// are there. A proof against this root waits until it is confirmed, as a rule a slot or two; if
+// that takes longer, the answer is `chain_unavailable`, and if its block is undone,
+// `root_not_found`. Where no such root is known, this route answers `chain_unavailable`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -240,6 +240,9 @@ func (f *fleets) eventually(t *testing.T, what string, check func(*v1alpha1.Rela
 func (f *fleets) countWrong(check func(*v1alpha1.RelayPool) error) (wrong int, example error) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
+	if len(f.states) > len(poolNames()) {
+		return len(f.states), fmt.Errorf("there are %d RelayPools, want %d", len(f.states), len(poolNames()))
+	}
 	for _, name := range poolNames() {
 		all := f.states[name]
 		if len(all) == 0 {

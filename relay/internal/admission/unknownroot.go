@@ -18,11 +18,6 @@ const treeSlotReportDelay = 150 * time.Millisecond
 // root to the client. That process reports its slot to the other relays within treeSlotReportDelay,
 // so refuseUnknownRoot waits for the report.
 func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *onchain.Snapshot) error {
-	if a.isProcessed(ctx, root, snap) {
-		return refusal.New(refusal.ChainUnavailable,
-			"the proof's root is processed, but not confirmed yet: send the same request again in a moment").
-			Retry(momentaryRetryAfter)
-	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -45,13 +40,40 @@ func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *
 	return submission.StaleRoot(root, a.Submissions.NewestRoot(root, snap.Tree))
 }
 
-// isProcessed reports whether an endpoint has processed the root, after the newest root of the tree account
-// of snap. GET /merkle-root tells clients such roots.
-func (a *Admission) isProcessed(ctx context.Context, root [32]byte, snap *onchain.Snapshot) bool {
-	processed, err := a.State.ProcessedTree(ctx)
-	if err != nil || !processed.Checked {
-		return false
+const (
+	// processedLookup bounds the look for a processed root, so that a stale root is refused soon.
+	processedLookup = 500 * time.Millisecond
+	// confirmTimeout is longer than blocks usually take to be confirmed. It is the same for requests that do
+	// not wait for an outcome, because the wait is the relay's to make: it told the client the root early.
+	confirmTimeout, confirmPoll = 2 * time.Second, 100 * time.Millisecond
+)
+
+// awaitRoot returns a tree account that has the root, which that of snap lacks, once the root is confirmed.
+// It refuses a root that is not processed.
+func (a *Admission) awaitRoot(ctx context.Context, root [32]byte, snap *onchain.Snapshot) (onchain.Snapshot, error) {
+	processed := make(chan bool, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, processedLookup)
+		defer cancel()
+		processed <- a.Submissions.Leaves.IsProcessed(ctx, root)
+	}()
+	refused := a.refuseUnknownRoot(ctx, root, snap)
+	if !<-processed {
+		return onchain.Snapshot{}, refused
 	}
-	confirmed := processed.Tree.LeavesUntilEviction(snap.Tree.Root)
-	return confirmed >= 0 && processed.Tree.LeavesUntilEviction(root) > confirmed
+	waiting, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
+	for {
+		s, err := a.State.Tree(waiting, 0)
+		if err == nil && s.Checked && s.Tree.LeavesUntilEviction(root) >= 0 {
+			return s, nil
+		}
+		select {
+		case <-waiting.Done():
+			return onchain.Snapshot{}, refusal.New(refusal.ChainUnavailable,
+				"the proof's root is processed, but not confirmed yet: send the same request again in a moment").
+				Retry(momentaryRetryAfter).Because(err)
+		case <-time.After(confirmPoll):
+		}
+	}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // A lying endpoint can show a tree with invented leaves and compute a valid root for it. Clients
-// therefore prove against a tree that two endpoints show, and stored leaves are compared with such
-// a tree.
+// therefore prove against a tree that two endpoints show, unless they ask for a processed root, and stored
+// leaves are compared with such a tree.
 
 // maxTreeLag is the greatest lag, in slots behind another endpoint, at which an endpoint's tree
 // still counts.

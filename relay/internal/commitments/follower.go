@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/relaypool/relaypool/relay/merkle"
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -36,9 +38,9 @@ type Follower struct {
 	stuckSince time.Time
 	newest     newest
 
-	// processing holds a token while processed is used.
-	processing chan struct{}
-	processed  processed
+	// processedReads runs one read at a time. Only the running read uses processed.
+	processedReads singleflight.Group
+	processed      processed
 
 	mu        sync.Mutex
 	started   uint64 // number of passes that have started
@@ -46,7 +48,9 @@ type Follower struct {
 	status    Report
 	final     finality
 	published published
-	kind      string // the kind of the problem that was last logged
+	// processedRoots has when each of them was found.
+	processedRoots map[[32]byte]time.Time
+	kind           string // the kind of the problem that was last logged
 }
 
 // outcome is the result of the newest finished pass.
@@ -63,7 +67,7 @@ func New(o Options) (*Follower, error) {
 	if o.CheckpointEvery == 0 {
 		o.CheckpointEvery = defaultCheckpointEvery
 	}
-	return &Follower{Options: o, lock: make(chan struct{}, 1), processing: make(chan struct{}, 1)}, nil
+	return &Follower{Options: o, lock: make(chan struct{}, 1), processedRoots: map[[32]byte]time.Time{}}, nil
 }
 
 // Run reads the chain every interval until ctx ends.

@@ -2,7 +2,7 @@ package commitments
 
 import (
 	"context"
-	"encoding/hex"
+	"errors"
 	"slices"
 	"time"
 
@@ -13,11 +13,25 @@ import (
 )
 
 const (
-	// maxTrials is the number of roots that one call of Processed computes at most. A root takes 32 hashes.
+	// maxTrials is the number of roots that are computed at most for one read of the tree account. A root
+	// takes 32 hashes.
 	maxTrials = 128
-	// processedRetry is the time until clients ask again while no leaves are known.
+	// processedTimeout bounds a read, which serves all who wait for it.
+	processedTimeout = 5 * time.Second
+	// processedRetry is the time until clients ask again when there is no answer.
 	processedRetry = time.Second
+	// processedRootAge is the time in which a processed root is confirmed, or its fork has died.
+	processedRootAge = 30 * time.Second
 )
+
+// Processed is a root that one endpoint has processed, and the leaves that its tree has beyond the
+// published ones. They may be undone. FromIndex is the number of published leaves. The root is in the root
+// history at Slot, and may not be the newest there.
+type Processed struct {
+	onchain.Root
+	FromIndex uint64
+	Leaves    [][32]byte
+}
 
 // processed is a tree that continues the published leaves. No RPC method returns leaves of blocks that are
 // not confirmed, so they are sought among the fleet's own submissions: the tree account's root history
@@ -25,54 +39,84 @@ const (
 type processed struct {
 	tree merkle.Tree
 	// leaves are the last leaves of the tree, which continue the published leaves with the root base.
-	leaves []string
+	leaves [][32]byte
 	base   [32]byte
-	// wrong has the trials that failed with this tree.
+	// wrong has the trials that failed with this tree, and found the roots of those that succeeded.
 	wrong map[trial]bool
+	found [][32]byte
 	// readAt is when the tree account was read that the tree was last compared with.
 	readAt time.Time
 }
 
-// trial is the question whether a submission, known by its first leaf, gave the tree the root.
-type trial struct{ want, leaf [32]byte }
-
-// Processed is a root that one endpoint has processed, and the leaves that its tree has beyond the
-// published ones, in hexadecimal. They may be undone. FromIndex is the number of published leaves.
-type Processed struct {
-	onchain.Root
-	FromIndex uint64
-	Leaves    []string
+// trial is the question whether these leaves gave the tree the root.
+type trial struct {
+	want   [32]byte
+	leaves [2][32]byte
 }
 
-// Processed returns the leaves that an endpoint has processed, as far as the fleet submitted them.
-// Behind a leaf of others nothing is known until it is confirmed.
+// Processed returns the leaves that an endpoint has processed, as far as the fleet submitted them. What
+// follows a leaf of others is not known until that leaf is in a block that the index has read. The only
+// errors are refusals.
 func (f *Follower) Processed(ctx context.Context) (Processed, error) {
+	done := f.processedReads.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), processedTimeout)
+		defer cancel()
+		return f.readProcessed(ctx)
+	})
+	select {
+	case <-ctx.Done():
+		return Processed{}, noProcessedRoot(ctx.Err())
+	case r := <-done:
+		p, _ := r.Val.(Processed)
+		return p, r.Err
+	}
+}
+
+func noProcessedRoot(cause error) error {
+	return refusal.New(refusal.ChainUnavailable,
+		"no processed tree continues the leaves that the relay has: ask again in a moment, or for the confirmed root").
+		Retry(processedRetry).Because(cause)
+}
+
+// IsProcessed reports whether the root was, within processedRootAge, that of a tree which Processed found.
+func (f *Follower) IsProcessed(ctx context.Context, root [32]byte) bool {
+	if f.wasProcessed(root) {
+		return true
+	}
+	_, err := f.Processed(ctx) // another process of the fleet may have told the client
+	return err == nil && f.wasProcessed(root)
+}
+
+func (f *Follower) wasProcessed(root [32]byte) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, ok := f.processedRoots[root]
+	return ok && f.Now().Sub(at) < processedRootAge
+}
+
+// readProcessed runs only once at a time.
+func (f *Follower) readProcessed(ctx context.Context) (Processed, error) {
 	snap, err := f.Tree.ProcessedTree(ctx)
 	if err != nil {
 		return Processed{}, err
 	}
-	select {
-	case f.processing <- struct{}{}:
-	case <-ctx.Done():
-		return Processed{}, ctx.Err()
-	}
-	defer func() { <-f.processing }()
 	f.mu.Lock()
 	base := f.published
 	f.mu.Unlock()
-	if base.tree == nil || !snap.Checked {
-		return Processed{}, refusal.New(refusal.ChainUnavailable,
-			"the relay has no leaves yet that the chain confirms: send the same request again in a moment").Retry(processedRetry)
+	if base.tree == nil || !snap.Checked || !hasRoot(snap.Tree, base.next, base.root) {
+		return Processed{}, noProcessedRoot(nil)
 	}
 	p := &f.processed
-	if !p.readAt.Equal(snap.At) || p.base != base.root {
-		sent, err := f.Store.SentLeaves(ctx)
+	if snap.At.After(p.readAt) || p.base != base.root {
+		candidates, err := f.candidates(ctx, &base)
 		if err != nil {
-			return Processed{}, err
+			return Processed{}, noProcessedRoot(err)
 		}
 		p.continueFrom(&base, snap.Tree)
-		p.extend(snap.Tree, sent)
+		p.extend(snap.Tree, candidates)
 		p.readAt = snap.At
+		f.rememberProcessed(p.found)
+		p.found = nil
 	}
 	root := p.tree.Root()
 	return Processed{
@@ -81,16 +125,54 @@ func (f *Follower) Processed(ctx context.Context) (Processed, error) {
 	}, nil
 }
 
+func (f *Follower) rememberProcessed(roots [][32]byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.Now()
+	for root, at := range f.processedRoots {
+		if now.Sub(at) >= processedRootAge {
+			delete(f.processedRoots, root)
+		}
+	}
+	for _, root := range roots {
+		if _, known := f.processedRoots[root]; !known {
+			f.processedRoots[root] = now
+		}
+	}
+}
+
+// candidates returns leaves that may come next, the most likely first, as they are appended: one alone, or
+// the two of a submission.
+func (f *Follower) candidates(ctx context.Context, base *published) (all [][][32]byte, err error) {
+	for _, l := range f.processed.leaves { // when a fork dies, its first leaves are often those of the next
+		all = append(all, [][32]byte{l})
+	}
+	pos, err := f.Store.Position(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if pos.Leaves > base.next { // of submissions that another process has completed
+		stored, err := f.Store.Read(ctx, pos.Generation, base.next, MaxRecent)
+		if err != nil && !errors.Is(err, ErrMoved) {
+			return nil, err
+		}
+		for _, l := range stored {
+			all = append(all, [][32]byte{l.Commitment})
+		}
+	}
+	sent, err := f.Store.SentLeaves(ctx)
+	return append(all, sent...), err
+}
+
 // continueFrom makes the tree one that continues the published leaves and that the account confirms.
 func (p *processed) continueFrom(base *published, account *shieldpool.TreeAccount) {
 	p.base = base.root
-	beyond := p.tree.NextIndex() - base.next
-	own := p.tree.Root()
-	if p.leaves != nil && p.tree.NextIndex() >= base.next && beyond <= uint64(len(p.leaves)) && hasRoot(account, base.next, base.root) && hasRoot(account, p.tree.NextIndex(), merkle.Bytes(&own)) {
+	own, beyond := p.tree.Root(), p.tree.NextIndex()-base.next
+	if p.leaves != nil && p.tree.NextIndex() >= base.next && beyond <= uint64(len(p.leaves)) && hasRoot(account, p.tree.NextIndex(), merkle.Bytes(&own)) {
 		p.leaves = p.leaves[uint64(len(p.leaves))-beyond:]
 		return
 	}
-	p.tree, p.leaves, p.wrong = *base.tree, []string{}, map[trial]bool{}
+	p.tree, p.leaves, p.wrong = *base.tree, [][32]byte{}, map[trial]bool{}
 }
 
 func hasRoot(account *shieldpool.TreeAccount, leaves uint64, root [32]byte) bool {
@@ -98,17 +180,18 @@ func hasRoot(account *shieldpool.TreeAccount, leaves uint64, root [32]byte) bool
 	return ok && got == root
 }
 
-// extend appends the leaves of sent submissions, in the order that the account's root history shows.
-func (p *processed) extend(account *shieldpool.TreeAccount, sent [][][32]byte) {
-	root := p.tree.Root()
-	if !hasRoot(account, p.tree.NextIndex(), merkle.Bytes(&root)) {
-		return // the account is older than the published leaves, or so much newer that it has other roots
-	}
+// extend appends leaves in the order that the account's root history shows.
+func (p *processed) extend(account *shieldpool.TreeAccount, candidates [][][32]byte) {
 	for trials, found := 0, true; found; {
 		found = false
-		for _, leaves := range sent {
+		for _, leaves := range candidates {
 			want, ok := account.RootAt(p.tree.NextIndex() + uint64(len(leaves)))
-			if !ok || len(leaves) == 0 || p.wrong[trial{want, leaves[0]}] || slices.Contains(p.leaves, hex.EncodeToString(leaves[0][:])) {
+			if !ok || len(leaves) == 0 || slices.Contains(p.leaves, leaves[0]) {
+				continue
+			}
+			this := trial{want: want}
+			copy(this.leaves[:], leaves)
+			if p.wrong[this] {
 				continue
 			}
 			if trials++; trials > maxTrials || len(p.leaves)+len(leaves) > MaxRecent {
@@ -117,7 +200,7 @@ func (p *processed) extend(account *shieldpool.TreeAccount, sent [][][32]byte) {
 			if p.append(leaves, want) {
 				found = true
 			} else {
-				p.wrong[trial{want, leaves[0]}] = true
+				p.wrong[this] = true
 			}
 		}
 	}
@@ -135,9 +218,7 @@ func (p *processed) append(leaves [][32]byte, want [32]byte) bool {
 		return false
 	}
 	p.tree, p.wrong = next, map[trial]bool{}
-	p.leaves = slices.Clip(p.leaves) // answers have the slice
-	for _, l := range leaves {
-		p.leaves = append(p.leaves, hex.EncodeToString(l[:]))
-	}
+	p.leaves = append(slices.Clip(p.leaves), leaves...) // answers have the old slice
+	p.found = append(p.found, want)
 	return true
 }

@@ -2,7 +2,6 @@ package commitments_test
 
 import (
 	"context"
-	"encoding/hex"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -78,16 +77,25 @@ func wantProcessed(t *testing.T, f *commitments.Follower, transactions ...uint64
 	got, err := f.Processed(t.Context())
 	must(t, err)
 	all := served(t, f)
-	want := commitments.Processed{FromIndex: uint64(len(all)), Leaves: []string{}}
+	want := commitments.Processed{FromIndex: uint64(len(all)), Leaves: [][32]byte{}}
 	for _, n := range transactions {
-		for k := range uint64(2) {
-			l := leaf(n, k)
-			all, want.Leaves = append(all, l), append(want.Leaves, hex.EncodeToString(l[:]))
-		}
+		want.Leaves = append(want.Leaves, leaf(n, 0), leaf(n, 1))
 	}
+	all = append(all, want.Leaves...)
 	want.Root = onchain.Root{Root: rootOf(t, all), Tree: f.Pool.MerkleTree, NextIndex: uint64(len(all)), Slot: 1 << 40}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("processed (-want +got):\n%s", diff)
+	}
+	if len(transactions) > 0 && !f.IsProcessed(t.Context(), got.Root.Root) {
+		t.Error("the root that clients get is not known as processed")
+	}
+}
+
+func wantNoProcessedRoot(t *testing.T, f *commitments.Follower) {
+	t.Helper()
+	_, err := f.Processed(t.Context())
+	if r, ok := refusal.As(err); !ok || r.Code != refusal.ChainUnavailable || r.RetryAfter < time.Second {
+		t.Errorf("the error is %v, want chain_unavailable with a time to come again", err)
 	}
 }
 
@@ -134,14 +142,17 @@ func TestProcessedHasTheFleetsLeavesInTheChainsOrder(t *testing.T) {
 	h.block(6, h.transact())
 	must(t, f.Sync(t.Context()))
 	h.set(func() { h.processed = confirmed })
-	wantProcessed(t, f)
+	wantNoProcessedRoot(t, f)
 	ahead := make([]uint64, 60)
 	for i := range ahead {
 		ahead[i] = 200 + uint64(i)
 	}
 	s.set(ahead...)
 	h.process(ahead...)
-	wantProcessed(t, f)
+	wantNoProcessedRoot(t, f)
+	if f.IsProcessed(t.Context(), h.processed.Root) {
+		t.Error("a root of unknown leaves counts as processed")
+	}
 }
 
 // What was processed is then confirmed, by this process or by another.
@@ -162,6 +173,59 @@ func TestProcessedContinuesWhatIsPublished(t *testing.T) {
 	wantProcessed(t, f, 7, 8) // 7 and 8 are known, although their submissions have ended
 	s.set(sent...)
 	wantProcessed(t, f, 7, 8, 9)
+
+	t.Log("a process that has not published what another has completed")
+	other := newFollower(t, h, s)
+	must(t, other.Sync(t.Context()))
+	h.block(7, h.transact())
+	h.process(8)
+	must(t, f.Sync(t.Context()))
+	s.set(8)
+	got, err := other.Processed(t.Context())
+	must(t, err)
+	if want := [][32]byte{leaf(7, 0), leaf(7, 1), leaf(8, 0), leaf(8, 1)}; !cmp.Equal(want, got.Leaves) || got.FromIndex != 12 {
+		t.Errorf("from index %d on the leaves are %x, want %x from 12 on", got.FromIndex, got.Leaves, want)
+	}
+	h.advance(time.Minute)
+	if other.IsProcessed(t.Context(), got.Root.Root) {
+		t.Error("a root is processed for a minute, without an end")
+	}
+}
+
+func TestProcessedServesManyAtOnce(t *testing.T) {
+	t.Parallel()
+	h, s, f := newProcessing(t)
+	order := []uint64{}
+	var readers sync.WaitGroup
+	for n := range uint64(20) {
+		order = append(order, 100+n)
+		s.set(order...)
+		h.process(order...)
+		for range 4 {
+			readers.Go(func() {
+				p, err := f.Processed(t.Context())
+				if err != nil || p.NextIndex != p.FromIndex+uint64(len(p.Leaves)) {
+					t.Errorf("%d leaves from %d are %d: %v", len(p.Leaves), p.FromIndex, p.NextIndex, err)
+				}
+				for i, l := range p.Leaves {
+					if l != leaf(100+uint64(i)/2, uint64(i)%2) {
+						t.Errorf("leaf %d is %x", i, l)
+					}
+				}
+			})
+		}
+		if n%5 == 0 {
+			readers.Wait()
+		}
+	}
+	readers.Wait()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := f.Processed(ended); err != nil {
+		if r, ok := refusal.As(err); !ok || r.Code != refusal.ChainUnavailable {
+			t.Errorf("a caller who has gone gets %v, want a refusal", err)
+		}
+	}
 }
 
 // Each call does only so much, and the next one goes on.
@@ -200,16 +264,9 @@ func TestProcessedNeedsAConfirmedTree(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	f := newFollower(t, h, newStore(t, h))
-	wantUnavailable := func() {
-		t.Helper()
-		_, err := f.Processed(t.Context())
-		if r, ok := refusal.As(err); !ok || r.Code != refusal.ChainUnavailable || r.RetryAfter < time.Second {
-			t.Errorf("the error is %v, want chain_unavailable with a time to come again", err)
-		}
-	}
-	wantUnavailable()
+	wantNoProcessedRoot(t, f)
 	must(t, f.Sync(t.Context()))
 	wantProcessed(t, f) // the empty tree
 	h.set(func() { h.unchecked = true })
-	wantUnavailable()
+	wantNoProcessedRoot(t, f)
 }

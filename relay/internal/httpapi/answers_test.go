@@ -214,7 +214,7 @@ func TestAnswers(t *testing.T) {
 			request: get("/merkle-root?commitment=processed"), wantStatus: 200,
 			domains: &domains{processed: func() (p commitments.Processed, err error) {
 				p.Root = onchain.Root{Root: *completed().Root, Tree: solana.MustPublicKeyFromBase58("GQuRgbCdWVcKHb4cSGKAvcQCJ3aCDhFDeiXhqw7Bybyr"), NextIndex: 10, Slot: 4713}
-				p.FromIndex, p.Leaves = 8, []string{hex32, hex32}
+				p.FromIndex, p.Leaves = 8, [][32]byte{*completed().Root, *completed().Root}
 				return p, nil
 			}},
 			want: map[string]any{

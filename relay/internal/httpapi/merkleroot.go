@@ -41,7 +41,11 @@ func (a *api) merkleRoot(ctx context.Context, r *http.Request, params openapi.Ge
 	case openapi.GetMerkleRootParamsCommitmentProcessed:
 		p, err := a.ProcessedCommitments(ctx)
 		root, from := answerOf(p.Root), int64(p.FromIndex) //nolint:gosec // the tree has 2^32 leaves
-		root.FromIndex, root.Leaves = &from, &p.Leaves
+		leaves := make([]string, len(p.Leaves))
+		for i, l := range p.Leaves {
+			leaves[i] = hex.EncodeToString(l[:])
+		}
+		root.FromIndex, root.Leaves = &from, &leaves
 		return root, err
 	default:
 		return openapi.MerkleRoot{}, refusal.New(refusal.InvalidRequest, "commitment has an unknown value: expected confirmed or processed, or none for confirmed")

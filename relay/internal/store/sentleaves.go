@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// sentLeavesSQL has at most as many submissions as can have landed and are not confirmed.
+// sentLeavesSQL is limited because no more leaves are given to a client.
 const sentLeavesSQL = `SELECT public_inputs FROM submissions s JOIN requests r ON r.submission_id = s.id
 	WHERE pool = $1 AND state IN ('pending', 'processing') AND EXISTS (SELECT FROM attempts a WHERE a.submission_id = s.id AND NOT a.dead)
 	ORDER BY root_seq, job_id LIMIT 256`

@@ -23,9 +23,6 @@ type PoolState interface {
 	// Tree, or the account as another endpoint returns it. When no endpoint's account has the
 	// root, TreeWith returns an account that was read anew.
 	TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error)
-	// ProcessedTree returns the tree account as one endpoint has processed it. What it has beyond Tree
-	// may be undone.
-	ProcessedTree(ctx context.Context) (onchain.Snapshot, error)
 	// Inspect reads nullifiers and recipient at one slot, not before minContextSlot.
 	Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error)
 	// Spent asks all endpoints about a nullifier that one endpoint has reported as spent. It
@@ -47,6 +44,9 @@ type LeafIndex interface {
 	// Since returns the newest leaves that follow a root; false when it does not have them. It
 	// asks nobody.
 	Since(root [32]byte) (commitments.Recent, bool)
+	// IsProcessed reports whether an endpoint has lately processed a tree with that root, all of whose
+	// leaves are published or the fleet's own.
+	IsProcessed(ctx context.Context, root [32]byte) bool
 }
 
 // Observer counts events. Its arguments are from fixed sets; no content of a request

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -196,52 +197,39 @@ func TestRootNewerThanTheNodeIsNotStale(t *testing.T) {
 	_ = wantCode(t, err, refusal.ChainUnavailable)
 }
 
-// processedState also has a tree that is processed, but not confirmed.
-type processedState struct {
-	submission.PoolState
-	processed onchain.Snapshot
+// processedRoot is an index that knows a processed root.
+type processedRoot struct {
+	noLeaves
+	root [32]byte
 }
 
-func (s *processedState) ProcessedTree(context.Context) (onchain.Snapshot, error) {
-	return s.processed, nil
-}
+func (p processedRoot) IsProcessed(_ context.Context, root [32]byte) bool { return root == p.root }
 
-func TestProcessedRootIsNotStale(t *testing.T) {
+func TestProofAgainstAProcessedRootWaitsForItsConfirmation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	confirmed, err := w.state.Tree(t.Context(), 0)
+	old, err := w.state.Tree(t.Context(), 0)
 	must(t, err)
-	beyond := func(from *shieldpool.TreeAccount, leaves byte) *shieldpool.TreeAccount {
-		next := *from
-		next.History = slices.Clone(from.History)
-		for i := range leaves {
-			must(t, next.Append([32]byte{30: 1, 31: i}))
-		}
-		return &next
+	w.deposit(10_000_000)
+	submit := func(processed [32]byte, confirmAfter time.Duration) error {
+		req, _ := w.withdrawal(sol)
+		state := &staleState{PoolState: w.state}
+		state.old.Store(&old)
+		confirm := time.AfterFunc(confirmAfter, func() { state.old.Store(nil) })
+		defer confirm.Stop()
+		w.leaves = processedRoot{root: processed}
+		_, err := w.assemble(parts{state: state}).Submit(t.Context(), req)
+		return err
 	}
-	newer := beyond(confirmed.Tree, 4)
-	otherFork := *newer
-	otherFork.History = slices.Clone(newer.History)
-	otherFork.History[confirmed.Tree.RootIndex] = [32]byte{31: 1}
-	tests := map[string]struct {
-		processed onchain.Snapshot
-		want      refusal.Code
-	}{
-		"the processed tree has the root": {onchain.Snapshot{Tree: newer, Checked: true}, refusal.ChainUnavailable},
-		"it has newer roots too":          {onchain.Snapshot{Tree: beyond(newer, 2), Checked: true}, refusal.ChainUnavailable},
-		"it lacks the root":               {onchain.Snapshot{Tree: beyond(confirmed.Tree, 2), Checked: true}, refusal.RootNotFound},
-		"it is inconsistent":              {onchain.Snapshot{Tree: newer}, refusal.RootNotFound},
-		"it does not continue the tree that two endpoints have shown": {onchain.Snapshot{Tree: &otherFork, Checked: true}, refusal.RootNotFound},
+	root := w.inputs(0, solana.PublicKey{}).Root
+	if err := submit(root, 500*time.Millisecond); err != nil {
+		t.Errorf("a root that is processed, and then confirmed, is refused: %v", err)
 	}
-	for name, test := range tests {
-		to := w.newKey().PublicKey()
-		in := w.inputs(-sol, to)
-		in.Root = newer.Root
-		r := w.assemble(parts{state: &processedState{w.state, test.processed}})
-		_, err := r.Submit(t.Context(), submission.Request{Proof: w.prove(in), PublicInputs: in.Bytes(), Recipient: to.String()})
-		t.Log(name)
-		_ = wantCode(t, err, test.want)
+	refused := wantCode(t, submit(root, time.Hour), refusal.ChainUnavailable)
+	if !strings.Contains(refused.Message, "processed, but not confirmed") || refused.RetryAfter == 0 {
+		t.Errorf("a root that is not confirmed is refused with %+v, want that said, and when to come again", refused)
 	}
+	_ = wantCode(t, submit([32]byte{1}, time.Hour), refusal.RootNotFound)
 }
 
 // staleState returns the tree stored in old, if any, and otherwise the newest tree.

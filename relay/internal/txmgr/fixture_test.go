@@ -219,6 +219,8 @@ func (noLeaves) Find(context.Context, [][32]byte) (map[[32]byte]uint64, error) {
 
 func (noLeaves) Since([32]byte) (r commitments.Recent, ok bool) { return r, false }
 
+func (noLeaves) IsProcessed(context.Context, [32]byte) bool { return false }
+
 // counts counts the events that a relay reports to its observer.
 type counts struct {
 	mu sync.Mutex

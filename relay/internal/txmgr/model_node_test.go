@@ -215,12 +215,6 @@ func (n modelNode) TreeWith(ctx context.Context, root [32]byte, maxAge time.Dura
 	return n.Tree(ctx, 0)
 }
 
-// ProcessedTree implements submission.PoolState. No client of the model proves against a root that is not
-// confirmed.
-func (n modelNode) ProcessedTree(ctx context.Context) (onchain.Snapshot, error) {
-	return n.Tree(ctx, 0)
-}
-
 // Spent implements submission.PoolState.
 func (n modelNode) Spent(context.Context, [32]byte) (bool, error) { return true, nil }
 
