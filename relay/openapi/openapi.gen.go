@@ -510,7 +510,7 @@ type Limits struct {
 
 // MerkleRoot Example: {"merkle_tree":"GQuRgbCdWVcKHb4cSGKAvcQCJ3aCDhFDeiXhqw7Bybyr","next_index":0,"root":"2f68a1c58e257e42a17a6c61dff5551ed560b9922ab119d5ac8e184c9734ead9","slot":4711}
 type MerkleRoot struct {
-	// FromIndex Beside `leaves`: the index of the first, and the number of leaves that are confirmed.
+	// FromIndex Beside `leaves`: the index of the first, and the number of leaves that this relay knows as confirmed.
 	FromIndex *int64 `json:"from_index,omitempty"`
 
 	// Leaves With `processed`: the leaves from `from_index` to `next_index`, which may be undone.
@@ -1408,8 +1408,9 @@ type ClientInterface interface {
 	// them: what follows a deposit appears when that is confirmed. One endpoint has shown them, and
 	// their block may be undone: do not keep them, and take them from GET /commitments when they
 	// are there. A proof against this root waits until it is confirmed, as a rule a slot or two; if
-	// that takes longer, the answer is `chain_unavailable`, and if its block is undone,
-	// `root_not_found`. Where no such root is known, this route answers `chain_unavailable`.
+	// that takes longer, the answer is `chain_unavailable`, and after half a minute, or when the
+	// block is undone, `root_not_found`. While no such root is known, this route answers
+	// `chain_unavailable`.
 	//
 	// Corresponds with GET /merkle-root (the `GetMerkleRoot` operationId).
 	GetMerkleRoot(ctx context.Context, params *GetMerkleRootParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1654,8 +1655,9 @@ func (c *Client) GetHealth(ctx context.Context, reqEditors ...RequestEditorFn) (
 // them: what follows a deposit appears when that is confirmed. One endpoint has shown them, and
 // their block may be undone: do not keep them, and take them from GET /commitments when they
 // are there. A proof against this root waits until it is confirmed, as a rule a slot or two; if
-// that takes longer, the answer is `chain_unavailable`, and if its block is undone,
-// `root_not_found`. Where no such root is known, this route answers `chain_unavailable`.
+// that takes longer, the answer is `chain_unavailable`, and after half a minute, or when the
+// block is undone, `root_not_found`. While no such root is known, this route answers
+// `chain_unavailable`.
 //
 // Corresponds with GET /merkle-root (the `GetMerkleRoot` operationId).
 func (c *Client) GetMerkleRoot(ctx context.Context, params *GetMerkleRootParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2543,8 +2545,9 @@ type ClientWithResponsesInterface interface {
 	// them: what follows a deposit appears when that is confirmed. One endpoint has shown them, and
 	// their block may be undone: do not keep them, and take them from GET /commitments when they
 	// are there. A proof against this root waits until it is confirmed, as a rule a slot or two; if
-	// that takes longer, the answer is `chain_unavailable`, and if its block is undone,
-	// `root_not_found`. Where no such root is known, this route answers `chain_unavailable`.
+	// that takes longer, the answer is `chain_unavailable`, and after half a minute, or when the
+	// block is undone, `root_not_found`. While no such root is known, this route answers
+	// `chain_unavailable`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -4294,8 +4297,9 @@ func (c *ClientWithResponses) GetHealthWithResponse(ctx context.Context, reqEdit
 // them: what follows a deposit appears when that is confirmed. One endpoint has shown them, and
 // their block may be undone: do not keep them, and take them from GET /commitments when they
 // are there. A proof against this root waits until it is confirmed, as a rule a slot or two; if
-// that takes longer, the answer is `chain_unavailable`, and if its block is undone,
-// `root_not_found`. Where no such root is known, this route answers `chain_unavailable`.
+// that takes longer, the answer is `chain_unavailable`, and after half a minute, or when the
+// block is undone, `root_not_found`. While no such root is known, this route answers
+// `chain_unavailable`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -31,12 +31,10 @@ func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, er
 	if err != nil || !snap.Checked {
 		return rootWindow{}, err
 	}
-	if snap.Tree.LeavesUntilEviction(root) < 0 {
-		if snap, err = a.awaitRoot(ctx, root, &snap); err != nil {
-			return rootWindow{}, err
-		}
-	}
 	untilEviction := snap.Tree.LeavesUntilEviction(root)
+	if untilEviction < 0 {
+		return rootWindow{}, a.refuseUnknownRoot(ctx, root, &snap)
+	}
 	newestSeq, oldestAge := snap.Tree.NextIndex, len(snap.Tree.History)-1
 	seqAt := func(age int) uint64 { return newestSeq - min(uint64(age), newestSeq) } //nolint:gosec // untilEviction is at most oldestAge
 	return rootWindow{seq: seqAt(oldestAge - untilEviction), oldest: seqAt(oldestAge), slot: snap.Slot, tree: snap.Tree, known: true}, nil

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -18,6 +19,11 @@ const treeSlotReportDelay = 150 * time.Millisecond
 // root to the client. That process reports its slot to the other relays within treeSlotReportDelay,
 // so refuseUnknownRoot waits for the report.
 func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *onchain.Snapshot) error {
+	if a.isProcessed(ctx, root) {
+		return refusal.New(refusal.ChainUnavailable,
+			"the proof's root is processed, but not confirmed yet: send the same request again in a moment").
+			Retry(momentaryRetryAfter).Because(errRootNotConfirmed)
+	}
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -40,40 +46,15 @@ func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *
 	return submission.StaleRoot(root, a.Submissions.NewestRoot(root, snap.Tree))
 }
 
-const (
-	// processedLookup bounds the look for a processed root, so that a stale root is refused soon.
-	processedLookup = 500 * time.Millisecond
-	// confirmTimeout is longer than blocks usually take to be confirmed. It is the same for requests that do
-	// not wait for an outcome, because the wait is the relay's to make: it told the client the root early.
-	confirmTimeout, confirmPoll = 2 * time.Second, 100 * time.Millisecond
-)
+// errRootNotConfirmed is the cause of the refusal of a processed root.
+var errRootNotConfirmed = fmt.Errorf("%w: the proof's root is not confirmed yet", onchain.ErrUnavailable)
 
-// awaitRoot returns a tree account that has the root, which that of snap lacks, once the root is confirmed.
-// It refuses a root that is not processed.
-func (a *Admission) awaitRoot(ctx context.Context, root [32]byte, snap *onchain.Snapshot) (onchain.Snapshot, error) {
-	processed := make(chan bool, 1)
-	go func() {
-		ctx, cancel := context.WithTimeout(ctx, processedLookup)
-		defer cancel()
-		processed <- a.Submissions.Leaves.IsProcessed(ctx, root)
-	}()
-	refused := a.refuseUnknownRoot(ctx, root, snap)
-	if !<-processed {
-		return onchain.Snapshot{}, refused
-	}
-	waiting, cancel := context.WithTimeout(ctx, confirmTimeout)
+// processedLookup bounds the look for a processed root.
+const processedLookup = 500 * time.Millisecond
+
+// isProcessed reports whether GET /merkle-root may have told the root to a client before it was confirmed.
+func (a *Admission) isProcessed(ctx context.Context, root [32]byte) bool {
+	ctx, cancel := context.WithTimeout(ctx, processedLookup)
 	defer cancel()
-	for {
-		s, err := a.State.Tree(waiting, 0)
-		if err == nil && s.Checked && s.Tree.LeavesUntilEviction(root) >= 0 {
-			return s, nil
-		}
-		select {
-		case <-waiting.Done():
-			return onchain.Snapshot{}, refusal.New(refusal.ChainUnavailable,
-				"the proof's root is processed, but not confirmed yet: send the same request again in a moment").
-				Retry(momentaryRetryAfter).Because(err)
-		case <-time.After(confirmPoll):
-		}
-	}
+	return a.Submissions.Leaves.IsProcessed(ctx, root)
 }

@@ -22,6 +22,9 @@ const (
 	// retryJitter bounds the random extension of a delay, as a fraction of the delay. Because of
 	// the extension, requests that failed together do not call the chain together again.
 	retryJitter = 0.5
+	// confirmTimeout is longer than blocks usually take to be confirmed. A request whose root is processed
+	// waits so long even if its client does not want to wait: the relay told the client that root.
+	confirmTimeout = 2 * time.Second
 )
 
 // chainWaits are the requests that wait for a chain that is unavailable for a moment.
@@ -42,8 +45,12 @@ type chainWaits struct {
 // error, or the context's error if the client disconnected during a delay. It repeats try only
 // while the chain is unavailable for a moment, and returns any other error immediately.
 func (w *chainWaits) retry(ctx context.Context, wait time.Duration, try func(context.Context) error) error {
-	deadline := w.now().Add(wait)
+	began := w.now()
 	after, momentary, err := w.once(ctx, try)
+	if errors.Is(err, errRootNotConfirmed) {
+		wait = max(wait, confirmTimeout)
+	}
+	deadline := began.Add(wait)
 	if wait <= 0 || !momentary || !w.enter() {
 		return err
 	}

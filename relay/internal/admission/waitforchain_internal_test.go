@@ -63,6 +63,8 @@ func TestWhenARequestIsTriedAgain(t *testing.T) {
 		"a simulation that fails":                     {wait: 15 * time.Second, errs: []error{unavailable(&shieldpool.TransactionError{Kind: "AccountInUse"})}},
 		"the endpoint's URL is wrong":                 {wait: 15 * time.Second, errs: []error{failedCall(onchain.KindRejected, 0)}},
 		"the endpoint lacks the method":               {wait: 15 * time.Second, errs: []error{unavailable(&onchain.RPCError{Code: -32601})}},
+		"a processed root is confirmed":               {wait: 15 * time.Second, errs: []error{unavailable(errRootNotConfirmed), nil}, want: []time.Duration{250 * ms}},
+		"a processed root, without a wait":            {errs: []error{unavailable(errRootNotConfirmed)}, want: []time.Duration{250 * ms, 750 * ms, 1750 * ms, 2000 * ms}},
 		"the request's own time is over":              {wait: 15 * time.Second, errs: []error{unavailable(context.DeadlineExceeded)}},
 	} {
 		t.Run(name, func(t *testing.T) {

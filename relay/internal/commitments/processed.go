@@ -20,8 +20,12 @@ const (
 	processedTimeout = 5 * time.Second
 	// processedRetry is the time until clients ask again when there is no answer.
 	processedRetry = time.Second
+	// processedPoll is the time between two looks for a root.
+	processedPoll = 50 * time.Millisecond
 	// processedRootAge is the time in which a processed root is confirmed, or its fork has died.
 	processedRootAge = 30 * time.Second
+	// behindFor is the time after which an older slot counts: the newer one may have been wrong.
+	behindFor = time.Second
 )
 
 // Processed is a root that one endpoint has processed, and the leaves that its tree has beyond the
@@ -44,8 +48,9 @@ type processed struct {
 	// wrong has the trials that failed with this tree, and found the roots of those that succeeded.
 	wrong map[trial]bool
 	found [][32]byte
-	// readAt is when the tree account was read that the tree was last compared with.
-	readAt time.Time
+	// account is the newest tree account. The tree was last compared with the one that was read at comparedAt.
+	account    onchain.Snapshot
+	comparedAt time.Time
 }
 
 // trial is the question whether these leaves gave the tree the root.
@@ -74,17 +79,29 @@ func (f *Follower) Processed(ctx context.Context) (Processed, error) {
 
 func noProcessedRoot(cause error) error {
 	return refusal.New(refusal.ChainUnavailable,
-		"no processed tree continues the leaves that the relay has: ask again in a moment, or for the confirmed root").
+		"the relay knows no processed root now: ask again in a moment, or for the confirmed root").
 		Retry(processedRetry).Because(cause)
 }
 
-// IsProcessed reports whether the root was, within processedRootAge, that of a tree which Processed found.
+// IsProcessed reports whether Processed found the root within processedRootAge, in this process or, as far
+// as this process can find it too, in another one that told a client. It looks until ctx ends if the
+// endpoint has the root.
 func (f *Follower) IsProcessed(ctx context.Context, root [32]byte) bool {
-	if f.wasProcessed(root) {
-		return true
+	for {
+		if f.wasProcessed(root) {
+			return true
+		}
+		snap, err := f.Tree.ProcessedTree(ctx)
+		if err != nil || snap.Tree.LeavesUntilEviction(root) < 0 {
+			return false
+		}
+		_, _ = f.Processed(ctx) // what it finds is looked up; a failure may pass
+		select {                // a read computes only some roots
+		case <-ctx.Done():
+			return f.wasProcessed(root)
+		case <-time.After(processedPoll):
+		}
 	}
-	_, err := f.Processed(ctx) // another process of the fleet may have told the client
-	return err == nil && f.wasProcessed(root)
 }
 
 func (f *Follower) wasProcessed(root [32]byte) bool {
@@ -103,47 +120,57 @@ func (f *Follower) readProcessed(ctx context.Context) (Processed, error) {
 	f.mu.Lock()
 	base := f.published
 	f.mu.Unlock()
-	if base.tree == nil || !snap.Checked || !hasRoot(snap.Tree, base.next, base.root) {
+	p := &f.processed
+	// An endpoint that is behind the last one does not show that a fork has died.
+	if p.account.Tree == nil || snap.Slot >= p.account.Slot || snap.At.Sub(p.account.At) > behindFor {
+		p.account = snap
+	}
+	if base.tree == nil || !p.account.Checked || !hasRoot(p.account.Tree, base.next, base.root) {
 		return Processed{}, noProcessedRoot(nil)
 	}
-	p := &f.processed
-	if snap.At.After(p.readAt) || p.base != base.root {
+	if !p.comparedAt.Equal(p.account.At) || p.base != base.root {
 		candidates, err := f.candidates(ctx, &base)
 		if err != nil {
-			return Processed{}, noProcessedRoot(err)
+			return Processed{}, err
 		}
-		p.continueFrom(&base, snap.Tree)
-		p.extend(snap.Tree, candidates)
-		p.readAt = snap.At
-		f.rememberProcessed(p.found)
-		p.found = nil
+		restarted := p.continueFrom(&base)
+		p.extend(candidates)
+		p.comparedAt = p.account.At
+		f.rememberProcessed(restarted)
 	}
 	root := p.tree.Root()
 	return Processed{
-		Root:      onchain.Root{Root: merkle.Bytes(&root), Tree: f.Pool.MerkleTree, NextIndex: p.tree.NextIndex(), Slot: snap.Slot},
+		Root:      onchain.Root{Root: merkle.Bytes(&root), Tree: f.Pool.MerkleTree, NextIndex: p.tree.NextIndex(), Slot: p.account.Slot},
 		FromIndex: base.next, Leaves: p.leaves,
 	}, nil
 }
 
-func (f *Follower) rememberProcessed(roots [][32]byte) {
+// rememberProcessed lets IsProcessed know the roots that were found. It forgets those of a fork that died
+// and, so that no endpoint can keep up a false order of leaves, those that are too old.
+func (f *Follower) rememberProcessed(forkDied bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.Now()
 	for root, at := range f.processedRoots {
-		if now.Sub(at) >= processedRootAge {
+		if now.Sub(at) >= processedRootAge || forkDied && !slices.Contains(f.processed.found, root) {
 			delete(f.processedRoots, root)
 		}
 	}
-	for _, root := range roots {
+	for _, root := range f.processed.found {
 		if _, known := f.processedRoots[root]; !known {
 			f.processedRoots[root] = now
 		}
 	}
+	f.processed.found = nil
 }
 
 // candidates returns leaves that may come next, the most likely first, as they are appended: one alone, or
 // the two of a submission.
 func (f *Follower) candidates(ctx context.Context, base *published) (all [][][32]byte, err error) {
+	sent, err := f.Store.SentLeaves(ctx) // before the stored leaves, so that none is in neither
+	if err != nil {
+		return nil, err
+	}
 	for _, l := range f.processed.leaves { // when a fork dies, its first leaves are often those of the next
 		all = append(all, [][32]byte{l})
 	}
@@ -160,19 +187,20 @@ func (f *Follower) candidates(ctx context.Context, base *published) (all [][][32
 			all = append(all, [][32]byte{l.Commitment})
 		}
 	}
-	sent, err := f.Store.SentLeaves(ctx)
-	return append(all, sent...), err
+	return append(all, sent...), nil
 }
 
-// continueFrom makes the tree one that continues the published leaves and that the account confirms.
-func (p *processed) continueFrom(base *published, account *shieldpool.TreeAccount) {
+// continueFrom makes the tree one that continues the published leaves and that the account confirms. It
+// returns true if the tree starts anew with the published leaves.
+func (p *processed) continueFrom(base *published) (restarted bool) {
 	p.base = base.root
 	own, beyond := p.tree.Root(), p.tree.NextIndex()-base.next
-	if p.leaves != nil && p.tree.NextIndex() >= base.next && beyond <= uint64(len(p.leaves)) && hasRoot(account, p.tree.NextIndex(), merkle.Bytes(&own)) {
+	if p.leaves != nil && p.tree.NextIndex() >= base.next && beyond <= uint64(len(p.leaves)) && hasRoot(p.account.Tree, p.tree.NextIndex(), merkle.Bytes(&own)) {
 		p.leaves = p.leaves[uint64(len(p.leaves))-beyond:]
-		return
+		return false
 	}
 	p.tree, p.leaves, p.wrong = *base.tree, [][32]byte{}, map[trial]bool{}
+	return true
 }
 
 func hasRoot(account *shieldpool.TreeAccount, leaves uint64, root [32]byte) bool {
@@ -180,27 +208,30 @@ func hasRoot(account *shieldpool.TreeAccount, leaves uint64, root [32]byte) bool
 	return ok && got == root
 }
 
-// extend appends leaves in the order that the account's root history shows.
-func (p *processed) extend(account *shieldpool.TreeAccount, candidates [][][32]byte) {
+// extend appends leaves in the order that the account's root history shows. A submission whose first leaf the
+// tree has already is tried last: it is most often the one that was appended, but two may have the same.
+func (p *processed) extend(candidates [][][32]byte) {
 	for trials, found := 0, true; found; {
 		found = false
-		for _, leaves := range candidates {
-			want, ok := account.RootAt(p.tree.NextIndex() + uint64(len(leaves)))
-			if !ok || len(leaves) == 0 || slices.Contains(p.leaves, leaves[0]) {
-				continue
-			}
-			this := trial{want: want}
-			copy(this.leaves[:], leaves)
-			if p.wrong[this] {
-				continue
-			}
-			if trials++; trials > maxTrials || len(p.leaves)+len(leaves) > MaxRecent {
-				return
-			}
-			if p.append(leaves, want) {
-				found = true
-			} else {
-				p.wrong[this] = true
+		for _, repeated := range []bool{false, true} {
+			for _, leaves := range candidates {
+				want, ok := p.account.Tree.RootAt(p.tree.NextIndex() + uint64(len(leaves)))
+				if !ok || len(leaves) == 0 || slices.Contains(p.leaves, leaves[0]) != repeated || repeated && len(leaves) == 1 {
+					continue
+				}
+				this := trial{want: want}
+				copy(this.leaves[:], leaves)
+				if p.wrong[this] {
+					continue
+				}
+				if trials++; trials > maxTrials || len(p.leaves)+len(leaves) > MaxRecent {
+					return
+				}
+				if p.append(leaves, want) {
+					found = true
+				} else {
+					p.wrong[this] = true
+				}
 			}
 		}
 	}
@@ -217,8 +248,12 @@ func (p *processed) append(leaves [][32]byte, want [32]byte) bool {
 	if root := next.Root(); merkle.Bytes(&root) != want {
 		return false
 	}
-	p.tree, p.wrong = next, map[trial]bool{}
+	for _, l := range leaves { // the roots of each leaf, one of which another process may tell
+		_ = appendLeaf(&p.tree, IndexedCommitment{Commitment: l}) // it was appended above
+		root := p.tree.Root()
+		p.found = append(p.found, merkle.Bytes(&root))
+	}
+	p.wrong = map[trial]bool{}
 	p.leaves = append(slices.Clip(p.leaves), leaves...) // answers have the old slice
-	p.found = append(p.found, want)
 	return true
 }

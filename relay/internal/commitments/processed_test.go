@@ -53,6 +53,7 @@ type sentStore struct {
 	commitments.Store
 	mu   sync.Mutex
 	sent []uint64
+	more [][][32]byte
 }
 
 func (s *sentStore) set(sent ...uint64) {
@@ -61,13 +62,20 @@ func (s *sentStore) set(sent ...uint64) {
 	s.sent = sent
 }
 
+// equal makes the next answers have transaction n too, whose first leaf is that of another one.
+func (s *sentStore) equal(n, other uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.more = [][][32]byte{{leaf(other, 0), leaf(n, 1)}}
+}
+
 func (s *sentStore) SentLeaves(context.Context) (out [][][32]byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, n := range s.sent {
 		out = append(out, [][32]byte{leaf(n, 0), leaf(n, 1)})
 	}
-	return out, nil
+	return append(out, s.more...), nil
 }
 
 // wantProcessed checks that Processed has the leaves of those transactions after the published ones, and
@@ -86,9 +94,17 @@ func wantProcessed(t *testing.T, f *commitments.Follower, transactions ...uint64
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("processed (-want +got):\n%s", diff)
 	}
-	if len(transactions) > 0 && !f.IsProcessed(t.Context(), got.Root.Root) {
+	if len(transactions) > 0 && !isProcessed(t, f, got.Root.Root) {
 		t.Error("the root that clients get is not known as processed")
 	}
+}
+
+// isProcessed looks for a moment.
+func isProcessed(t *testing.T, f *commitments.Follower, root [32]byte) bool {
+	t.Helper()
+	soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	return f.IsProcessed(soon, root)
 }
 
 func wantNoProcessedRoot(t *testing.T, f *commitments.Follower) {
@@ -131,6 +147,31 @@ func TestProcessedHasTheFleetsLeavesInTheChainsOrder(t *testing.T) {
 	h.process()
 	wantProcessed(t, f)
 
+	t.Log("an endpoint that is a slot behind")
+	h.process(101, 103)
+	wantProcessed(t, f, 101, 103)
+	tip := h.processed.Root
+	h.set(func() { h.treeSlot-- })
+	h.process(101)
+	wantProcessed(t, f, 101, 103)
+	h.set(func() { h.treeSlot++ })
+	wantProcessed(t, f, 101)
+	if isProcessed(t, f, tip) {
+		t.Error("a root of a dead fork counts as processed")
+	}
+
+	t.Log("submissions with an equal leaf")
+	s.equal(107, 101)
+	h.mu.Lock()
+	must(t, h.processed.Append(leaf(101, 0)))
+	must(t, h.processed.Append(leaf(107, 1)))
+	h.mu.Unlock()
+	got, err := f.Processed(t.Context())
+	must(t, err)
+	if want := [][32]byte{leaf(101, 0), leaf(101, 1), leaf(101, 0), leaf(107, 1)}; !cmp.Equal(want, got.Leaves) {
+		t.Errorf("the leaves are %x, want %x", got.Leaves, want)
+	}
+
 	t.Log("a deposit between submissions")
 	h.process(101, 900, 102)
 	wantProcessed(t, f, 101)
@@ -150,7 +191,7 @@ func TestProcessedHasTheFleetsLeavesInTheChainsOrder(t *testing.T) {
 	s.set(ahead...)
 	h.process(ahead...)
 	wantNoProcessedRoot(t, f)
-	if f.IsProcessed(t.Context(), h.processed.Root) {
+	if isProcessed(t, f, h.processed.Root) {
 		t.Error("a root of unknown leaves counts as processed")
 	}
 }
@@ -187,7 +228,7 @@ func TestProcessedContinuesWhatIsPublished(t *testing.T) {
 		t.Errorf("from index %d on the leaves are %x, want %x from 12 on", got.FromIndex, got.Leaves, want)
 	}
 	h.advance(time.Minute)
-	if other.IsProcessed(t.Context(), got.Root.Root) {
+	if isProcessed(t, other, got.Root.Root) {
 		t.Error("a root is processed for a minute, without an end")
 	}
 }
@@ -216,6 +257,7 @@ func TestProcessedServesManyAtOnce(t *testing.T) {
 		}
 		if n%5 == 0 {
 			readers.Wait()
+			wantProcessed(t, f, order...)
 		}
 	}
 	readers.Wait()

@@ -8,8 +8,8 @@ import (
 )
 
 // checkQuery refuses a query string that does not parse, because the generated server
-// would drop the broken part. It also refuses a mint that the pool does not have; no
-// mint means the pool's first.
+// would drop the broken part. It also refuses a mint that the served pool, which is that of the
+// profile's first mint, does not have; no mint means the first.
 func (a *api) checkQuery(r *http.Request, mint *string) error {
 	const longest = 1024
 	if n := len(r.URL.RawQuery); n > longest {
@@ -25,7 +25,7 @@ func (a *api) checkQuery(r *http.Request, mint *string) error {
 		if len(*mint) > maxAddressLength {
 			break
 		}
-		if m.Address.String() == *mint {
+		if m.Address.String() == *mint && a.pools[m.Field].Address == a.pools[a.Info.Profile.Mints[0].Field].Address {
 			return nil
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// sentLeavesSQL is limited because no more leaves are given to a client.
+// sentLeavesSQL is limited because its caller looks at a few of them, and tells a client 256 leaves at most.
 const sentLeavesSQL = `SELECT public_inputs FROM submissions s JOIN requests r ON r.submission_id = s.id
 	WHERE pool = $1 AND state IN ('pending', 'processing') AND EXISTS (SELECT FROM attempts a WHERE a.submission_id = s.id AND NOT a.dead)
 	ORDER BY root_seq, job_id LIMIT 256`

@@ -205,31 +205,44 @@ type processedRoot struct {
 
 func (p processedRoot) IsProcessed(_ context.Context, root [32]byte) bool { return root == p.root }
 
+// laterState returns the old tree for some reads.
+type laterState struct {
+	submission.PoolState
+	old   onchain.Snapshot
+	reads atomic.Int64 // that are left
+}
+
+func (s *laterState) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
+	if s.reads.Add(-1) >= 0 {
+		return s.old, nil
+	}
+	return s.PoolState.TreeWith(ctx, root, maxAge)
+}
+
 func TestProofAgainstAProcessedRootWaitsForItsConfirmation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	old, err := w.state.Tree(t.Context(), 0)
 	must(t, err)
 	w.deposit(10_000_000)
-	submit := func(processed [32]byte, confirmAfter time.Duration) error {
+	submit := func(processed [32]byte, reads int64, wait time.Duration) error {
 		req, _ := w.withdrawal(sol)
-		state := &staleState{PoolState: w.state}
-		state.old.Store(&old)
-		confirm := time.AfterFunc(confirmAfter, func() { state.old.Store(nil) })
-		defer confirm.Stop()
+		req.Wait = wait
+		state := &laterState{PoolState: w.state, old: old}
+		state.reads.Store(reads)
 		w.leaves = processedRoot{root: processed}
 		_, err := w.assemble(parts{state: state}).Submit(t.Context(), req)
 		return err
 	}
 	root := w.inputs(0, solana.PublicKey{}).Root
-	if err := submit(root, 500*time.Millisecond); err != nil {
+	if err := submit(root, 3, 2*time.Minute); err != nil {
 		t.Errorf("a root that is processed, and then confirmed, is refused: %v", err)
 	}
-	refused := wantCode(t, submit(root, time.Hour), refusal.ChainUnavailable)
+	refused := wantCode(t, submit(root, math.MaxInt64, 0), refusal.ChainUnavailable)
 	if !strings.Contains(refused.Message, "processed, but not confirmed") || refused.RetryAfter == 0 {
 		t.Errorf("a root that is not confirmed is refused with %+v, want that said, and when to come again", refused)
 	}
-	_ = wantCode(t, submit([32]byte{1}, time.Hour), refusal.RootNotFound)
+	_ = wantCode(t, submit([32]byte{1}, math.MaxInt64, 2*time.Minute), refusal.RootNotFound)
 }
 
 // staleState returns the tree stored in old, if any, and otherwise the newest tree.
