@@ -42,7 +42,7 @@ import (
 
 const (
 	readyTimeout = 2 * time.Minute
-	stopTimeout  = 10 * time.Second
+	stopTimeout  = 2 * time.Minute
 	pollInterval = 50 * time.Millisecond
 	// proxyName is the name of the API server in requests that it forwards to other servers.
 	proxyName = "relaypool-test-proxy"

@@ -231,4 +231,17 @@ func ask(ctx context.Context, user *rest.Config, namespace, metric, selector str
 	return list, answer.StatusCode, json.Unmarshal(body, list)
 }
 
+// askAgain asks until the API server passes the request on: on a busy machine it may take the operator for
+// unavailable.
+func askAgain(t *testing.T, user *rest.Config, namespace, metric, selector string) (list *v1beta1.ExternalMetricValueList, code int, err error) {
+	t.Helper()
+	pooltest.Eventually(t, "the API server passes the request on", func() error {
+		if list, code, err = ask(t.Context(), user, namespace, metric, selector); code == 0 || code == http.StatusServiceUnavailable {
+			return fmt.Errorf("status %d: %w", code, err)
+		}
+		return nil
+	})
+	return list, code, err
+}
+
 func selectorOf(namespace, pool string) string { return "namespace=" + namespace + ",pool=" + pool }

@@ -2,7 +2,6 @@ package pooltest
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -113,17 +112,17 @@ func (k *Kubelet) run(ctx context.Context, t testing.TB) {
 			return
 		}
 		for _, pod := range pods {
-			if err := k.syncPod(ctx, pod); err != nil && ctx.Err() == nil && !isTransient(err) {
+			if err := k.syncPod(ctx, pod); ctx.Err() == nil && isMistake(err) {
 				t.Errorf("kubelet: %v", err)
 			}
 		}
 	}
 }
 
-// isTransient reports whether an error is expected to disappear in the next round.
-func isTransient(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err) ||
-		!errors.As(err, new(apierrors.APIStatus)) // a connection error
+// isMistake reports whether the API server refused a request for good. Any other error, such as a conflict,
+// or one of etcd's time limit on a busy machine, is expected to disappear in the next round.
+func isMistake(err error) bool {
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsMethodNotSupported(err)
 }
 
 func (k *Kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {

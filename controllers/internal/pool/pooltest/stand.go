@@ -12,6 +12,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -146,12 +147,16 @@ func (s *Stand) Create(t testing.TB, object client.Object) {
 	}
 }
 
-// Get reads an object from the namespace.
+// Get reads an object from the namespace, which exists.
 func (s *Stand) Get(t testing.TB, name string, object client.Object) {
 	t.Helper()
-	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: name}, object); err != nil {
-		t.Fatalf("read %T %s: %v", object, name, err)
-	}
+	Eventually(t, fmt.Sprintf("read %T %s", object, name), func() error {
+		err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: s.Namespace, Name: name}, object)
+		if apierrors.IsNotFound(err) || isMistake(err) {
+			t.Fatalf("read %T %s: %v", object, name, err)
+		}
+		return err
+	})
 }
 
 // Change changes an object, and retries after a conflict with another writer.
