@@ -60,8 +60,8 @@ type trial struct {
 }
 
 // Processed returns the leaves that an endpoint has processed, as far as the fleet submitted them. What
-// follows a leaf of others is not known until that leaf is in a block that the index has read. The only
-// errors are refusals.
+// follows a leaf of others is not known until that leaf is in a block that the index has read. It fails with
+// chain_unavailable while there is no such tree.
 func (f *Follower) Processed(ctx context.Context) (Processed, error) {
 	done := f.processedReads.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), processedTimeout)
