@@ -136,6 +136,9 @@ func TestAProcessedRootIsProvenAgainstBeforeItIsConfirmed(t *testing.T) {
 	var processed *answer
 	var sent []string
 	for unconfirmed := 0; unconfirmed == 0; { // 0 when this machine stopped for some slots
+		if len(sent) == 5 {
+			t.Fatal("five withdrawals were told only when they were confirmed")
+		}
 		sent = append(sent, f.submitWithdrawals(s, 1)...)
 		eventually(t, "the withdrawal's leaves are processed", func() bool {
 			processed = s.call(http.MethodGet, "/merkle-root?commitment=processed", nil)

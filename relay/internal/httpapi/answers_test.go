@@ -20,6 +20,7 @@ import (
 	"github.com/relaypool/relaypool/relay/openapi"
 	"github.com/relaypool/relaypool/relay/openapi/spec"
 	"github.com/relaypool/relaypool/relay/refusal"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 const sol = "So11111111111111111111111111111111111111112"
@@ -404,6 +405,22 @@ func TestRequestFieldsReachTheDomains(t *testing.T) {
 			newFixture(t, d).do(t, get(path))
 			if got != want {
 				t.Errorf("%s asks for mint %q, want %q", path, got, want)
+			}
+		}
+	})
+	t.Run("the mint of another pool of the profile", func(t *testing.T) {
+		t.Parallel()
+		profile := shieldpool.Development()
+		other := shieldpool.Mint{Address: solana.PublicKey{8}, Field: [32]byte{31: 8}}
+		profile.Mints = append(profile.Mints, other)
+		profile.Seeds.Pool = append(profile.Seeds.Pool, shieldpool.Seed{Value: shieldpool.SeedMint})
+		f := newFixture(t, publishedLeaves(2), func(o *httpapi.Options) { o.Info.Profile = profile })
+		for path, want := range map[string]int{
+			"/commitments?mint=" + sol: http.StatusOK, "/commitments?mint=" + other.Address.String(): http.StatusBadRequest,
+			"/merkle-root?commitment=processed&mint=" + other.Address.String(): http.StatusBadRequest,
+		} {
+			if got, body := f.do(t, get(path)); got.StatusCode != want {
+				t.Errorf("%s is answered %d, want %d: %s", path, got.StatusCode, want, body)
 			}
 		}
 	})

@@ -147,7 +147,7 @@ func (s *Stand) Create(t testing.TB, object client.Object) {
 	}
 }
 
-// Get reads an object from the namespace, which exists.
+// Get reads an object of the namespace. It repeats a read that fails for the moment.
 func (s *Stand) Get(t testing.TB, name string, object client.Object) {
 	t.Helper()
 	Eventually(t, fmt.Sprintf("read %T %s", object, name), func() error {
