@@ -17,7 +17,9 @@ func (s *benchRun) carry(ctx context.Context) error {
 	err := underLoad(ctx, func(ctx context.Context) {
 		s.crowd.Flood(ctx, s.sizes.carry, s.sizes.warm/2, "", s.crowd.Stream(ctx))
 	}, func() (err error) {
-		s.warmUp(ctx, s.sizes.carry)
+		// As many are confirmed as are sent only after some answers for each client. Otherwise the cost
+		// of sends that are confirmed after the window would count.
+		s.warmUp(ctx, 3*s.sizes.carry)
 		finishProfiles := s.profiles(ctx, "carry", s.window)
 		before, after, err = s.measureWindow(ctx, s.window, s.crowd.HasSuccessSince)
 		return errors.Join(err, finishProfiles())

@@ -57,7 +57,7 @@ func New(o Options) (*Admission, error) {
 		return nil, errors.New("admission needs all of its options")
 	}
 	a := &Admission{Options: o, waits: chainWaits{now: o.Now, random: rand.Float64, callTimeout: o.CallTimeout, closing: make(chan struct{})}}
-	a.proofs = newProofQueue(runtime.GOMAXPROCS(0), func(claims []groth16.Claim, expected groth16.ProofAEncoding) []groth16.Verdict {
+	a.proofs = newProofQueue(proofCores(runtime.GOMAXPROCS(0)), func(claims []groth16.Claim, expected groth16.ProofAEncoding) []groth16.Verdict {
 		return o.Key.VerifyBatch(claims, expected, cryptorand.Reader)
 	})
 	var err error
