@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
@@ -13,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// indexPollInterval is how often the commitment index reads the tree when no submission triggers
-// a read.
+// indexPollInterval is how often the fleet reads the tree for the commitment index when no submission
+// triggers a read, and no endpoint reports changes.
 const indexPollInterval = 500 * time.Millisecond
 
 // commitmentHistory adapts the endpoints to the commitment index.
@@ -49,7 +50,7 @@ func (a *App) newCommitmentIndex(p *shieldpool.Pool) (*commitments.Follower, err
 	history := commitmentHistory{a.endpoints, func(b *onchain.Block) { a.recentPayments.Add(b) }}
 	return commitments.New(commitments.Options{
 		Store: a.store.Commitments(p.Address), Chain: history, Tree: a.poolReader, Pool: p, Log: a.log, Now: time.Now, Interval: indexPollInterval,
-		Finalized: a.finalizedSlot,
+		Finalized: a.finalizedSlot, Notified: a.notified,
 	})
 }
 
@@ -59,6 +60,11 @@ func (a *App) finalizedSlot() uint64 {
 		return r.Slot
 	}
 	return 0
+}
+
+// notified reports whether an endpoint reports changes of the tree account.
+func (a *App) notified() bool {
+	return slices.ContainsFunc(a.endpoints.Status(), func(s chain.EndpointStatus) bool { return s.Subscribed })
 }
 
 func (a *App) treeChanged(s onchain.Snapshot, selfCheck error) {
@@ -74,6 +80,7 @@ func (a *App) treeChanged(s onchain.Snapshot, selfCheck error) {
 // treeNotification is called when an endpoint reports a change of the tree account.
 func (a *App) treeNotification() {
 	a.poolReader.NoticeChange()
+	a.commitmentIndex.Notice()
 	a.submissions.Manager.PollSoon()
 }
 

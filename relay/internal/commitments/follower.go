@@ -38,6 +38,8 @@ type Follower struct {
 	stuckSince time.Time
 	newest     newest
 
+	noticed chan struct{} // holds a token after a Notice
+
 	// processedReads runs one read at a time. Only the running read uses processed.
 	processedReads singleflight.Group
 	processed      processed
@@ -61,27 +63,13 @@ type outcome struct {
 
 // New checks the options and makes a Follower.
 func New(o Options) (*Follower, error) {
-	if o.Store == nil || o.Chain == nil || o.Tree == nil || o.Pool == nil || o.Log == nil || o.Now == nil || o.Finalized == nil || o.Interval <= 0 {
+	if o.Store == nil || o.Chain == nil || o.Tree == nil || o.Pool == nil || o.Log == nil || o.Now == nil || o.Finalized == nil || o.Notified == nil || o.Interval <= 0 {
 		return nil, errors.New("the commitment index needs all of its options")
 	}
 	if o.CheckpointEvery == 0 {
 		o.CheckpointEvery = defaultCheckpointEvery
 	}
-	return &Follower{Options: o, lock: make(chan struct{}, 1), processedRoots: map[[32]byte]time.Time{}}, nil
-}
-
-// Run reads the chain every interval until ctx ends.
-func (f *Follower) Run(ctx context.Context) {
-	tick := time.NewTicker(f.Interval)
-	defer tick.Stop()
-	for {
-		_ = f.Sync(ctx) // each pass logs a new kind of problem, and Status reports it
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	return &Follower{Options: o, lock: make(chan struct{}, 1), noticed: make(chan struct{}, 1), processedRoots: map[[32]byte]time.Time{}}, nil
 }
 
 // Sync reads what the chain has confirmed so far. Only one pass runs at a time. All callers that
