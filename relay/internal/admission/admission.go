@@ -43,11 +43,12 @@ type Options struct {
 // Admission checks requests and accepts them.
 type Admission struct {
 	Options
-	bounds shieldpool.NoteBounds
-	proofs *proofQueue
-	queue  queue
-	pause  busyPause
-	waits  chainWaits
+	bounds   shieldpool.NoteBounds
+	proofs   *proofQueue
+	verified verifiedProofs
+	queue    queue
+	pause    busyPause
+	waits    chainWaits
 }
 
 // New checks the options and computes the note bounds.
