@@ -52,11 +52,14 @@ const (
 )
 
 // warmUp waits for the warm-up time and until so many requests have been answered: on a
-// busy machine the first answers take longer.
+// busy machine the first answers take longer. The report notes if that takes more than warmTimeout.
 func (s *benchRun) warmUp(ctx context.Context, answers int) {
 	load.Sleep(ctx, s.sizes.warm)
 	for began := time.Now(); s.crowd.Answered() < answers && time.Since(began) < warmTimeout && ctx.Err() == nil; {
 		load.Sleep(ctx, warmPoll)
+	}
+	if n := s.crowd.Answered(); n < answers {
+		s.report.Note("%s began after %d answers, and not after %d, because they took more than %s (round %d).", s.name, n, answers, warmTimeout, s.round+1)
 	}
 }
 

@@ -97,6 +97,18 @@ type benchRun struct {
 	round int
 	stand *stand.Stand
 	crowd *crowd.Crowd
+	// bareCheckBefore is the time of a bare check before the part's load, in milliseconds; bareCheckAfter after
+	// it, once bareCheck was called.
+	bareCheckBefore, bareCheckAfter float64
+}
+
+// bareCheck is the time of a bare check about when the part was measured, in milliseconds. It is called after the
+// load.
+func (s *benchRun) bareCheck() float64 {
+	if s.bareCheckAfter == 0 {
+		s.bareCheckAfter = s.measureBareCheck()
+	}
+	return (s.bareCheckBefore + s.bareCheckAfter) / 2
 }
 
 // session sets up relays, measures the session's part and stops everything.
@@ -116,7 +128,7 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 		return err
 	}
 	defer clients.Close()
-	run := &benchRun{bench: b, session: s, name: name, round: round, stand: st, crowd: clients}
+	run := &benchRun{bench: b, session: s, name: name, round: round, stand: st, crowd: clients, bareCheckBefore: b.measureBareCheck()}
 	run.progressf("%s: set up in %.1f s", name, time.Since(began).Seconds())
 	measures := map[part]func(context.Context) error{
 		partLatency: run.latency, partCarry: run.carry, partAccept: run.accept, partForged: run.forged, partOverload: run.overload, partClients: run.clients, partRootHistory: run.withRootEviction, partSwaps: run.swap, partMemory: run.memory, partList: run.list,

@@ -8,14 +8,15 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// verifiedKept is how many proofs are remembered at least.
-const verifiedKept = 4096
+// verifiedKept is how many proofs are remembered at least: more than come while a client waits as long as a busy
+// pool tells it to.
+const verifiedKept = 16_384
 
 // verifiedProofs remembers the last proofs that verified. Clients repeat what was refused for the moment, or got
 // no answer, and to verify those proofs again would take the time of what was accepted.
 type verifiedProofs struct {
 	mu sync.Mutex
-	// recent becomes older when it is full.
+	// When recent is full, it takes the place of older. What is found in older is added to recent again.
 	recent, older map[proofID]groth16.ProofAEncoding
 }
 
@@ -34,8 +35,11 @@ func idOf(proof []byte, signals [shieldpool.SignalCount][32]byte) (id proofID) {
 func (v *verifiedProofs) find(id proofID) (encoding groth16.ProofAEncoding, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if encoding, ok = v.recent[id]; !ok {
-		encoding, ok = v.older[id]
+	if encoding, ok = v.recent[id]; ok {
+		return encoding, true
+	}
+	if encoding, ok = v.older[id]; ok {
+		v.addLocked(id, encoding)
 	}
 	return encoding, ok
 }
@@ -43,6 +47,10 @@ func (v *verifiedProofs) find(id proofID) (encoding groth16.ProofAEncoding, ok b
 func (v *verifiedProofs) add(id proofID, encoding groth16.ProofAEncoding) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.addLocked(id, encoding)
+}
+
+func (v *verifiedProofs) addLocked(id proofID, encoding groth16.ProofAEncoding) {
 	if len(v.recent) >= verifiedKept {
 		v.older, v.recent = v.recent, nil
 	}

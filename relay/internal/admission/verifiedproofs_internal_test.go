@@ -2,9 +2,14 @@ package admission
 
 import (
 	"encoding/binary"
+	"fmt"
+	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/consensys/gnark-crypto/ecc/bn254/fp"
 
 	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/groth16"
@@ -51,24 +56,46 @@ func TestAProofIsVerifiedOnce(t *testing.T) {
 	}
 	same := func(*shieldpool.PublicInputs) {}
 	proof, other := prove(1), prove(2)
-	for _, tt := range []struct {
+	negated, changed := slices.Clone(proof), slices.Clone(proof)
+	y := new(big.Int).SetBytes(proof[32:64])
+	y.Sub(fp.Modulus(), y).FillBytes(negated[32:64])
+	changed[len(changed)-1] ^= 1
+	type try struct {
 		what     string
 		call     *shieldpool.Call
+		encoding groth16.ProofAEncoding
 		verified bool // again
 		refused  bool
-	}{
-		{"a proof", call(proof, same), true, false},
-		{"the same again", call(proof, same), false, false},
-		{"another proof of the same", call(other, same), true, false},
-		{"the first for another amount", call(proof, func(in *shieldpool.PublicInputs) { in.PublicAmount = -2 }), true, true},
-		{"the same once more", call(proof, func(in *shieldpool.PublicInputs) { in.PublicAmount = -2 }), true, true},
-		{"the first for another note", call(proof, func(in *shieldpool.PublicInputs) { in.Nullifiers[1][31] = 1 }), true, true},
-		{"the first for another note hash", call(proof, func(in *shieldpool.PublicInputs) { in.ChainNoteHash[31] = 1 }), true, true},
-		{"the first again", call(proof, same), false, false},
+	}
+	tries := []try{
+		{"a proof", call(proof, same), groth16.Plain, true, false},
+		{"the same again", call(proof, same), groth16.Plain, false, false},
+		{"another proof of the same", call(other, same), groth16.Plain, true, false},
+		{"the first with A negated", call(negated, same), groth16.Negated, true, false},
+		{"that again", call(negated, same), groth16.Negated, false, false},
+		{"the first with a bit changed", call(changed, same), 0, false, true}, // C is no point then
+		{"the first again", call(proof, same), groth16.Plain, false, false},
+	}
+	for i, change := range []func(*shieldpool.PublicInputs){
+		func(in *shieldpool.PublicInputs) { in.Root[31]++ },
+		func(in *shieldpool.PublicInputs) { in.PublicAmount++ },
+		func(in *shieldpool.PublicInputs) { in.ExtDataHash[31]++ },
+		func(in *shieldpool.PublicInputs) { in.MintAddress[31]++ },
+		func(in *shieldpool.PublicInputs) { in.Nullifiers[0][31]++ },
+		func(in *shieldpool.PublicInputs) { in.Nullifiers[1][31]++ },
+		func(in *shieldpool.PublicInputs) { in.Commitments[0][31]++ },
+		func(in *shieldpool.PublicInputs) { in.Commitments[1][31]++ },
+		func(in *shieldpool.PublicInputs) { in.ChainNoteHash[31]++ },
 	} {
+		for range 2 { // what is refused is not remembered
+			tries = append(tries, try{fmt.Sprintf("the first with public input %d changed", i), call(proof, change), 0, true, true})
+		}
+	}
+	for _, tt := range tries {
 		before := verifications
 		encoding, err := a.verify(t.Context(), tt.call)
-		if r, _ := refusal.As(err); (r != nil) != tt.refused || (!tt.refused && (err != nil || encoding != groth16.Plain)) {
+		r, _ := refusal.As(err)
+		if tt.refused && (r == nil || r.Code != refusal.ProofInvalid) || !tt.refused && (err != nil || encoding != tt.encoding) {
 			t.Errorf("%s: encoding %v, error %v", tt.what, encoding, err)
 		}
 		if got := verifications > before; got != tt.verified {
@@ -80,16 +107,34 @@ func TestAProofIsVerifiedOnce(t *testing.T) {
 func TestTheLastProofsAreRemembered(t *testing.T) {
 	t.Parallel()
 	var v verifiedProofs
+	var next uint64
 	id := func(i uint64) (id proofID) { binary.BigEndian.PutUint64(id[:], i); return id }
-	for i := range uint64(10 * verifiedKept) {
-		v.add(id(i), groth16.Negated)
-		for _, age := range []uint64{0, verifiedKept - 1} {
-			if encoding, ok := v.find(id(i - min(i, age))); !ok || encoding != groth16.Negated {
-				t.Fatalf("of %d proofs, the one %d before is remembered as %v (%v)", i+1, age, encoding, ok)
-			}
+	add := func(n int) {
+		for range n {
+			v.add(id(next), groth16.Negated)
+			next++
 		}
 	}
-	if n := len(v.recent) + len(v.older); n > 2*verifiedKept {
-		t.Errorf("%d proofs are remembered, want at most %d", n, 2*verifiedKept)
+	want := func(what string, i uint64) {
+		t.Helper()
+		if encoding, ok := v.find(id(i)); !ok || encoding != groth16.Negated {
+			t.Errorf("%s is remembered as %v (%v)", what, encoding, ok)
+		}
+	}
+	for _, n := range []int{1, verifiedKept - 1, 1, verifiedKept / 2, 10 * verifiedKept} {
+		add(n)
+		want("the last proof", next-1)
+		want("the oldest of those that are kept", next-min(next, verifiedKept))
+		if n := len(v.recent) + len(v.older); n > 2*verifiedKept {
+			t.Errorf("%d proofs are remembered, want at most %d", n, 2*verifiedKept)
+		}
+	}
+	again := next - verifiedKept/2
+	for range 5 {
+		add(verifiedKept / 2)
+		want("a proof that comes again and again", again)
+	}
+	if _, ok := v.find(id(again + 1)); ok {
+		t.Error("another proof of its time is still remembered")
 	}
 }

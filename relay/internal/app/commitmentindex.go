@@ -14,8 +14,8 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// indexPollInterval is how often the fleet reads the tree for the commitment index when no submission
-// triggers a read, and no endpoint reports changes.
+// indexPollInterval is how often the commitment index reads the tree when no submission triggers
+// a read, and no endpoint reports changes.
 const indexPollInterval = 500 * time.Millisecond
 
 // commitmentHistory adapts the endpoints to the commitment index.
@@ -50,7 +50,7 @@ func (a *App) newCommitmentIndex(p *shieldpool.Pool) (*commitments.Follower, err
 	history := commitmentHistory{a.endpoints, func(b *onchain.Block) { a.recentPayments.Add(b) }}
 	return commitments.New(commitments.Options{
 		Store: a.store.Commitments(p.Address), Chain: history, Tree: a.poolReader, Pool: p, Log: a.log, Now: time.Now, Interval: indexPollInterval,
-		Finalized: a.finalizedSlot, Notified: a.notified,
+		Finalized: a.finalizedSlot, Subscribed: a.subscribed,
 	})
 }
 
@@ -62,8 +62,8 @@ func (a *App) finalizedSlot() uint64 {
 	return 0
 }
 
-// notified reports whether an endpoint reports changes of the tree account.
-func (a *App) notified() bool {
+// subscribed reports whether an endpoint is listened to that reports changes of the tree account.
+func (a *App) subscribed() bool {
 	return slices.ContainsFunc(a.endpoints.Status(), func(s chain.EndpointStatus) bool { return s.Subscribed })
 }
 

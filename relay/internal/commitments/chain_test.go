@@ -110,7 +110,7 @@ func TestLeavesOfALocalChainAreVerified(t *testing.T) {
 	s := newStore(t, &history{pool: l.pool})
 	f, err := commitments.New(commitments.Options{
 		Store: s, Chain: l.rpc, Tree: l.state, Pool: l.pool, Log: discard(), Now: time.Now, Interval: time.Second,
-		Finalized: func() uint64 { return 0 }, Notified: func() bool { return false },
+		Finalized: func() uint64 { return 0 }, Subscribed: func() bool { return false },
 	})
 	must(t, err)
 	var want [][32]byte

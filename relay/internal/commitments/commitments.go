@@ -43,8 +43,6 @@ type Store interface {
 	// all pods. After half a second, or when the database fails, it returns all the same: nothing
 	// depends on the lock but the number of reads.
 	Lock(ctx context.Context) (unlock func())
-	// TakeTurn reports whether no pod has taken a turn for so long, and records that this one does now.
-	TakeTurn(ctx context.Context, every time.Duration) (bool, error)
 	Position(ctx context.Context) (Position, error)
 	// Append adds leaves after the position. Every slot up to slot counts as read completely.
 	Append(ctx context.Context, from Position, leaves []IndexedCommitment, slot uint64) error
@@ -98,10 +96,11 @@ type Options struct {
 	Pool  *shieldpool.Pool
 	Log   *slog.Logger
 	Now   func() time.Time
-	// Interval is the time between two reads of the tree by the fleet. It is four times as long while
-	// Notified returns true: notifications of changes arrive, and are passed on to Notice.
+	// Interval is the time between two reads of the tree; see Run.
 	Interval time.Duration
-	Notified func() bool
+	// Subscribed reports whether an endpoint is listened to that reports changes of the tree. The caller
+	// passes these on to Notice.
+	Subscribed func() bool
 	// Finalized returns the newest finalized slot; 0 while it is not known.
 	Finalized func() uint64
 	// CheckpointEvery is the number of leaves between two checkpoints; 0 means 4096.

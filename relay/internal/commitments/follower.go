@@ -39,6 +39,7 @@ type Follower struct {
 	newest     newest
 
 	noticed chan struct{} // holds a token after a Notice
+	quiet   int           // intervals since an endpoint reported a change; only Run uses it
 
 	// processedReads runs one read at a time. Only the running read uses processed.
 	processedReads singleflight.Group
@@ -63,7 +64,7 @@ type outcome struct {
 
 // New checks the options and makes a Follower.
 func New(o Options) (*Follower, error) {
-	if o.Store == nil || o.Chain == nil || o.Tree == nil || o.Pool == nil || o.Log == nil || o.Now == nil || o.Finalized == nil || o.Notified == nil || o.Interval <= 0 {
+	if o.Store == nil || o.Chain == nil || o.Tree == nil || o.Pool == nil || o.Log == nil || o.Now == nil || o.Finalized == nil || o.Subscribed == nil || o.Interval <= 0 {
 		return nil, errors.New("the commitment index needs all of its options")
 	}
 	if o.CheckpointEvery == 0 {

@@ -456,7 +456,7 @@ func TestRunFollowsTheChainUntilItsContextEnds(t *testing.T) {
 	h := newHistory(t)
 	f, err := commitments.New(commitments.Options{
 		Store: newStore(t, h), Chain: h, Tree: h, Pool: h.pool, Log: discard(), Now: h.now, Interval: time.Millisecond,
-		Finalized: h.finalizedSlot, Notified: func() bool { return false },
+		Finalized: h.finalizedSlot, Subscribed: func() bool { return false },
 	})
 	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -234,7 +234,7 @@ func newFollower(t *testing.T, h *history, s commitments.Store) *commitments.Fol
 	t.Helper()
 	f, err := commitments.New(commitments.Options{
 		Store: s, Chain: h, Tree: h, Pool: h.pool, Log: discard(), Now: h.now, Interval: time.Second,
-		Finalized: h.finalizedSlot, Notified: func() bool { return false }, CheckpointEvery: checkpointEvery,
+		Finalized: h.finalizedSlot, Subscribed: func() bool { return false }, CheckpointEvery: checkpointEvery,
 	})
 	must(t, err)
 	return f

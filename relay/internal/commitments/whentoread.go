@@ -9,19 +9,17 @@ const (
 	// noticeDelay is how long a notification waits for another cause of a pass, such as a submission
 	// that has landed. Without a delay, that one would wait for a second read of the tree.
 	noticeDelay = 200 * time.Millisecond
-	// noticedIntervals is how many intervals pass without a read while notifications come. An endpoint
-	// that leaves one out then delays the list by so much.
-	noticedIntervals = 4
-	// ownPassEvery is how often each process compares its leaves with the chain, whoever else does.
-	ownPassEvery = 30 * time.Second
+	// quietIntervals is how many intervals pass between two reads while an endpoint would report changes, and
+	// reports none. One that leaves a change out delays the list by so much.
+	quietIntervals = 4
 )
 
-// Run follows the chain until ctx ends. It reads the chain after each Notice, and otherwise when an interval
-// has passed in which no process of the fleet did. While the index is not up to date, it reads every interval.
+// Run follows the chain until ctx ends. It reads the chain soon after each Notice, and every interval; but
+// every fourth while the index is up to date, and an endpoint that is listened to reports no change.
 func (f *Follower) Run(ctx context.Context) {
 	tick := time.NewTicker(f.Interval)
 	defer tick.Stop()
-	for {
+	for f.quiet = 0; ; {
 		_ = f.Sync(ctx) // each pass logs a new kind of problem, and Status reports it
 		if !f.awaitDue(ctx, tick.C) {
 			return
@@ -44,11 +42,13 @@ func (f *Follower) awaitDue(ctx context.Context, tick <-chan time.Time) bool {
 		case <-ctx.Done():
 			return false
 		case <-f.noticed:
+			// The endpoint that is read, or the second one that has to agree, may not have the change yet.
+			f.quiet = 0
 			if f.nobodyReads(ctx) {
 				return true
 			}
 		case <-tick:
-			if f.due(ctx) {
+			if f.due() {
 				return true
 			}
 		}
@@ -72,15 +72,12 @@ func (f *Follower) passes() uint64 {
 	return f.started
 }
 
-// due reports whether this process has to read the chain although no endpoint reported a change.
-func (f *Follower) due(ctx context.Context) bool {
-	if r := f.Status(); r.Problem != "" || !r.Verified || r.Lag() > 0 || f.Now().Sub(r.At) >= ownPassEvery {
+// due is called every interval, and reports whether the chain has to be read.
+func (f *Follower) due() bool {
+	if r := f.Status(); r.Problem != "" || !r.Verified || r.Lag() > 0 || !f.Subscribed() {
+		f.quiet = 0
 		return true
 	}
-	every := f.Interval
-	if f.Notified() {
-		every *= noticedIntervals
-	}
-	mine, err := f.Store.TakeTurn(ctx, every-f.Interval/4) // a tick may come a little early
-	return mine || err != nil                              // a pass reports what is wrong with the database
+	f.quiet++
+	return f.quiet <= quietIntervals || f.quiet%quietIntervals == 0
 }

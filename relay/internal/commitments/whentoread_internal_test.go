@@ -39,3 +39,42 @@ func TestANotificationWaitsForAnotherPass(t *testing.T) {
 		})
 	}
 }
+
+func TestTheChainIsReadLessOftenWhileNothingChanges(t *testing.T) {
+	t.Parallel()
+	upToDate := Report{Indexed: 4, Published: 4, ChainNext: 4, Verified: true}
+	for name, tt := range map[string]struct {
+		subscribed bool
+		change     func(*Report)
+		noticeAt   int    // the interval before which an endpoint reports a change; never if 0
+		want       string // intervals: x with a read, - without
+	}{
+		"changes would be reported":  {subscribed: true, want: "xxxx---x---x---x"},
+		"one is reported":            {subscribed: true, noticeAt: 7, want: "xxxx--xxxx---x--"},
+		"nothing would be reported":  {want: "xxxxxxxxxxxxxxxx"},
+		"leaves are missing":         {subscribed: true, change: func(r *Report) { r.ChainNext = 6 }, want: "xxxxxxxxxxxxxxxx"},
+		"the last pass failed":       {subscribed: true, change: func(r *Report) { r.Problem = "short" }, want: "xxxxxxxxxxxxxxxx"},
+		"the leaves are not checked": {subscribed: true, change: func(r *Report) { r.Verified = false }, want: "xxxxxxxxxxxxxxxx"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &Follower{Options: Options{Subscribed: func() bool { return tt.subscribed }}, status: upToDate}
+			if tt.change != nil {
+				tt.change(&f.status)
+			}
+			var got []byte
+			for i := 1; i <= len(tt.want); i++ {
+				if i == tt.noticeAt {
+					f.quiet = 0 // as awaitDue does
+				}
+				read := byte('-')
+				if f.due() {
+					read = 'x'
+				}
+				got = append(got, read)
+			}
+			if string(got) != tt.want {
+				t.Errorf("reads at %s, want %s", got, tt.want)
+			}
+		})
+	}
+}

@@ -34,8 +34,3 @@ func (c *Commitments) Lock(ctx context.Context) (unlock func()) {
 	}
 	return unlock
 }
-
-// TakeTurn implements commitments.Store.
-func (c *Commitments) TakeTurn(ctx context.Context, every time.Duration) (bool, error) {
-	return c.store.startJob(ctx, Job{Name: "commitments ", For: c.pool.String(), Every: every})
-}

@@ -1,9 +1,7 @@
 package store
 
 import (
-	"slices"
 	"testing"
-	"time"
 
 	"github.com/gagliardetto/solana-go"
 )
@@ -30,23 +28,5 @@ func TestIndexLockIsHeldByOnePodAndNeverWaitedForLong(t *testing.T) {
 	unlock()
 	if n := held(); n != 0 {
 		t.Errorf("%d locks are held after unlocking, want none", n)
-	}
-}
-
-func TestOneProcessTakesATurnOfAPool(t *testing.T) {
-	t.Parallel()
-	s := open(t)
-	take := func(pool solana.PublicKey, every time.Duration) bool {
-		t.Helper()
-		mine, err := s.Commitments(pool).TakeTurn(t.Context(), every)
-		ok(t, err)
-		return mine
-	}
-	got := []bool{
-		take(solana.PublicKey{1}, time.Hour), take(solana.PublicKey{1}, time.Hour), take(solana.PublicKey{2}, time.Hour),
-		take(solana.PublicKey{1}, 0), take(solana.PublicKey{1}, time.Hour),
-	}
-	if want := []bool{true, false, true, true, false}; !slices.Equal(got, want) {
-		t.Errorf("turns are %v, want %v: the first of each pool, and one after the time has passed", got, want)
 	}
 }

@@ -132,7 +132,7 @@ SELECT EXISTS (SELECT FROM restarted UNION ALL SELECT FROM first)`
 
 // startJob reports whether this process has to run the job now.
 func (s *Store) startJob(ctx context.Context, j Job) (due bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, min(max(j.Every, time.Second), 10*time.Second))
+	ctx, cancel := context.WithTimeout(ctx, min(j.Every, 10*time.Second))
 	defer cancel()
 	if err := s.Pool.QueryRow(ctx, startJobSQL, j.Name+j.For, j.Every).Scan(&due); err != nil {
 		return false, unavailable(fmt.Errorf("start maintenance job: %w", err))
