@@ -53,7 +53,14 @@ func TestAnUndecidedAttemptUsesNoCapacity(t *testing.T) {
 	w.run(r)
 	for range capacity {
 		req, _ := w.withdrawal(sol)
-		w.submit(r, req)
+		w.eventually("a submission is accepted", func() bool {
+			_, err := r.Submit(t.Context(), req)
+			if refused, ok := refusal.As(err); ok && refused.Code == refusal.PoolBusy {
+				return false // for a moment another one waits for its next try, so room is kept
+			}
+			must(t, err)
+			return true
+		})
 	}
 	w.eventually("all are signed", func() bool { return r.count("signed") == capacity })
 	u.loses.Store(false)
