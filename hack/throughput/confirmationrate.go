@@ -42,7 +42,7 @@ func (s *benchRun) carry(ctx context.Context) error {
 }
 
 // costAims are what a submission may take: bare checks of processor time, RPC calls and SQL statements.
-// rate is how many are done in the time of a bare check, if relays and Postgres have all cores.
+// rate is how many should be done in the time of a bare check, if relays and Postgres had all cores.
 type costAims struct{ processor, calls, statements, rate float64 }
 
 // costs reports the processor time, RPC calls and SQL statements per submission or swap.

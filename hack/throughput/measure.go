@@ -125,9 +125,12 @@ func (b *bench) openLab(ctx context.Context) (*stand.Lab, error) {
 
 // addConditions adds the conditions of the run to the report.
 func (b *bench) addConditions() {
-	cores := runtime.NumCPU()
+	cores, rounds := runtime.NumCPU(), "one round"
+	if b.rounds > 1 {
+		rounds = fmt.Sprintf("medians of %d rounds", b.rounds)
+	}
 	b.report.Heading = []string{
-		fmt.Sprintf("%s, %d cores for relays, Postgres, local chain and clients together; medians of %d rounds of %s, set-ups in turn, but memory and list once; load average %s; a bare check took %s", runtime.Version(), cores, b.rounds, b.window, span(b.loads), b.bareCheckRange()),
+		fmt.Sprintf("%s, %d cores for relays, Postgres, local chain and clients together; %s of %s, set-ups in turn, but memory and list once; load average %s; a bare check took %s", runtime.Version(), cores, rounds, b.window, span(b.loads), b.bareCheckRange()),
 		fmt.Sprintf("Other programs took %.0f %% of the machine (median; up to %.0f %%).", 100*gauge.Median(b.others), 100*slices.Max(append(b.others, 0))),
 	}
 	if len(b.others) > 0 && gauge.Median(b.others) > 0.1 {

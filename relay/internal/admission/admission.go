@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"k8s.io/utils/lru"
 
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/submission"
@@ -45,7 +46,7 @@ type Admission struct {
 	Options
 	bounds   shieldpool.NoteBounds
 	proofs   *proofQueue
-	verified verifiedProofs
+	verified *lru.Cache // the groth16.ProofAEncoding by the proofID
 	queue    queue
 	pause    busyPause
 	waits    chainWaits
@@ -57,7 +58,7 @@ func New(o Options) (*Admission, error) {
 		o.Key == nil || o.ProofA == nil || o.Observer == nil || o.Submissions == nil || o.Ready == nil || o.Now == nil || o.NewID == nil || o.CallTimeout <= 0 {
 		return nil, errors.New("admission needs all of its options")
 	}
-	a := &Admission{Options: o, waits: chainWaits{now: o.Now, random: rand.Float64, callTimeout: o.CallTimeout, closing: make(chan struct{})}}
+	a := &Admission{Options: o, verified: lru.New(verifiedKept), waits: chainWaits{now: o.Now, random: rand.Float64, callTimeout: o.CallTimeout, closing: make(chan struct{})}}
 	a.proofs = newProofQueue(proofCores(runtime.GOMAXPROCS(0)), func(claims []groth16.Claim, expected groth16.ProofAEncoding) []groth16.Verdict {
 		return o.Key.VerifyBatch(claims, expected, cryptorand.Reader)
 	})

@@ -217,10 +217,10 @@ func TestAPanicFailsOnlyItsOwnRequest(t *testing.T) {
 	})
 }
 
-// TestRequestsThatEndWhileProofsAreVerified runs the real verifier, for the race detector.
-func TestRequestsThatEndWhileProofsAreVerified(t *testing.T) {
-	t.Parallel()
-	secret := trapdoor.New("proof queue", 1)
+// trapdoorKey makes a key for so many public inputs, and what proves anything under it.
+func trapdoorKey(t *testing.T, seed string, inputs int) (*trapdoor.Key, *groth16.Key) {
+	t.Helper()
+	secret := trapdoor.New(seed, inputs)
 	text, err := secret.VerifyingKey()
 	if err != nil {
 		t.Fatal(err)
@@ -229,6 +229,13 @@ func TestRequestsThatEndWhileProofsAreVerified(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return secret, key
+}
+
+// TestRequestsThatEndWhileProofsAreVerified runs the real verifier, for the race detector.
+func TestRequestsThatEndWhileProofsAreVerified(t *testing.T) {
+	t.Parallel()
+	secret, key := trapdoorKey(t, "proof queue", 1)
 	q := newProofQueue(runtime.GOMAXPROCS(0), func(claims []groth16.Claim, expected groth16.ProofAEncoding) []groth16.Verdict {
 		return key.VerifyBatch(claims, expected, rand.Reader)
 	})

@@ -62,7 +62,7 @@ func (a *App) finalizedSlot() uint64 {
 	return 0
 }
 
-// subscribed reports whether an endpoint is listened to that reports changes of the tree account.
+// subscribed reports whether an endpoint reports changes of the tree account now.
 func (a *App) subscribed() bool {
 	return slices.ContainsFunc(a.endpoints.Status(), func(s chain.EndpointStatus) bool { return s.Subscribed })
 }

@@ -98,8 +98,8 @@ type Options struct {
 	Now   func() time.Time
 	// Interval is the time between two reads of the tree; see Run.
 	Interval time.Duration
-	// Subscribed reports whether an endpoint is listened to that reports changes of the tree. The caller
-	// passes these on to Notice.
+	// Subscribed reports whether an endpoint reports changes of the tree now. The caller passes these on
+	// to Notice.
 	Subscribed func() bool
 	// Finalized returns the newest finalized slot; 0 while it is not known.
 	Finalized func() uint64

@@ -39,7 +39,7 @@ type Follower struct {
 	newest     newest
 
 	noticed chan struct{} // holds a token after a Notice
-	quiet   int           // intervals since an endpoint reported a change; only Run uses it
+	quiet   int           // intervals since a change was reported, or something was missing; only Run uses it
 
 	// processedReads runs one read at a time. Only the running read uses processed.
 	processedReads singleflight.Group

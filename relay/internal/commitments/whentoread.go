@@ -9,17 +9,17 @@ const (
 	// noticeDelay is how long a notification waits for another cause of a pass, such as a submission
 	// that has landed. Without a delay, that one would wait for a second read of the tree.
 	noticeDelay = 200 * time.Millisecond
-	// quietIntervals is how many intervals pass between two reads while an endpoint would report changes, and
-	// reports none. One that leaves a change out delays the list by so much.
+	// quietIntervals is how many intervals without a change pass before reads become rare, and then between two
+	// of them. An endpoint that fails to report a change delays the list by so much.
 	quietIntervals = 4
 )
 
-// Run follows the chain until ctx ends. It reads the chain soon after each Notice, and every interval; but
-// every fourth while the index is up to date, and an endpoint that is listened to reports no change.
+// Run follows the chain until ctx ends. It reads the chain soon after each Notice, and every interval. Reads become
+// rare while the index is up to date, and changes would be reported.
 func (f *Follower) Run(ctx context.Context) {
 	tick := time.NewTicker(f.Interval)
 	defer tick.Stop()
-	for f.quiet = 0; ; {
+	for {
 		_ = f.Sync(ctx) // each pass logs a new kind of problem, and Status reports it
 		if !f.awaitDue(ctx, tick.C) {
 			return

@@ -46,35 +46,45 @@ func TestTheChainIsReadLessOftenWhileNothingChanges(t *testing.T) {
 	for name, tt := range map[string]struct {
 		subscribed bool
 		change     func(*Report)
-		noticeAt   int    // the interval before which an endpoint reports a change; never if 0
-		want       string // intervals: x with a read, - without
+		noticeAt   int    // the interval before whose end an endpoint reports a change; never if 0
+		want       string // intervals: x with a read, 2 with one for the report and one at the end, - without
 	}{
 		"changes would be reported":  {subscribed: true, want: "xxxx---x---x---x"},
-		"one is reported":            {subscribed: true, noticeAt: 7, want: "xxxx--xxxx---x--"},
+		"one is reported":            {subscribed: true, noticeAt: 7, want: "xxxx--2xxx---x--"},
 		"nothing would be reported":  {want: "xxxxxxxxxxxxxxxx"},
 		"leaves are missing":         {subscribed: true, change: func(r *Report) { r.ChainNext = 6 }, want: "xxxxxxxxxxxxxxxx"},
 		"the last pass failed":       {subscribed: true, change: func(r *Report) { r.Problem = "short" }, want: "xxxxxxxxxxxxxxxx"},
 		"the leaves are not checked": {subscribed: true, change: func(r *Report) { r.Verified = false }, want: "xxxxxxxxxxxxxxxx"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &Follower{Options: Options{Subscribed: func() bool { return tt.subscribed }}, status: upToDate}
-			if tt.change != nil {
-				tt.change(&f.status)
-			}
-			var got []byte
-			for i := 1; i <= len(tt.want); i++ {
-				if i == tt.noticeAt {
-					f.quiet = 0 // as awaitDue does
+			synctest.Test(t, func(t *testing.T) {
+				f := &Follower{Options: Options{Subscribed: func() bool { return tt.subscribed }}, noticed: make(chan struct{}, 1), status: upToDate}
+				if tt.change != nil {
+					tt.change(&f.status)
 				}
-				read := byte('-')
-				if f.due() {
-					read = 'x'
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				tick, reads := make(chan time.Time), 0
+				go func() {
+					for f.awaitDue(ctx, tick) {
+						reads++
+					}
+				}()
+				var got []byte
+				for i := 1; i <= len(tt.want); i++ {
+					before := reads
+					if i == tt.noticeAt {
+						f.Notice()
+						time.Sleep(2 * noticeDelay)
+					}
+					tick <- time.Time{}
+					synctest.Wait()
+					got = append(got, "-x2"[reads-before])
 				}
-				got = append(got, read)
-			}
-			if string(got) != tt.want {
-				t.Errorf("reads at %s, want %s", got, tt.want)
-			}
+				if string(got) != tt.want {
+					t.Errorf("reads at %s, want %s", got, tt.want)
+				}
+			})
 		})
 	}
 }

@@ -4,18 +4,13 @@ import (
 	"context"
 	"testing"
 	"time"
-
-	"github.com/relaypool/relaypool/relay/internal/commitments"
 )
 
 func TestANoticeIsEnoughForAPass(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	f, err := commitments.New(commitments.Options{
-		Store: newStore(t, h), Chain: h, Tree: h, Pool: h.pool, Log: discard(), Now: h.now, Interval: time.Hour,
-		Finalized: h.finalizedSlot, Subscribed: func() bool { return true },
-	})
-	must(t, err)
+	f := newFollower(t, h, newStore(t, h))
+	f.Interval = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { f.Run(ctx); close(done) }()

@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"encoding/binary"
 	"fmt"
 	"math/big"
 	"math/rand/v2"
@@ -10,8 +9,8 @@ import (
 	"time"
 
 	"github.com/consensys/gnark-crypto/ecc/bn254/fp"
+	"k8s.io/utils/lru"
 
-	"github.com/relaypool/relaypool/hack/localnet/trapdoor"
 	"github.com/relaypool/relaypool/relay/groth16"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/refusal"
@@ -25,17 +24,9 @@ func (noStages) Stage(string, time.Duration) {}
 
 func TestAProofIsVerifiedOnce(t *testing.T) {
 	t.Parallel()
-	secret := trapdoor.New("verified proofs", shieldpool.SignalCount)
-	text, err := secret.VerifyingKey()
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := groth16.ParseKey(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret, key := trapdoorKey(t, "verified proofs", shieldpool.SignalCount)
 	verifications := 0
-	a := &Admission{Options: Options{Now: time.Now, Observer: noStages{}}}
+	a := &Admission{Options: Options{Now: time.Now, Observer: noStages{}}, verified: lru.New(verifiedKept)}
 	a.proofs = newProofQueue(1, func(claims []groth16.Claim, expected groth16.ProofAEncoding) []groth16.Verdict {
 		verifications += len(claims)
 		return key.VerifyBatch(claims, expected, rand.NewChaCha8([32]byte{}))
@@ -101,40 +92,5 @@ func TestAProofIsVerifiedOnce(t *testing.T) {
 		if got := verifications > before; got != tt.verified {
 			t.Errorf("%s was verified: %v, want %v", tt.what, got, tt.verified)
 		}
-	}
-}
-
-func TestTheLastProofsAreRemembered(t *testing.T) {
-	t.Parallel()
-	var v verifiedProofs
-	var next uint64
-	id := func(i uint64) (id proofID) { binary.BigEndian.PutUint64(id[:], i); return id }
-	add := func(n int) {
-		for range n {
-			v.add(id(next), groth16.Negated)
-			next++
-		}
-	}
-	want := func(what string, i uint64) {
-		t.Helper()
-		if encoding, ok := v.find(id(i)); !ok || encoding != groth16.Negated {
-			t.Errorf("%s is remembered as %v (%v)", what, encoding, ok)
-		}
-	}
-	for _, n := range []int{1, verifiedKept - 1, 1, verifiedKept / 2, 10 * verifiedKept} {
-		add(n)
-		want("the last proof", next-1)
-		want("the oldest of those that are kept", next-min(next, verifiedKept))
-		if n := len(v.recent) + len(v.older); n > 2*verifiedKept {
-			t.Errorf("%d proofs are remembered, want at most %d", n, 2*verifiedKept)
-		}
-	}
-	again := next - verifiedKept/2
-	for range 5 {
-		add(verifiedKept / 2)
-		want("a proof that comes again and again", again)
-	}
-	if _, ok := v.find(id(again + 1)); ok {
-		t.Error("another proof of its time is still remembered")
 	}
 }
