@@ -27,6 +27,13 @@ const (
 	APIKeysFile = Root + "/api-keys/keys"
 )
 
+// EnvTemporaryFolder is the variable with the folder for temporary files, and TemporaryFolder is that
+// folder in a pod. The relay stores the list of commitments there, as it is sent.
+const (
+	EnvTemporaryFolder = "TMPDIR"
+	TemporaryFolder    = "/var/cache/relaypool"
+)
+
 // TerminationLog is Kubernetes' default path of the file for a container's termination message.
 const TerminationLog = "/dev/termination-log"
 

@@ -49,6 +49,7 @@ func serveEnvironment(in Input) []*corev1ac.EnvVarApplyConfiguration {
 	var e environment
 	e.set(contract.EnvListen, ":"+strconv.Itoa(contract.APIPort))
 	e.set(contract.EnvOperationsListen, ":"+strconv.Itoa(contract.OperationsPort))
+	e.set(contract.EnvTemporaryFolder, contract.TemporaryFolder)
 	e.shared(spec)
 	e.pool(&spec.Pool)
 	e.payers(in.Payers, &spec.FeePayers)

@@ -17,8 +17,9 @@ const (
 	// fileMode lets the files' owner (root) and the group nonRoot read the files. It lets nobody
 	// else read them.
 	fileMode = 0o440
-	// filesVolume is the name of the pods' only volume.
-	filesVolume = "files"
+	// filesVolume and temporaryVolume are the names of the pods' volumes.
+	filesVolume     = "files"
+	temporaryVolume = "temporary-files"
 )
 
 // podSpec makes what the fleet's pods and the pods of rotation Jobs have in common: the
@@ -55,6 +56,7 @@ func podSpec(in Input, container *corev1ac.ContainerApplyConfiguration, files *c
 // relayPodSpec makes the spec of the fleet's pods. Its grace period is long enough for a whole drain.
 func relayPodSpec(in Input) *corev1ac.PodSpecApplyConfiguration {
 	return podSpec(in, relayContainer(in), serveFiles(in)).
+		WithVolumes(corev1ac.Volume().WithName(temporaryVolume).WithEmptyDir(corev1ac.EmptyDirVolumeSource())).
 		WithTerminationGracePeriodSeconds(int64(contract.TerminationGrace / time.Second))
 }
 
@@ -65,6 +67,7 @@ func relayContainer(in Input) *corev1ac.ContainerApplyConfiguration {
 		WithName(RelayContainer).
 		WithArgs("serve").
 		WithEnv(serveEnvironment(in)...).
+		WithVolumeMounts(corev1ac.VolumeMount().WithName(temporaryVolume).WithMountPath(contract.TemporaryFolder)).
 		WithResources(resources(in.Pool.Spec.Template.Resources)).
 		WithPorts(
 			corev1ac.ContainerPort().WithName(portAPI).WithContainerPort(contract.APIPort).WithProtocol(corev1.ProtocolTCP),

@@ -216,6 +216,7 @@ func TestThePodTemplateCannotBreakTheRelay(t *testing.T) {
 		"a mount over the folder of the files":       {relay("volumeMounts: [{mountPath: /etc//, name: canary}]"), "volumeMounts[/etc//]: "},
 		"a relay without files":                      {relay("volumeMounts: [{$patch: replace}]"), "volumeMounts[/etc/relaypool]: "},
 		"other files":                                {"{spec: {volumes: [{name: files, emptyDir: {}}]}}", "spec.volumes[files]: "},
+		"another folder for temporary files":         {"{spec: {volumes: [{name: temporary-files, hostPath: {path: /}}]}}", "spec.volumes[temporary-files]: "},
 		"the files by other sources":                 {"{spec: {volumes: [{name: files, projected: {sources: []}}]}}", "spec.volumes[files]: "},
 		"no relay":                                   {"{spec: {containers: [{$patch: delete, name: relay}]}}", "spec.containers[relay]: the operator sets it: keep this container"},
 		"other containers in its place":              {"{spec: {containers: [{$patch: replace}, {name: canary, image: b}]}}", "spec.containers[relay]: "},

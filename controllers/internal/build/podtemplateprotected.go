@@ -48,11 +48,11 @@ func protectedFaults(built, merged *corev1.PodTemplateSpec) []string {
 			report("spec."+name, hint)
 		}
 	})
-	volume := func(s *corev1.PodSpec) *corev1.Volume {
-		return find(s.Volumes, func(v *corev1.Volume) bool { return v.Name == filesVolume })
-	}
-	if !equality.Semantic.DeepEqual(volume(&built.Spec), volume(&merged.Spec)) {
-		report("spec.volumes["+filesVolume+"]", "give the volume another name")
+	for i := range built.Spec.Volumes {
+		own := &built.Spec.Volumes[i]
+		if got := find(merged.Spec.Volumes, func(v *corev1.Volume) bool { return v.Name == own.Name }); !equality.Semantic.DeepEqual(own, got) {
+			report("spec.volumes["+own.Name+"]", "give the volume another name")
+		}
 	}
 	relay := func(s *corev1.PodSpec) *corev1.Container {
 		return find(s.Containers, func(c *corev1.Container) bool { return c.Name == RelayContainer })

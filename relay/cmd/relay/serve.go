@@ -29,7 +29,6 @@ func (c *serveCmd) Run(env *environment) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", commandline.ErrUsage, err)
 	}
-	app.LowerMemoryLimit()
 	log.InfoContext(env, "configuration loaded", "version", contract.Version, "build", commandline.Build(), "config", cfg)
 	a, err := app.New(env, app.Options{Config: cfg, Log: log, Version: contract.Version, Build: commandline.Build()})
 	switch {

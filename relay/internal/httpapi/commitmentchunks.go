@@ -3,77 +3,102 @@ package httpapi
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"log/slog"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 )
 
 const (
 	leafSize = 32
-	// chunkLeaves is how many leaves are read and compressed together. As JSON they have 100 KB. Pages
-	// of maxCommitments leaves have whole chunks, which are compressed once.
+	// chunkLeaves is how many leaves are read and encoded together. As JSON they have 100 KB. Pages
+	// of maxCommitments leaves have whole chunks, which are encoded once.
 	chunkLeaves = 1000
-	// MaxCached is how many bytes of chunks are cached for all readers together, outside Go's heap. A
-	// million leaves have 31 MiB, and 36 MiB as compressed JSON.
-	MaxCached = 80 << 20
 )
 
 const _ = uint(-(maxCommitments % chunkLeaves)) // does not compile unless it is 0
 
-// chunkName names the published leaves of a chunk in a format, which is not plainJSON: writing JSON
-// costs less than reading it from memory. Within a generation these leaves do not change.
-type chunkName struct {
-	generation, number uint64
-	format             format
-}
-
-// chunk is chunkLeaves consecutive leaves, or fewer at the end of the list. sum and text are the
-// checksum and the length of their JSON, if they are compressed.
-type chunk struct {
-	*memory
-	sum  uint32
-	text int64
-}
-
-// chunks reads and compresses published leaves, and caches them for other readers.
+// chunks reads and encodes published leaves, and stores them for other readers.
 type chunks struct {
-	source Commitments
-	// timeout bounds one read of the database, for which several readers may wait.
-	timeout     time.Duration
-	compressors map[format]compressor
+	source   Commitments
+	timeout  time.Duration
+	log      *slog.Logger
+	encoders map[format]encoder
 
-	loading singleflight.Group
-	mu      sync.Mutex
-	cached  map[chunkName]chunk
-	size    int // of what is cached
-	most    int // what size may be
+	mu    sync.Mutex
+	store *chunkStore // of the generation that was last asked for
 }
 
-func newChunks(source Commitments, timeout time.Duration) (*chunks, error) {
-	compressors, err := newCompressors()
+func newChunks(source Commitments, timeout time.Duration, l *slog.Logger) (*chunks, error) {
+	encoders, err := newEncoders()
 	if err != nil {
 		return nil, err
 	}
-	return &chunks{source: source, timeout: timeout, compressors: compressors, cached: map[chunkName]chunk{}, most: MaxCached}, nil
+	store, err := newChunkStore(0, timeout, l)
+	if err != nil {
+		return nil, err
+	}
+	return &chunks{source: source, timeout: timeout, log: l, encoders: encoders, store: store}, nil
 }
 
-// leaves returns the published leaves of a chunk; some more may follow them.
-func (c *chunks) leaves(ctx context.Context, pos commitments.Position, number uint64) (chunk, error) {
+// of returns the store of a generation.
+func (c *chunks) of(generation uint64) *chunkStore {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.store.generation != generation {
+		c.replace(generation)
+	}
+	return c.store
+}
+
+// compare empties the store if its newest leaf is not the database's: that was
+// restored, and has other leaves of the same generation.
+func (c *chunks) compare(pos commitments.Position, newest [leafSize]byte) error {
+	if pos.Published == 0 {
+		return nil
+	}
+	s, last := c.of(pos.Generation), pos.Published-1
+	at := int(last%chunkLeaves) * leafSize
+	known := s.find(chunkName{last / chunkLeaves, rawLeaves})
+	if known.size < at+leafSize {
+		return nil
+	}
+	leaf, err := known.appendTo(nil, at, at+leafSize)
+	if err != nil || bytes.Equal(leaf, newest[:]) {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.store == s {
+		c.replace(pos.Generation)
+	}
+	return nil
+}
+
+func (c *chunks) replace(generation uint64) {
+	var err error
+	if c.store, err = newChunkStore(generation, c.timeout, c.log); err != nil {
+		c.log.Warn("the list of commitments is encoded for each request until it is read from the chain anew", "error", err)
+	}
+}
+
+// leaves returns the leaves of a chunk in binary, of which so many are published in all; some more
+// may follow them.
+func (c *chunks) leaves(ctx context.Context, s *chunkStore, published, number uint64) (chunk, error) {
 	first := number * chunkLeaves
-	size := int(min(chunkLeaves, pos.Published-first)) * leafSize
-	name := chunkName{pos.Generation, number, rawLeaves}
-	return c.get(ctx, name, size, func(ctx context.Context) (chunk, error) {
-		have := c.find(name)
-		if have.memory.size() >= size { // another request has stored it meanwhile
+	size := int(min(chunkLeaves, published-first)) * leafSize
+	name := chunkName{number, rawLeaves}
+	return s.get(ctx, name, size, func(ctx context.Context) (chunk, error) {
+		have := s.find(name)
+		if have.size >= size { // another request has stored it meanwhile
 			return have, nil
 		}
-		out := have.appendTo(make([]byte, 0, size), 0, have.memory.size())
-		from := first + uint64(len(out)/leafSize)
-		more, err := c.source.Read(ctx, pos.Generation, from, (size-len(out))/leafSize)
+		out, err := have.appendTo(make([]byte, 0, size), 0, have.size)
+		if err != nil {
+			return chunk{}, err
+		}
+		more, err := c.source.Read(ctx, s.generation, first+uint64(have.size/leafSize), (size-have.size)/leafSize) //nolint:gosec // a chunk's size at most
 		if err != nil {
 			return chunk{}, err
 		}
@@ -83,96 +108,32 @@ func (c *chunks) leaves(ctx context.Context, pos commitments.Position, number ui
 		if len(out) != size { // a rewind has removed some, which ends the generation
 			return chunk{}, commitments.ErrMoved
 		}
-		return chunk{memory: newMemory(out)}, nil
+		return chunk{text: out, size: size}, nil
 	})
 }
 
-// compressed returns the compressed JSON of a chunk all of whose leaves are published.
-func (c *chunks) compressed(ctx context.Context, pos commitments.Position, number uint64, f format) (chunk, error) {
-	return c.get(ctx, chunkName{pos.Generation, number, f}, 1, func(ctx context.Context) (chunk, error) {
-		leaves, err := c.leaves(ctx, pos, number)
+// encoded returns a chunk all of whose leaves are published, as a part of a list: with the comma
+// after it, if its format has one.
+func (c *chunks) encoded(ctx context.Context, s *chunkStore, number uint64, f format) (chunk, error) {
+	first, end := number*chunkLeaves, (number+1)*chunkLeaves
+	if f == rawLeaves {
+		return c.leaves(ctx, s, end, number)
+	}
+	return s.get(ctx, chunkName{number, f}, 1, func(ctx context.Context) (chunk, error) {
+		leaves, err := c.leaves(ctx, s, end, number)
 		if err != nil {
 			return chunk{}, err
 		}
-		first, end := number*chunkLeaves, (number+1)*chunkLeaves
-		text := entries(make([]byte, 0, textSize(first, end)), leaves.appendTo(nil, 0, chunkLeaves*leafSize), first)
-		compressed, err := c.compressors[f].compress(text)
+		raw, err := leaves.appendTo(nil, 0, chunkLeaves*leafSize)
 		if err != nil {
 			return chunk{}, err
 		}
-		return chunk{newMemory(compressed), checksum(text), int64(len(text))}, nil
+		text := entries(make([]byte, 0, textSize(first, end)), raw, first)
+		out, err := c.encoders[f].encode(text)
+		if err != nil {
+			return chunk{}, err
+		}
+		out = c.encoders[f].verbatim(out, ",")
+		return chunk{text: out, size: len(out), sum: checksum(text), length: int64(len(text))}, nil
 	})
-}
-
-// get returns a chunk that has at least so many bytes. One call of load serves all concurrent
-// requests for it, and a client that disconnects does not cancel it for the others.
-func (c *chunks) get(ctx context.Context, name chunkName, least int, load func(context.Context) (chunk, error)) (chunk, error) {
-	if found := c.find(name); found.memory.size() >= least {
-		return found, nil
-	}
-	loaded := c.loading.DoChan(fmt.Sprint(name, least), func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.timeout)
-		defer cancel()
-		made, err := load(ctx)
-		if err == nil {
-			c.store(name, made)
-		}
-		return made, err
-	})
-	select {
-	case <-ctx.Done():
-		return chunk{}, ctx.Err()
-	case result := <-loaded:
-		made, _ := result.Val.(chunk)
-		return made, result.Err
-	}
-}
-
-func (c *chunks) find(name chunkName) chunk {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.cached[name]
-}
-
-// store caches a chunk. It drops the chunks of other generations. While the cache is full, it
-// drops arbitrary chunks. It hardly matters which, because clients read whole lists.
-func (c *chunks) store(name chunkName, made chunk) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.remove(name)
-	c.size += made.memory.size()
-	for other := range c.cached {
-		if other.generation != name.generation {
-			c.remove(other)
-		}
-	}
-	for other := range c.cached {
-		if c.size <= c.most {
-			break
-		}
-		c.remove(other)
-	}
-	c.cached[name] = made
-}
-
-func (c *chunks) remove(name chunkName) {
-	c.size -= c.cached[name].memory.size()
-	delete(c.cached, name)
-}
-
-// compare drops all chunks if the cached newest leaf is not the stored one: the database was
-// restored, and has other leaves of the same generation.
-func (c *chunks) compare(pos commitments.Position, newest [leafSize]byte) {
-	if pos.Published == 0 {
-		return
-	}
-	last := pos.Published - 1
-	at := int(last%chunkLeaves) * leafSize
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known := c.cached[chunkName{pos.Generation, last / chunkLeaves, rawLeaves}]
-	if known.memory.size() >= at+leafSize && !bytes.Equal(known.appendTo(nil, at, at+leafSize), newest[:]) {
-		clear(c.cached)
-		c.size = 0
-	}
 }

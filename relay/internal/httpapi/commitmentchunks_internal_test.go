@@ -4,6 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"log/slog"
+	"path/filepath"
+	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,30 +34,124 @@ func (g *growing) Read(_ context.Context, _, from uint64, limit int) ([]commitme
 	return out, nil
 }
 
+// leavesOf returns the leaves of a chunk, and checks that each is its own index.
+func leavesOf(t *testing.T, c *chunks, s *chunkStore, published, number uint64) (chunk, bool) {
+	t.Helper()
+	got, err := c.leaves(t.Context(), s, published, number)
+	if err != nil {
+		t.Error(err)
+		return got, false
+	}
+	text, err := got.appendTo(nil, 0, got.size)
+	if err != nil {
+		t.Error(err)
+		return got, false
+	}
+	for i := 0; i < len(text); i += leafSize {
+		if index := binary.BigEndian.Uint64(text[i+24:]); index != number*chunkLeaves+uint64(i/leafSize) {
+			t.Errorf("leaf %d of chunk %d is %d", i/leafSize, number, index)
+			return got, false
+		}
+	}
+	return got, true
+}
+
+func newTestChunks(t *testing.T, source Commitments) *chunks {
+	t.Helper()
+	c, err := newChunks(source, time.Minute, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
 // Readers of the last chunk know of different numbers of leaves, and each gets its own.
 func TestReadersOfAGrowingChunk(t *testing.T) {
 	t.Parallel()
 	g := &growing{}
-	c, err := newChunks(g, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := newTestChunks(t, g)
 	var published atomic.Uint64
 	published.Store(1)
 	var readers sync.WaitGroup
 	for range 32 {
 		readers.Go(func() {
 			for n := published.Load(); n < 400; n = published.Add(1) - 1 {
-				got, err := c.leaves(t.Context(), commitments.Position{Published: n}, 0)
-				if err != nil || got.memory.size() < int(n)*leafSize {
-					t.Errorf("%d leaves: got %d bytes, error %v", n, got.memory.size(), err)
+				if got, ok := leavesOf(t, c, c.store, n, 0); !ok || got.size < int(n)*leafSize {
+					t.Errorf("%d leaves: got %d bytes", n, got.size)
 					return
 				}
 			}
 		})
 	}
 	readers.Wait()
-	if g.reads.Load() == 0 {
-		t.Error("nothing was read")
+	if g.reads.Load() == 0 || c.store.used != chunkLeaves*leafSize {
+		t.Errorf("%d reads filled %d bytes, want some reads and the place of one chunk", g.reads.Load(), c.store.used)
+	}
+}
+
+func TestChunksThatAreNotStored(t *testing.T) {
+	t.Parallel()
+	const chunks, room = 8, 3 * chunkLeaves * leafSize
+	cases := map[string]struct {
+		store      func(t *testing.T, s *chunkStore)
+		wantStored int64
+	}{
+		"are those that the file has no room for": {store: func(_ *testing.T, s *chunkStore) { s.most = room }, wantStored: 3},
+		"are all if the file cannot be written": {store: func(t *testing.T, s *chunkStore) {
+			t.Helper()
+			if err := s.file.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	}
+	for name, tt := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := &growing{}
+			c := newTestChunks(t, g)
+			tt.store(t, c.store)
+			var stored int64
+			for round := range 2 {
+				for number := range uint64(chunks) {
+					if got, ok := leavesOf(t, c, c.store, chunks*chunkLeaves, number); ok && got.file != nil && round == 0 {
+						stored++
+					}
+				}
+			}
+			if wantReads := 2*chunks - tt.wantStored; stored != tt.wantStored || g.reads.Load() != wantReads {
+				t.Errorf("%d chunks are stored, after %d reads, want %d and %d", stored, g.reads.Load(), tt.wantStored, wantReads)
+			}
+		})
+	}
+}
+
+// A reader that has begun keeps the leaves of its generation.
+func TestAStoreOutlivesItsGeneration(t *testing.T) {
+	t.Parallel()
+	c := newTestChunks(t, &growing{})
+	before := c.of(7)
+	got, _ := leavesOf(t, c, before, chunkLeaves, 0)
+	if err := c.compare(commitments.Position{Generation: 7, Published: chunkLeaves}, [leafSize]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	restored := c.of(7)
+	if restored == before || restored.find(chunkName{0, rawLeaves}).size != 0 {
+		t.Error("leaves of a database that was restored are still served")
+	}
+	if c.of(8) == restored || c.of(7) == restored {
+		t.Error("another generation has the same leaves")
+	}
+	for range 3 {
+		runtime.GC() // a file that nothing refers to is closed
+	}
+	if _, ok := leavesOf(t, c, before, chunkLeaves, 0); !ok || got.file == nil {
+		t.Error("a reader lost its leaves")
+	}
+}
+
+func TestARelayThatCannotStoreTheListSaysSo(t *testing.T) {
+	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
+	if _, err := newChunks(&growing{}, time.Minute, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "TMPDIR") {
+		t.Errorf("the error is %v, want one that names TMPDIR", err)
 	}
 }

@@ -38,13 +38,16 @@ type list struct {
 	pos commitments.Position
 	to  uint64
 	// tag is the answer's entity tag.
-	tag string
-	// text is what is sent next, and next is the index of the leaf after it. sum and size are the
-	// checksum and the length of what was compressed so far.
-	text []byte
-	next uint64
-	sum  uint32
-	size int64
+	tag   string
+	store *chunkStore
+	// text is sent next, and then stored. next is the index of the leaf after them; ended says that
+	// nothing is. sum and size are the checksum and the length of what was compressed so far.
+	text   []byte
+	stored chunk
+	next   uint64
+	ended  bool
+	sum    uint32
+	size   int64
 }
 
 // ListCommitments lists published leaves. The answer is written in chunks that all readers share,
@@ -83,7 +86,7 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 		return
 	}
 	l.format.setHeader(w.Header())
-	if size, known := l.length(); known {
+	if size, known := a.length(l); known {
 		w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
 	}
 	if l.head {
@@ -106,7 +109,7 @@ func (a *api) openList(ctx context.Context, l *list) error {
 	var err error
 	for range maxListTries {
 		if err = a.choose(ctx, l, known); err == nil && !l.head && !l.has(l.tag) {
-			err = a.nextText(ctx, l)
+			err = a.nextPart(ctx, l)
 		}
 		if !errors.Is(err, commitments.ErrMoved) {
 			return err
@@ -129,13 +132,15 @@ func (a *api) choose(ctx context.Context, l *list, known commitments.Position) e
 	if err != nil {
 		return err
 	}
-	a.chunks.compare(pos, newest)
+	if err := a.chunks.compare(pos, newest); err != nil {
+		return err
+	}
 	a.newest.set(pos, l.began)
 	return a.chooseAt(ctx, l, pos)
 }
 
 func (a *api) chooseAt(ctx context.Context, l *list, pos commitments.Position) (err error) {
-	*l = list{listRequest: l.listRequest, pos: pos, to: l.from, next: l.from, text: l.text[:0]}
+	*l = list{listRequest: l.listRequest, pos: pos, store: a.chunks.of(pos.Generation), to: l.from, next: l.from, text: l.text[:0]}
 	if l.from < pos.Published {
 		l.to = min(l.from+uint64(l.limit), pos.Published) //nolint:gosec // page gives a limit above zero
 	}

@@ -33,20 +33,32 @@ func entries(text, leaves []byte, index uint64) []byte {
 
 func (l *list) tail() string { return listTail + strconv.FormatUint(l.to-l.from, 10) + "}\n" }
 
-// length is the length of the whole answer, if that is known before it is made.
-func (l *list) length() (size int64, known bool) {
+// length is the length of the whole answer, if that is known before it is made. Of a compressed
+// answer it is once all of it is stored.
+func (a *api) length(l *list) (size int64, known bool) {
+	e := a.chunks.encoders[l.format]
+	ends := len(e.start) + len(e.verbatim(nil, listHead)) + len(e.verbatim(nil, l.tail())) + len(e.end(nil, 0, 0))
+	if l.to > l.from {
+		ends -= len(e.verbatim(nil, ",")) // after the last leaf
+	}
 	switch l.format {
 	case rawLeaves:
-		return int64(l.to-l.from) * leafSize, true //nolint:gosec // an answer's leaves at most
+		size = int64(l.to-l.from) * leafSize //nolint:gosec // an answer's leaves at most
 	case plainJSON:
-		size = int64(len(listHead)) + textSize(l.from, l.to) + int64(len(l.tail()))
-		if l.to > l.from {
-			size-- // the last entry has no comma
-		}
-		return size, true
+		size = textSize(l.from, l.to)
 	default:
-		return 0, false
+		if l.from%chunkLeaves != 0 || l.to%chunkLeaves != 0 {
+			return 0, false
+		}
+		for number := l.from / chunkLeaves; number < l.to/chunkLeaves; number++ {
+			stored := l.store.find(chunkName{number, l.format})
+			if stored.size == 0 {
+				return 0, false
+			}
+			size += int64(stored.size)
+		}
 	}
+	return size + int64(ends), true
 }
 
 // textSize is the size in bytes of the entries [from, to), each with its comma.
@@ -62,91 +74,115 @@ func textSize(from, to uint64) int64 {
 	return size
 }
 
-// nextText replaces the text by the part of the answer after it.
-func (a *api) nextText(ctx context.Context, l *list) error {
-	l.text = l.text[:0]
-	c := a.chunks.compressors[l.format]
+// nextPart replaces the text and the stored bytes after it by the next part of the answer.
+func (a *api) nextPart(ctx context.Context, l *list) error {
+	l.text, l.stored = l.text[:0], chunk{}
+	e := a.chunks.encoders[l.format]
 	if l.next == l.from {
-		l.text = l.verbatim(c, append(l.text, c.start...), listHead)
+		l.text = l.verbatim(e, append(l.text, e.start...), listHead)
 	}
-	for l.next < l.to && len(l.text) < writeSize {
-		if err := a.nextChunk(ctx, l, c); err != nil {
+	for fits := true; fits && l.next < l.to && len(l.text) < writeSize; {
+		var err error
+		if fits, err = a.nextChunk(ctx, l, e); err != nil {
 			return err
 		}
-		if l.next < l.to {
-			l.text = l.verbatim(c, l.text, ",")
-		}
 	}
-	if l.next == l.to {
-		l.text = l.verbatim(c, l.text, l.tail())
-		if c.end != nil {
-			l.text = c.end(l.text, l.sum, l.size)
-		}
+	if l.next == l.to && l.stored.size == 0 {
+		l.text = e.end(l.verbatim(e, l.text, l.tail()), l.sum, l.size)
+		l.ended = true
 	}
 	return nil
 }
 
-// nextChunk appends the answer's leaves of one chunk to the text.
-func (a *api) nextChunk(ctx context.Context, l *list, c compressor) error {
-	number := l.next / chunkLeaves
+// nextChunk adds the answer's leaves of one chunk to its next part, if they fit.
+func (a *api) nextChunk(ctx context.Context, l *list, e encoder) (fits bool, err error) {
+	number, from := l.next/chunkLeaves, l.next
 	first, end := number*chunkLeaves, min(l.to, (number+1)*chunkLeaves)
-	from := l.next
-	if c.compress != nil && from == first && end-from == chunkLeaves {
-		ready, err := a.chunks.compressed(ctx, l.pos, number, l.format)
-		if err != nil {
-			return err
-		}
-		l.text = ready.appendTo(l.text, 0, ready.memory.size())
-		l.count(c, ready.sum, ready.text)
-		l.next = end
-		return nil
+	if from == first && end-from == chunkLeaves {
+		return a.fullChunk(ctx, l, e, number)
 	}
-	leaves, err := a.chunks.leaves(ctx, l.pos, number)
+	if l.stored.size > 0 {
+		return false, nil
+	}
+	return true, a.someLeaves(ctx, l, e, end)
+}
+
+// someLeaves adds a chunk's leaves before an index to the text.
+func (a *api) someLeaves(ctx context.Context, l *list, e encoder, end uint64) error {
+	number, from := l.next/chunkLeaves, l.next
+	first := number * chunkLeaves
+	l.next = end
+	leaves, err := a.chunks.leaves(ctx, l.store, l.pos.Published, number)
 	if err != nil {
 		return err
-	}
-	l.next = end
-	at, to := int(from-first)*leafSize, int(end-first)*leafSize //nolint:gosec // a chunk's size at most
-	if l.format == rawLeaves {
-		l.text = leaves.appendTo(l.text, at, to)
-		return nil
 	}
 	some := a.buffers.get()
 	defer a.buffers.put(some)
-	*some = leaves.appendTo((*some)[:0], at, to)
-	if c.compress == nil {
-		l.text = entries(l.text, *some, from)
-		return nil
-	}
-	text := entries(make([]byte, 0, textSize(from, end)), *some, from)
-	compressed, err := c.compress(text)
-	if err != nil {
+	if *some, err = leaves.appendTo((*some)[:0], int(from-first)*leafSize, int(end-first)*leafSize); err != nil { //nolint:gosec // a chunk's size at most
 		return err
 	}
-	l.text = append(l.text, compressed...)
-	l.count(c, checksum(text), int64(len(text)))
+	switch l.format {
+	case rawLeaves:
+		l.text = append(l.text, *some...)
+		return nil
+	case plainJSON:
+		l.text = entries(l.text, *some, from)
+	default:
+		text := entries(make([]byte, 0, textSize(from, end)), *some, from)
+		encoded, err := e.encode(text)
+		if err != nil {
+			return err
+		}
+		l.text = append(l.text, encoded...)
+		l.count(e, checksum(text), int64(len(text)))
+	}
+	if end < l.to {
+		l.text = l.verbatim(e, l.text, ",")
+	}
 	return nil
 }
 
-// count adds a part of the text before compression.
-func (l *list) count(c compressor, sum uint32, size int64) {
-	if c.checksum {
-		l.sum = joinChecksums(l.sum, sum, size)
+// fullChunk adds a whole chunk to the answer's next part, without the comma after the last one. It
+// fits if it comes after the part's stored bytes in the file, too.
+func (a *api) fullChunk(ctx context.Context, l *list, e encoder, number uint64) (fits bool, err error) {
+	c, err := a.chunks.encoded(ctx, l.store, number, l.format)
+	if err != nil {
+		return false, err
 	}
-	l.size += size
+	have := l.stored.size
+	if have > 0 && (c.file == nil || c.at != l.stored.at+int64(have) || have+c.size > writeSize) {
+		return false, nil
+	}
+	l.next += chunkLeaves
+	l.count(e, c.sum, c.length)
+	if l.next < l.to {
+		l.count(e, checksum([]byte(",")), 1)
+	} else {
+		c.size -= len(e.verbatim(nil, ","))
+	}
+	switch {
+	case c.file == nil:
+		l.text = append(l.text, c.text[:c.size]...)
+	case have > 0:
+		l.stored.size += c.size
+	default:
+		l.stored = c
+	}
+	return true, nil
+}
+
+// count adds a part of the text before compression.
+func (l *list) count(e encoder, sum uint32, size int64) {
+	if e.checksum {
+		l.sum = joinChecksums(l.sum, sum, size)
+		l.size += size
+	}
 }
 
 // verbatim appends text between the leaves.
-func (l *list) verbatim(c compressor, to []byte, text string) []byte {
-	switch {
-	case l.format == rawLeaves:
-		return to
-	case c.verbatim == nil:
-		return append(to, text...)
-	default:
-		l.count(c, checksum([]byte(text)), int64(len(text)))
-		return c.verbatim(to, text)
-	}
+func (l *list) verbatim(e encoder, to []byte, text string) []byte {
+	l.count(e, checksum([]byte(text)), int64(len(text)))
+	return e.verbatim(to, text)
 }
 
 // buffers are reused, so that an answer makes no garbage.

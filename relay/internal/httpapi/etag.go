@@ -15,13 +15,17 @@ func (a *api) listTag(ctx context.Context, l *list) (string, error) {
 		return fmt.Sprintf(`"%d-%d-0-%s"`, l.pos.Generation, l.from, l.format), nil
 	}
 	last := l.to - 1
-	leaves, err := a.chunks.leaves(ctx, l.pos, last/chunkLeaves)
+	leaves, err := a.chunks.leaves(ctx, l.store, l.pos.Published, last/chunkLeaves)
 	if err != nil {
 		return "", err
 	}
 	const tagBytes = 8 // bytes of the leaf in the tag
 	at := int(last%chunkLeaves) * leafSize
-	return fmt.Sprintf(`"%d-%d-%d-%s-%s"`, l.pos.Generation, l.from, l.to-l.from, hex.EncodeToString(leaves.appendTo(nil, at, at+tagBytes)), l.format), nil
+	leaf, err := leaves.appendTo(nil, at, at+tagBytes)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(`"%d-%d-%d-%s-%s"`, l.pos.Generation, l.from, l.to-l.from, hex.EncodeToString(leaf), l.format), nil
 }
 
 // matches reports whether an If-None-Match names the tag. Comparison is weak (RFC

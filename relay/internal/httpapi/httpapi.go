@@ -240,7 +240,7 @@ func New(o Options) (*API, error) {
 	if err != nil {
 		return nil, fmt.Errorf("http api: %w", err)
 	}
-	chunks, err := newChunks(o.Commitments, o.CallTimeout)
+	chunks, err := newChunks(o.Commitments, o.CallTimeout, o.Log)
 	if err != nil {
 		return nil, fmt.Errorf("http api: %w", err)
 	}

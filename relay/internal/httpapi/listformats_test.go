@@ -3,11 +3,13 @@ package httpapi_test
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -132,6 +134,42 @@ func asJSON(t *testing.T, want map[string]any, leaves []byte) []byte {
 	}
 	fmt.Fprintf(text, "],\"count\":%d}\n", len(leaves)/32)
 	return text.Bytes()
+}
+
+// The first readers make the relay encode the list, and later ones are sent it from a file.
+func TestReadersOfAStoredList(t *testing.T) {
+	t.Parallel()
+	d := publishedLeaves(120_000)
+	address, f := serveList(t, d), newFixture(t, d)
+	for format, tt := range listFormats {
+		t.Run(format, func(t *testing.T) {
+			t.Parallel()
+			for round := range 2 {
+				var readers sync.WaitGroup
+				for _, query := range []string{"?limit=100000", "?from_index=20000&limit=100000", "?from_index=990&limit=70000", "?from_index=100000"} {
+					readers.Go(func() {
+						want := httptest.NewRecorder()
+						f.handler.ServeHTTP(want, getAs("/commitments"+query, tt.header))
+						r := getAs("/commitments"+query, tt.header)
+						r.URL.Scheme, r.URL.Host, r.RequestURI = "http", address, ""
+						resp, err := (&http.Transport{DisableCompression: true}).RoundTrip(r)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						body, err := io.ReadAll(resp.Body)
+						if err = errors.Join(err, resp.Body.Close()); err != nil || !bytes.Equal(body, want.Body.Bytes()) {
+							t.Errorf("%s: got %d bytes, want the %d bytes of a recorded answer, error %v", query, len(body), want.Body.Len(), err)
+						}
+						if whole := query != "?from_index=990&limit=70000"; whole && round > 0 && resp.ContentLength != int64(len(body)) {
+							t.Errorf("%s: a stored answer has the Content-Length %d, want %d", query, resp.ContentLength, len(body))
+						}
+					})
+				}
+				readers.Wait()
+			}
+		})
+	}
 }
 
 // The list grows while relays serve it, so that the last chunk becomes a full one.

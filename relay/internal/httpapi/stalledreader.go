@@ -2,17 +2,21 @@ package httpapi
 
 import (
 	"errors"
+	"io"
 	"net/http"
 
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 )
 
-// writeList writes the answer chunk by chunk. Each write has a deadline, which cuts off
+// writeList writes the answer part by part. Each part has a deadline, which cuts off
 // a stalled reader. The whole answer has a deadline too, which cuts off a client that
 // reads a byte now and then.
 func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list) error {
 	control := http.NewResponseController(w)
-	write := func(text []byte) error {
+	var stored io.ReadSeeker
+	closeStored := func() error { return nil }
+	defer func() { _ = closeStored() }()
+	write := func() error {
 		deadline := a.Now().Add(a.ListStall)
 		if last := l.began.Add(a.ListTime); last.Before(deadline) {
 			deadline = last
@@ -20,18 +24,32 @@ func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list) error {
 		if err := control.SetWriteDeadline(deadline); err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return err
 		}
-		_, err := w.Write(text)
+		if len(l.text) > 0 {
+			if _, err := w.Write(l.text); err != nil {
+				return err
+			}
+		}
+		if l.stored.size == 0 {
+			return nil
+		}
+		if stored == nil {
+			stored, closeStored = l.store.reader()
+		}
+		if _, err := stored.Seek(l.stored.at, io.SeekStart); err != nil {
+			return err
+		}
+		_, err := io.CopyN(w, stored, int64(l.stored.size))
 		return err
 	}
 	for {
-		if err := write(l.text); err != nil {
+		if err := write(); err != nil {
 			return err
 		}
-		if l.next == l.to {
+		if l.ended {
 			return nil
 		}
 		ctx, cancel := a.call(r.Context())
-		err := a.nextText(ctx, l)
+		err := a.nextPart(ctx, l)
 		cancel()
 		if err != nil {
 			a.Log.DebugContext(r.Context(), "sending a list response failed", "request_id", requestContextOf(r.Context()).id, "error", disconnectReason(err))

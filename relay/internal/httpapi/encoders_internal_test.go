@@ -44,7 +44,7 @@ func decompress(t *testing.T, f format, text []byte) []byte {
 
 func TestPartsThatAreCompressedApartAreOneText(t *testing.T) {
 	t.Parallel()
-	compressors, err := newCompressors()
+	encoders, err := newEncoders()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,14 +58,15 @@ func TestPartsThatAreCompressedApartAreOneText(t *testing.T) {
 		strings.Repeat("a", 4000), strings.Repeat("abcd", 1000), strings.Repeat("abcdefgh", 500), strings.Repeat("\x00\x01\x02", 3000),
 		"aaaaaaaaaaaaaaaaaaaaaaaa" + string(entries(nil, leaves[:leafSize*40], 7)),
 	}
-	for f, c := range compressors {
+	for _, f := range []format{zstdJSON, gzipJSON} {
+		c := encoders[f]
 		t.Run(string(f), func(t *testing.T) {
 			t.Parallel()
 			for i := range parts {
 				for k := range parts {
 					l, want, text := &list{listRequest: listRequest{format: f}}, "", bytes.Clone(c.start)
 					for _, part := range []string{parts[i], parts[k], parts[i]} {
-						made, err := c.compress([]byte(part))
+						made, err := c.encode([]byte(part))
 						if err != nil {
 							t.Fatal(err)
 						}

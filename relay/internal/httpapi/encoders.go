@@ -13,25 +13,34 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// compressor makes one zstd frame, or one gzip member, of parts that were compressed apart. Not all
-// clients read several frames or members as one text.
-type compressor struct {
+// encoder makes an answer of parts that were encoded apart: one text, zstd frame or gzip member. Not
+// all clients read several frames or members as one text.
+type encoder struct {
 	start []byte
-	// verbatim appends a short text as a block of its own.
+	// verbatim appends a short text, as a block of its own. Binary leaves have none between them.
 	verbatim func(to []byte, text string) []byte
-	// compress makes blocks that mean the same after any others.
-	compress func(text []byte) ([]byte, error)
+	// encode makes blocks of JSON that mean the same after any others.
+	encode func(text []byte) ([]byte, error)
 	// end appends what comes last: the checksum and the length of the whole text.
 	end      func(to []byte, sum uint32, size int64) []byte
 	checksum bool
 }
 
-func newCompressors() (map[format]compressor, error) {
+func newEncoders() (map[format]encoder, error) {
 	z, err := newZstd()
 	if err != nil {
 		return nil, err
 	}
-	return map[format]compressor{zstdJSON: z, gzipJSON: newGzip()}, nil
+	noEnd := func(to []byte, _ uint32, _ int64) []byte { return to }
+	return map[format]encoder{
+		plainJSON: {
+			verbatim: func(to []byte, text string) []byte { return append(to, text...) },
+			encode:   func(text []byte) ([]byte, error) { return text, nil },
+			end:      noEnd,
+		},
+		rawLeaves: {verbatim: func(to []byte, _ string) []byte { return to }, end: noEnd},
+		zstdJSON:  z, gzipJSON: newGzip(),
+	}, nil
 }
 
 // zstdLog is the binary logarithm of the window's size: 128 KiB, also the most that a block may
@@ -40,20 +49,20 @@ const zstdLog = 17
 
 // newZstd uses the fastest level, which refers to nothing in the blocks before a block; the
 // format would allow that. TestPartsThatAreCompressedApartAreOneText shows when a level does.
-func newZstd() (compressor, error) {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<zstdLog), zstd.WithEncoderCRC(false))
+func newZstd() (encoder, error) {
+	writer, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(1<<zstdLog), zstd.WithEncoderCRC(false))
 	if err != nil {
-		return compressor{}, fmt.Errorf("make a zstd encoder: %w", err)
+		return encoder{}, fmt.Errorf("make a zstd encoder: %w", err)
 	}
-	return compressor{
+	return encoder{
 		// RFC 8878 §3.1.1: magic number, no optional fields, window descriptor.
 		start: []byte{0x28, 0xb5, 0x2f, 0xfd, 0, (zstdLog - 10) << 3},
 		verbatim: func(to []byte, text string) []byte {
 			header := len(text) << 3
 			return append(append(to, byte(header), byte(header>>8), byte(header>>16)), text...) //nolint:gosec // each is one byte of it
 		},
-		compress: func(text []byte) ([]byte, error) { return zstdBlocks(encoder.EncodeAll(text, nil)) },
-		end:      func(to []byte, _ uint32, _ int64) []byte { return append(to, 1, 0, 0) },
+		encode: func(text []byte) ([]byte, error) { return zstdBlocks(writer.EncodeAll(text, nil)) },
+		end:    func(to []byte, _ uint32, _ int64) []byte { return append(to, 1, 0, 0) },
 	}, nil
 }
 
@@ -82,16 +91,16 @@ func zstdBlocks(frame []byte) ([]byte, error) {
 	return blocks, nil
 }
 
-func newGzip() compressor {
+func newGzip() encoder {
 	writers := sync.Pool{New: func() any {
 		w, _ := flate.NewWriter(nil, flate.BestSpeed) // fails for a wrong level only
 		return w
 	}}
-	return compressor{
+	return encoder{
 		start:    []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}, // RFC 1952 §2.3: deflate, no optional fields
 		verbatim: func(to []byte, text string) []byte { return verbatimDeflate(to, text, 0) },
 		checksum: true,
-		compress: func(text []byte) ([]byte, error) {
+		encode: func(text []byte) ([]byte, error) {
 			w, _ := writers.Get().(*flate.Writer)
 			defer writers.Put(w)
 			var out bytes.Buffer

@@ -1,0 +1,187 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+)
+
+// maxStored is how many bytes of chunks a store's file holds. A million leaves have 97 MB as JSON,
+// some 37 MB compressed, and 32 MB in binary.
+const maxStored = 512 << 20
+
+// chunkName names a chunk of published leaves in a format.
+type chunkName struct {
+	number uint64
+	format format
+}
+
+// chunk is chunkLeaves consecutive leaves in a format, or fewer at the end of the list: size bytes
+// of a file, or a text, while it is not in the file.
+type chunk struct {
+	file *os.File
+	at   int64
+	text []byte
+	size int
+	// sum and length are the checksum and the length of the chunk's JSON.
+	sum    uint32
+	length int64
+}
+
+// appendTo appends the bytes [from, end) to a text.
+func (c *chunk) appendTo(text []byte, from, end int) ([]byte, error) {
+	if c.file == nil {
+		return append(text, c.text[from:end]...), nil
+	}
+	have := len(text)
+	text = slices.Grow(text, end-from)[:have+end-from]
+	if _, err := c.file.ReadAt(text[have:], c.at+int64(from)); err != nil {
+		return nil, fmt.Errorf("read stored leaves: %w", err)
+	}
+	return text, nil
+}
+
+// placeName names the place in a store's file for the chunks of one page, which are sent together.
+type placeName struct {
+	page   uint64
+	format format
+}
+
+// place starts at a byte of the file, and its first size bytes are taken.
+type place struct{ start, size int64 }
+
+// placeSize is what a place may take: more than a page of JSON. What is not written takes no room.
+const placeSize = 16 << 20
+
+// chunkStore holds the chunks of one generation, whose leaves do not change. They are in a file without a
+// name: the kernel sends them from there without a copy in the relay's memory, and the file's space
+// is free once nothing refers to the store.
+type chunkStore struct {
+	generation uint64
+	// timeout bounds one read of the database, for which several readers may wait.
+	timeout time.Duration
+	log     *slog.Logger
+	file    *os.File // nil if none could be made
+	loading singleflight.Group
+
+	mu     sync.Mutex
+	chunks map[chunkName]chunk
+	places map[placeName]*place
+	used   int64 // bytes of the file
+	most   int64 // what used may be
+}
+
+// newChunkStore makes a store. Without a file it stores nothing.
+func newChunkStore(generation uint64, timeout time.Duration, l *slog.Logger) (*chunkStore, error) {
+	s := &chunkStore{generation: generation, timeout: timeout, log: l, chunks: map[chunkName]chunk{}, places: map[placeName]*place{}}
+	file, err := os.CreateTemp("", "relay-list-*")
+	if err == nil {
+		err = os.Remove(file.Name())
+	}
+	if err != nil {
+		return s, fmt.Errorf("make a file for the list of commitments: expected a folder that the relay may write to, named by TMPDIR: %w", err)
+	}
+	s.file, s.most = file, maxStored
+	return s, nil
+}
+
+// get returns a chunk that has at least so many bytes. One call of load serves all concurrent
+// requests for it, and a client that disconnects does not cancel it for the others.
+func (s *chunkStore) get(ctx context.Context, name chunkName, least int, load func(context.Context) (chunk, error)) (chunk, error) {
+	if found := s.find(name); found.size >= least {
+		return found, nil
+	}
+	loaded := s.loading.DoChan(fmt.Sprint(name, least), func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
+		defer cancel()
+		made, err := load(ctx)
+		if err == nil {
+			made = s.put(name, made)
+		}
+		return made, err
+	})
+	select {
+	case <-ctx.Done():
+		return chunk{}, ctx.Err()
+	case result := <-loaded:
+		made, _ := result.Val.(chunk)
+		return made, result.Err
+	}
+}
+
+// find returns a chunk, or one of no bytes.
+func (s *chunkStore) find(name chunkName) chunk {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.chunks[name]
+}
+
+// put moves a chunk to the file, and returns the one there; if the file takes no more, it
+// returns the chunk itself. A chunk that has grown keeps its place.
+func (s *chunkStore) put(name chunkName, made chunk) chunk {
+	if made.file != nil {
+		return made
+	}
+	at, ok := s.reserve(name, int64(made.size))
+	if !ok {
+		return made
+	}
+	if _, err := s.file.WriteAt(made.text, at); err != nil {
+		s.mu.Lock()
+		s.most = 0
+		s.mu.Unlock()
+		s.log.Warn("the list of commitments is encoded for each request until the relay is restarted: storing it failed", "error", err)
+		return made
+	}
+	made.file, made.at, made.text = s.file, at, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if made.size > s.chunks[name].size {
+		s.chunks[name] = made
+	}
+	return made
+}
+
+// reserve returns where in the file a chunk is, or will be: after the last one of its page, unless
+// the file takes no more.
+func (s *chunkStore) reserve(name chunkName, size int64) (at int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if stored := s.chunks[name]; stored.file != nil {
+		return stored.at, true
+	}
+	if name.format == rawLeaves {
+		size = chunkLeaves * leafSize // it grows
+	}
+	of := placeName{name.number / (maxCommitments / chunkLeaves), name.format}
+	p := s.places[of]
+	if p == nil {
+		p = &place{start: int64(len(s.places)) * placeSize}
+		s.places[of] = p
+	}
+	if s.used+size > s.most || p.size+size > placeSize {
+		return 0, false
+	}
+	at = p.start + p.size
+	p.size += size
+	s.used += size
+	s.chunks[name] = chunk{file: s.file, at: at}
+	return at, true
+}
+
+// reader returns a reader of the file with a position of its own, and what closes it.
+func (s *chunkStore) reader() (io.ReadSeeker, func() error) {
+	if own, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", s.file.Fd())); err == nil {
+		return own, own.Close
+	}
+	// Only Linux has such names. From this reader, bytes are copied.
+	return io.NewSectionReader(s.file, 0, math.MaxInt64), func() error { return nil }
+}
