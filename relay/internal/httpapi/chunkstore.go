@@ -15,7 +15,8 @@ import (
 )
 
 // maxStored is how many bytes of chunks a store's file holds. A million leaves have 97 MB as JSON,
-// some 37 MB compressed, and 32 MB in binary.
+// some 37 MB compressed, and 32 MB in binary. Binary leaves are stored beyond it, because every answer
+// needs some of the newest.
 const maxStored = 512 << 20
 
 // chunkName names a chunk of published leaves in a format.
@@ -71,6 +72,7 @@ type chunkStore struct {
 	log     *slog.Logger
 	file    *os.File // nil if none could be made
 	loading singleflight.Group
+	warn    sync.Once
 
 	mu     sync.Mutex
 	chunks map[chunkName]chunk
@@ -127,7 +129,7 @@ func (s *chunkStore) find(name chunkName) chunk {
 // put moves a chunk to the file, and returns the one there; if the file takes no more, it
 // returns the chunk itself. A chunk that has grown keeps its place.
 func (s *chunkStore) put(name chunkName, made chunk) chunk {
-	if made.file != nil {
+	if made.file != nil || s.file == nil {
 		return made
 	}
 	at, ok := s.reserve(name, int64(made.size))
@@ -135,10 +137,9 @@ func (s *chunkStore) put(name chunkName, made chunk) chunk {
 		return made
 	}
 	if _, err := s.file.WriteAt(made.text, at); err != nil {
-		s.mu.Lock()
-		s.most = 0
-		s.mu.Unlock()
-		s.log.Warn("the list of commitments is encoded for each request until the relay is restarted: storing it failed", "error", err)
+		s.warn.Do(func() {
+			s.log.Warn("storing the list of commitments failed: it is encoded for each request until that succeeds", "error", err)
+		})
 		return made
 	}
 	made.file, made.at, made.text = s.file, at, nil
@@ -167,7 +168,7 @@ func (s *chunkStore) reserve(name chunkName, size int64) (at int64, ok bool) {
 		p = &place{start: int64(len(s.places)) * placeSize}
 		s.places[of] = p
 	}
-	if s.used+size > s.most || p.size+size > placeSize {
+	if name.format != rawLeaves && s.used+size > s.most {
 		return 0, false
 	}
 	at = p.start + p.size

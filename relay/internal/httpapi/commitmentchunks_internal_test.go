@@ -91,35 +91,46 @@ func TestReadersOfAGrowingChunk(t *testing.T) {
 
 func TestChunksThatAreNotStored(t *testing.T) {
 	t.Parallel()
-	const chunks, room = 8, 3 * chunkLeaves * leafSize
+	const chunks = 8
+	room := textSize(0, 3*chunkLeaves)
 	cases := map[string]struct {
-		store      func(t *testing.T, s *chunkStore)
-		wantStored int64
+		unstore              func(t *testing.T, s *chunkStore)
+		wantLeaves, wantJSON int
 	}{
-		"are those that the file has no room for": {store: func(_ *testing.T, s *chunkStore) { s.most = room }, wantStored: 3},
-		"are all if the file cannot be written": {store: func(t *testing.T, s *chunkStore) {
+		"are JSON that the file has no room for": {unstore: func(_ *testing.T, s *chunkStore) { s.most = chunks*chunkLeaves*leafSize + room }, wantLeaves: chunks, wantJSON: 3},
+		"are all if the file cannot be written": {unstore: func(t *testing.T, s *chunkStore) {
 			t.Helper()
 			if err := s.file.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}},
+		"are all if no file could be made": {unstore: func(_ *testing.T, s *chunkStore) { s.file = nil }},
 	}
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := &growing{}
-			c := newTestChunks(t, g)
-			tt.store(t, c.store)
-			var stored int64
-			for round := range 2 {
+			c := newTestChunks(t, &growing{})
+			tt.unstore(t, c.store)
+			var leaves, text int
+			for range 2 {
+				leaves, text = 0, 0
 				for number := range uint64(chunks) {
-					if got, ok := leavesOf(t, c, c.store, chunks*chunkLeaves, number); ok && got.file != nil && round == 0 {
-						stored++
+					if got, ok := leavesOf(t, c, c.store, chunks*chunkLeaves, number); ok && got.file != nil {
+						leaves++
+					}
+				}
+				for number := range uint64(chunks) {
+					got, err := c.encoded(t.Context(), c.store, number, plainJSON)
+					if err != nil || int64(got.size) != textSize(number*chunkLeaves, (number+1)*chunkLeaves) {
+						t.Errorf("chunk %d has %d bytes of JSON, error %v", number, got.size, err)
+					}
+					if got.file != nil {
+						text++
 					}
 				}
 			}
-			if wantReads := 2*chunks - tt.wantStored; stored != tt.wantStored || g.reads.Load() != wantReads {
-				t.Errorf("%d chunks are stored, after %d reads, want %d and %d", stored, g.reads.Load(), tt.wantStored, wantReads)
+			if leaves != tt.wantLeaves || text != tt.wantJSON {
+				t.Errorf("%d chunks are stored in binary and %d as JSON, want %d and %d", leaves, text, tt.wantLeaves, tt.wantJSON)
 			}
 		})
 	}
