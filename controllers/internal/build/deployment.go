@@ -43,7 +43,7 @@ func relayTemplate(in Input) *corev1ac.PodTemplateSpecApplyConfiguration {
 	name, template := in.Pool.Name, &in.Pool.Spec.Template
 	return corev1ac.PodTemplateSpec().
 		WithLabels(mergeMaps(template.Labels, Labels(name))).
-		WithAnnotations(mergeMaps(template.Annotations, map[string]string{AnnotationRollout: rolloutHash(in)})).
+		WithAnnotations(mergeMaps(mergeMaps(map[string]string{annotationLocalVolumes: temporaryVolume}, template.Annotations), map[string]string{AnnotationRollout: rolloutHash(in)})).
 		WithSpec(relayPodSpec(in).
 			WithTopologySpreadConstraints(
 				spreadOver(name, corev1.LabelTopologyZone),

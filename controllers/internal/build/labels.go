@@ -19,6 +19,8 @@ const (
 	// AnnotationRollout is on the pod template; its value is a hash of what pods read at
 	// their start.
 	AnnotationRollout = "relaypool.dev/rollout-hash"
+	// annotationLocalVolumes names volumes for whose sake the cluster autoscaler must not keep a node.
+	annotationLocalVolumes = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 )
 
 // Values of labels.

@@ -137,7 +137,7 @@ spec:
 		slices.Sort(all)
 		return all
 	}
-	if diff := cmp.Diff([]string{"files", "shared", "spool"}, names(fleet)); diff != "" {
+	if diff := cmp.Diff([]string{"files", "shared", "spool", "temporary-files"}, names(fleet)); diff != "" {
 		t.Errorf("the fleet's volumes (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"files", "shared"}, names(job)); diff != "" {
@@ -169,7 +169,7 @@ spec:
 				t.Errorf("%s: the variable %s is missing", name, v.Name)
 			}
 		}
-		if len(after.VolumeMounts) != 2 || len(after.EnvFrom) != 1 || after.ImagePullPolicy != corev1.PullAlways || after.SecurityContext.SELinuxOptions == nil || !ptr.Deref(after.SecurityContext.ReadOnlyRootFilesystem, false) {
+		if len(after.VolumeMounts) != len(before.VolumeMounts)+1 || len(after.EnvFrom) != 1 || after.ImagePullPolicy != corev1.PullAlways || after.SecurityContext.SELinuxOptions == nil || !ptr.Deref(after.SecurityContext.ReadOnlyRootFilesystem, false) {
 			t.Errorf("%s: the container is %+v, want it with what was added", name, after)
 		}
 	}
@@ -213,8 +213,9 @@ func TestThePodTemplateCannotBreakTheRelay(t *testing.T) {
 		"another limit of Go's memory":               {relay("env: [{name: GOMEMLIMIT, value: canary}]"), "env[GOMEMLIMIT]: "},
 		"a volume in place of the relay's files":     {relay("volumeMounts: [{mountPath: /etc/relaypool, name: canary}]"), "volumeMounts[/etc/relaypool]: "},
 		"a mount inside of the relay's files":        {relay("volumeMounts: [{mountPath: /etc/relaypool/payers, name: canary}]"), "volumeMounts[/etc/relaypool/payers]: "},
+		"a mount over temporary files":               {relay("volumeMounts: [{mountPath: /var/cache/relaypool/, name: canary}]"), "volumeMounts[/var/cache/relaypool/]: "},
 		"a mount over the folder of the files":       {relay("volumeMounts: [{mountPath: /etc//, name: canary}]"), "volumeMounts[/etc//]: "},
-		"a relay without files":                      {relay("volumeMounts: [{$patch: replace}]"), "volumeMounts[/etc/relaypool]: "},
+		"a relay without files":                      {relay("volumeMounts: [{$patch: delete, mountPath: /etc/relaypool}]"), "volumeMounts[/etc/relaypool]: "},
 		"other files":                                {"{spec: {volumes: [{name: files, emptyDir: {}}]}}", "spec.volumes[files]: "},
 		"another folder for temporary files":         {"{spec: {volumes: [{name: temporary-files, hostPath: {path: /}}]}}", "spec.volumes[temporary-files]: "},
 		"the files by other sources":                 {"{spec: {volumes: [{name: files, projected: {sources: []}}]}}", "spec.volumes[files]: "},

@@ -78,6 +78,9 @@ func reportMetadata(built, merged *corev1.PodTemplateSpec, report func(field, hi
 		}
 	}
 	for key, value := range built.Annotations {
+		if key == annotationLocalVolumes { // users with volumes of their own name those, too
+			continue
+		}
 		if got, ok := merged.Annotations[key]; !ok || got != value {
 			report("metadata.annotations["+key+"]", "use another annotation")
 		}
@@ -124,7 +127,8 @@ func reportContainer(built, merged *corev1.Container, report func(field, hint st
 	for i := range merged.VolumeMounts {
 		at := merged.VolumeMounts[i].MountPath
 		ours := slices.ContainsFunc(built.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == at })
-		if !ours && overlaps(at, contract.Root) {
+		covers := slices.ContainsFunc(built.VolumeMounts, func(m corev1.VolumeMount) bool { return overlaps(at, m.MountPath) })
+		if !ours && covers {
 			report("volumeMounts["+at+"]", "mount to another path")
 		}
 	}

@@ -63,8 +63,8 @@ type place struct{ start, size int64 }
 const placeSize = 16 << 20
 
 // chunkStore holds the chunks of one generation, whose leaves do not change. They are in a file without a
-// name: the kernel sends them from there without a copy in the relay's memory, and the file's space
-// is free once nothing refers to the store.
+// name: the kernel sends those of an answer of known length from there without a copy in the relay's memory,
+// and the file's space is free once nothing refers to the store.
 type chunkStore struct {
 	generation uint64
 	// timeout bounds one read of the database, for which several readers may wait.
@@ -81,18 +81,19 @@ type chunkStore struct {
 	most   int64 // what used may be
 }
 
-// newChunkStore makes a store. Without a file it stores nothing.
-func newChunkStore(generation uint64, timeout time.Duration, l *slog.Logger) (*chunkStore, error) {
+// newChunkStore makes a store. If it cannot make a file, it stores nothing.
+func newChunkStore(generation uint64, timeout time.Duration, l *slog.Logger) *chunkStore {
 	s := &chunkStore{generation: generation, timeout: timeout, log: l, chunks: map[chunkName]chunk{}, places: map[placeName]*place{}}
 	file, err := os.CreateTemp("", "relay-list-*")
 	if err == nil {
 		err = os.Remove(file.Name())
 	}
 	if err != nil {
-		return s, fmt.Errorf("make a file for the list of commitments: expected a folder that the relay may write to, named by TMPDIR: %w", err)
+		l.Warn("the list of commitments is encoded for each request, because no file can be made for it: TMPDIR has to name a folder that the relay may write to", "error", err)
+		return s
 	}
 	s.file, s.most = file, maxStored
-	return s, nil
+	return s
 }
 
 // get returns a chunk that has at least so many bytes. One call of load serves all concurrent
@@ -127,10 +128,14 @@ func (s *chunkStore) find(name chunkName) chunk {
 }
 
 // put moves a chunk to the file, and returns the one there; if the file takes no more, it
-// returns the chunk itself. A chunk that has grown keeps its place.
+// returns the chunk itself. A chunk that has grown keeps its place. What is there is not written
+// again, because it may be on its way to a reader.
 func (s *chunkStore) put(name chunkName, made chunk) chunk {
-	if made.file != nil || s.file == nil {
+	if s.file == nil {
 		return made
+	}
+	if stored := s.find(name); stored.size >= made.size {
+		return stored
 	}
 	at, ok := s.reserve(name, int64(made.size))
 	if !ok {
@@ -168,7 +173,7 @@ func (s *chunkStore) reserve(name chunkName, size int64) (at int64, ok bool) {
 		p = &place{start: int64(len(s.places)) * placeSize}
 		s.places[of] = p
 	}
-	if name.format != rawLeaves && s.used+size > s.most {
+	if name.format != rawLeaves && s.used+size > s.most || p.size+size > placeSize {
 		return 0, false
 	}
 	at = p.start + p.size
@@ -183,6 +188,6 @@ func (s *chunkStore) reader() (io.ReadSeeker, func() error) {
 	if own, err := os.Open(fmt.Sprintf("/proc/self/fd/%d", s.file.Fd())); err == nil {
 		return own, own.Close
 	}
-	// Only Linux has such names. From this reader, bytes are copied.
+	// Only Linux has such names. From this other reader, bytes are copied.
 	return io.NewSectionReader(s.file, 0, math.MaxInt64), func() error { return nil }
 }

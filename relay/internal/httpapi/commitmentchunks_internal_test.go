@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -162,7 +164,104 @@ func TestAStoreOutlivesItsGeneration(t *testing.T) {
 
 func TestARelayThatCannotStoreTheListSaysSo(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
-	if _, err := newChunks(&growing{}, time.Minute, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "TMPDIR") {
-		t.Errorf("the error is %v, want one that names TMPDIR", err)
+	var log bytes.Buffer
+	c, err := newChunks(&growing{}, time.Minute, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil || !strings.Contains(log.String(), "TMPDIR") {
+		t.Errorf("the log is %q, want that it names TMPDIR; error %v", log.String(), err)
+	}
+	leavesOf(t, c, c.store, chunkLeaves, 0)
+}
+
+// differing has leaves that another database does not have.
+type differing struct {
+	Commitments
+	from uint64
+	by   byte
+}
+
+func (d *differing) Read(_ context.Context, _, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
+	out := make([]commitments.IndexedCommitment, limit)
+	for i := range out {
+		binary.BigEndian.PutUint64(out[i].Commitment[24:], from+uint64(i))
+		if from+uint64(i) >= d.from {
+			out[i].Commitment[0] = d.by
+		}
+	}
+	return out, nil
+}
+
+func TestStoredLeavesOfARestoredDatabase(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string]uint64{"in the chunk of what comes next": 600, "in the chunk before it": chunkLeaves + 100} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &differing{from: 400, by: 1}
+			c := newTestChunks(t, d)
+			before := c.store
+			known := min(after-100, chunkLeaves)
+			if _, err := c.leaves(t.Context(), before, known, 0); err != nil {
+				t.Fatal(err)
+			}
+			d.by = 2 // restored
+			if _, err := c.leaves(t.Context(), before, after, (after-1)/chunkLeaves); !errors.Is(err, commitments.ErrMoved) {
+				t.Errorf("the error is %v, want that the list is read anew", err)
+			}
+			got, err := c.leaves(t.Context(), c.of(0), after, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if leaf, err := got.appendTo(nil, 400*leafSize, 401*leafSize); err != nil || leaf[0] != 2 {
+				t.Errorf("leaf 400 is %x, want the restored one, error %v", leaf, err)
+			}
+		})
+	}
+}
+
+// Parts of an answer are stored bytes and text in turn when not all chunks are in the file.
+func TestAnswersOfChunksSomeOfWhichAreStored(t *testing.T) {
+	t.Parallel()
+	answer := func(a *api, f format, from, to uint64) (text []byte) {
+		l := &list{listRequest: listRequest{from: from, format: f}, pos: commitments.Position{Published: 10 * chunkLeaves}, store: a.chunks.store, to: to, next: from}
+		for !l.ended {
+			if err := a.nextPart(t.Context(), l); err != nil {
+				t.Error(err)
+				return nil
+			}
+			text = append(text, l.text...)
+			if l.stored.size > 0 {
+				var err error
+				if text, err = l.stored.appendTo(text, 0, l.stored.size); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if size, known := a.length(l); known && size != int64(len(text)) {
+			t.Errorf("%s of [%d, %d) has %d bytes, its Content-Length is %d", f, from, to, len(text), size)
+		}
+		return text
+	}
+	for _, f := range []format{plainJSON, zstdJSON, gzipJSON, rawLeaves} {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			all, some := &api{chunks: newTestChunks(t, &growing{})}, &api{chunks: newTestChunks(t, &growing{})}
+			none := &api{chunks: newTestChunks(t, &growing{})}
+			none.chunks.store.file = nil
+			for _, number := range []uint64{2, 3, 6} {
+				if _, err := some.chunks.encoded(t.Context(), some.chunks.store, number, f); err != nil {
+					t.Fatal(err)
+				}
+			}
+			some.chunks.store.most = 0
+			for _, page := range [][2]uint64{{0, 10_000}, {2000, 7000}, {1500, 6500}, {6000, 7000}, {5999, 7001}} {
+				want := answer(none, f, page[0], page[1])
+				for name, a := range map[string]*api{"all": all, "some": some} {
+					for range 2 {
+						if got := answer(a, f, page[0], page[1]); !bytes.Equal(got, want) {
+							t.Errorf("leaves [%d, %d) with %s chunks stored have %d bytes, want the %d of an answer without any", page[0], page[1], name, len(got), len(want))
+						}
+					}
+				}
+			}
+		})
 	}
 }

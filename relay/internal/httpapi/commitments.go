@@ -92,12 +92,13 @@ func (a *api) ListCommitments(w http.ResponseWriter, r *http.Request, params ope
 	if l.head {
 		return
 	}
-	if err := a.writeList(w, r, l); err != nil {
-		// The client sees that the answer is incomplete. The level is debug, because most often
-		// the client has disconnected.
-		a.Log.DebugContext(r.Context(), "sending a list response failed", "request_id", requestContextOf(r.Context()).id, "error", disconnectReason(err))
-	}
+	err = a.writeList(w, r, l)
 	*buffer = l.text
+	if err != nil {
+		// The level is debug, because most often the client has disconnected.
+		a.Log.DebugContext(r.Context(), "sending a list response failed", "request_id", requestContextOf(r.Context()).id, "error", disconnectReason(err))
+		panic(http.ErrAbortHandler) // an answer without Content-Length must not end as if it were complete
+	}
 }
 
 // openList chooses the leaves of the answer and reads their first chunk, unless the tag alone is
@@ -122,7 +123,7 @@ func (a *api) openList(ctx context.Context, l *list) error {
 
 // choose chooses the leaves. It asks the database for the newest, unless the known position is enough.
 func (a *api) choose(ctx context.Context, l *list, known commitments.Position) error {
-	if known.Published > l.from {
+	if known.Published > l.from && a.chunks.has(known.Generation) {
 		err := a.chooseAt(ctx, l, known)
 		if err != nil || l.to-l.from == uint64(l.limit) || l.hasOnly(l.tag) { //nolint:gosec // page gives a limit above zero
 			return err

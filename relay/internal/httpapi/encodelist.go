@@ -14,7 +14,8 @@ const (
 	// entrySize is the size in bytes of an entry with its comma, without the digits of
 	// its index.
 	entrySize = len(leafText) + 2*leafSize + len(indexText) + len(entryEnd)
-	// writeSize is how much is sent at once, at least: fewer calls of the kernel.
+	// writeSize is how much text is sent at once, at least, and how many stored bytes, at most: fewer
+	// calls of the kernel, each of which has a deadline.
 	writeSize = 128 << 10
 )
 
@@ -118,7 +119,7 @@ func (a *api) someLeaves(ctx context.Context, l *list, e encoder, end uint64) er
 	}
 	some := a.buffers.get()
 	defer a.buffers.put(some)
-	if *some, err = leaves.appendTo((*some)[:0], int(from-first)*leafSize, int(end-first)*leafSize); err != nil { //nolint:gosec // a chunk's size at most
+	if *some, err = a.chunks.appendTo((*some)[:0], l.store, leaves, int(from-first)*leafSize, int(end-first)*leafSize); err != nil { //nolint:gosec // a chunk's size at most
 		return err
 	}
 	switch l.format {

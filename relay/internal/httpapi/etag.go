@@ -21,7 +21,7 @@ func (a *api) listTag(ctx context.Context, l *list) (string, error) {
 	}
 	const tagBytes = 8 // bytes of the leaf in the tag
 	at := int(last%chunkLeaves) * leafSize
-	leaf, err := leaves.appendTo(nil, at, at+tagBytes)
+	leaf, err := a.chunks.appendTo(nil, l.store, leaves, at, at+tagBytes)
 	if err != nil {
 		return "", err
 	}

@@ -206,7 +206,7 @@ func TestAnIncompleteAnswerBreaksOff(t *testing.T) {
 			d := publishedLeaves(50_000)
 			inner := d.read
 			d.read = func(generation, from uint64, limit int) ([]commitments.IndexedCommitment, error) {
-				if from == 40_000 {
+				if from == 39_999 {
 					return nil, commitments.ErrMoved
 				}
 				return inner(generation, from, limit)

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
@@ -23,32 +24,36 @@ func (a *api) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := a.Now()
 		recorder := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+		defer a.observed(r, recorder, began) // also of an answer that is broken off
 		next.ServeHTTP(recorder, r)
-		took, method, route := a.Now().Sub(began), methodLabel(r.Method), routeLabel(r)
-		status := recorder.Status()
-		if status == 0 {
-			status = http.StatusOK
-		}
-		a.Observer.Request(method, route, status, took)
-
-		level := slog.LevelDebug
-		if r.Method == http.MethodPost || status >= http.StatusInternalServerError {
-			level = slog.LevelInfo
-		}
-		x := requestContextOf(r.Context())
-		attrs := []slog.Attr{
-			slog.String("request_id", x.id), slog.String("method", method), slog.String("route", route),
-			slog.Int("status", status), slog.Duration("duration", took),
-		}
-		if x.key != nil && x.key.Name != "" {
-			a.Observer.ClientRequest(x.key.Name, status)
-			attrs = append(attrs, slog.String("api_key", x.key.Name))
-		}
-		if x.code != "" {
-			attrs = append(attrs, slog.String("code", string(x.code)))
-		}
-		a.Log.LogAttrs(r.Context(), level, "request answered", attrs...)
 	})
+}
+
+func (a *api) observed(r *http.Request, recorder middleware.WrapResponseWriter, began time.Time) {
+	took, method, route := a.Now().Sub(began), methodLabel(r.Method), routeLabel(r)
+	status := recorder.Status()
+	if status == 0 {
+		status = http.StatusOK
+	}
+	a.Observer.Request(method, route, status, took)
+
+	level := slog.LevelDebug
+	if r.Method == http.MethodPost || status >= http.StatusInternalServerError {
+		level = slog.LevelInfo
+	}
+	x := requestContextOf(r.Context())
+	attrs := []slog.Attr{
+		slog.String("request_id", x.id), slog.String("method", method), slog.String("route", route),
+		slog.Int("status", status), slog.Duration("duration", took),
+	}
+	if x.key != nil && x.key.Name != "" {
+		a.Observer.ClientRequest(x.key.Name, status)
+		attrs = append(attrs, slog.String("api_key", x.key.Name))
+	}
+	if x.code != "" {
+		attrs = append(attrs, slog.String("code", string(x.code)))
+	}
+	a.Log.LogAttrs(r.Context(), level, "request answered", attrs...)
 }
 
 // methodLabel keeps made-up methods out of logs and labels.

@@ -52,8 +52,7 @@ func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list) error {
 		err := a.nextPart(ctx, l)
 		cancel()
 		if err != nil {
-			a.Log.DebugContext(r.Context(), "sending a list response failed", "request_id", requestContextOf(r.Context()).id, "error", disconnectReason(err))
-			panic(http.ErrAbortHandler) // an answer without Content-Length must not end as if it were complete
+			return err
 		}
 	}
 }
