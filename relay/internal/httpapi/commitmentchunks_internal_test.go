@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -261,6 +263,35 @@ func TestAnswersOfChunksSomeOfWhichAreStored(t *testing.T) {
 						}
 					}
 				}
+			}
+		})
+	}
+}
+
+// An answer without Content-Length would otherwise end as if it were complete.
+func TestAnAnswerWhoseFileCannotBeReadBreaksOff(t *testing.T) {
+	t.Parallel()
+	for _, f := range []format{plainJSON, zstdJSON, gzipJSON, rawLeaves} {
+		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
+			const leaves = 2*chunkLeaves + 10
+			now := time.Now
+			a := &api{Options: Options{Now: now, ListStall: time.Minute, ListTime: time.Minute, CallTimeout: time.Minute}, chunks: newTestChunks(t, &growing{})}
+			pos := commitments.Position{Published: leaves}
+			l := &list{listRequest: listRequest{format: f, began: now()}, pos: pos, store: a.chunks.store, to: leaves}
+			if err := a.nextPart(t.Context(), l); err != nil || l.stored.size == 0 {
+				t.Fatalf("the first part has %d stored bytes, error %v", l.stored.size, err)
+			}
+			if err := l.store.file.Truncate(10); err != nil {
+				t.Fatal(err)
+			}
+			if err := a.writeList(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil), l); !errors.Is(err, commitments.ErrMoved) {
+				t.Errorf("an answer whose leaves are lost ends with the error %v", err)
+			}
+			// The database still has them.
+			again := &list{listRequest: l.listRequest, pos: pos, store: a.chunks.of(0), to: leaves}
+			if err := a.nextPart(t.Context(), again); err != nil || again.store == l.store {
+				t.Errorf("the store was not replaced, error %v", err)
 			}
 		})
 	}

@@ -39,6 +39,11 @@ func (a *api) writeList(w http.ResponseWriter, r *http.Request, l *list) error {
 			return err
 		}
 		_, err := io.CopyN(w, stored, int64(l.stored.size))
+		if err != nil { // if the file is why, the store is dropped
+			if _, lost := a.chunks.appendTo(nil, l.store, l.stored, 0, l.stored.size); lost != nil {
+				return lost
+			}
+		}
 		return err
 	}
 	for {
