@@ -127,7 +127,7 @@ func (c *chunks) read(ctx context.Context, s *chunkStore, number uint64, out []b
 		}
 	}
 	overlap := len(before) / leafSize
-	more, err := c.source.Read(ctx, s.generation, from-uint64(overlap), (size-len(out))/leafSize+overlap) //nolint:gosec // one leaf at most
+	more, err := c.source.Read(ctx, s.generation, from-uint64(overlap), (size-len(out))/leafSize+overlap)
 	if err != nil {
 		return nil, err
 	}
