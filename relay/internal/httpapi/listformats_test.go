@@ -140,7 +140,7 @@ func asJSON(t *testing.T, want map[string]any, leaves []byte) []byte {
 func TestReadersOfAStoredList(t *testing.T) {
 	t.Parallel()
 	d := publishedLeaves(120_000)
-	address, f := serveList(t, d), newFixture(t, d)
+	address, f := serveList(t, d), newFixture(t, d, func(o *httpapi.Options) { o.ClientIPHeader = "X-Real-IP" })
 	for format, tt := range listFormats {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
@@ -148,9 +148,9 @@ func TestReadersOfAStoredList(t *testing.T) {
 				var readers sync.WaitGroup
 				for _, query := range []string{"?limit=100000", "?from_index=20000&limit=100000", "?from_index=990&limit=70000", "?from_index=100000"} {
 					readers.Go(func() {
-						want := httptest.NewRecorder()
-						f.handler.ServeHTTP(want, getAs("/commitments"+query, tt.header))
-						r := getAs("/commitments"+query, tt.header)
+						want, r := httptest.NewRecorder(), getAs("/commitments"+query, tt.header)
+						r.Header.Set("X-Real-IP", fmt.Sprintf("192.0.2.%d", format[0])) // an address may read eight at once
+						f.handler.ServeHTTP(want, r.Clone(t.Context()))
 						r.URL.Scheme, r.URL.Host, r.RequestURI = "http", address, ""
 						resp, err := (&http.Transport{DisableCompression: true}).RoundTrip(r)
 						if err != nil {
