@@ -41,9 +41,11 @@ func deployment(in Input) Object {
 // relayTemplate makes the template of the fleet's pods, without spec.template.podTemplate.
 func relayTemplate(in Input) *corev1ac.PodTemplateSpecApplyConfiguration {
 	name, template := in.Pool.Name, &in.Pool.Spec.Template
+	// Users whose pods have volumes of their own name those in this annotation, too.
+	annotations := mergeMaps(map[string]string{annotationLocalVolumes: temporaryVolume}, template.Annotations)
 	return corev1ac.PodTemplateSpec().
 		WithLabels(mergeMaps(template.Labels, Labels(name))).
-		WithAnnotations(mergeMaps(mergeMaps(map[string]string{annotationLocalVolumes: temporaryVolume}, template.Annotations), map[string]string{AnnotationRollout: rolloutHash(in)})).
+		WithAnnotations(mergeMaps(annotations, map[string]string{AnnotationRollout: rolloutHash(in)})).
 		WithSpec(relayPodSpec(in).
 			WithTopologySpreadConstraints(
 				spreadOver(name, corev1.LabelTopologyZone),

@@ -19,7 +19,8 @@ const (
 	// AnnotationRollout is on the pod template; its value is a hash of what pods read at
 	// their start.
 	AnnotationRollout = "relaypool.dev/rollout-hash"
-	// annotationLocalVolumes names volumes for whose sake the cluster autoscaler must not keep a node.
+	// annotationLocalVolumes is on the pod template; its value names the volumes that do not make the
+	// cluster autoscaler keep a node.
 	annotationLocalVolumes = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
 )
 
@@ -49,12 +50,12 @@ func Selector(pool string) map[string]string {
 	return map[string]string{LabelName: Application, LabelInstance: pool, LabelComponent: ComponentRelay}
 }
 
-// mergeMaps returns the user's and the operator's entries; the operator's take precedence.
-func mergeMaps(user, operators map[string]string) map[string]string {
-	merged := maps.Clone(user)
+// mergeMaps returns the entries of both; the second's take precedence.
+func mergeMaps(first, second map[string]string) map[string]string {
+	merged := maps.Clone(first)
 	if merged == nil {
-		merged = make(map[string]string, len(operators))
+		merged = make(map[string]string, len(second))
 	}
-	maps.Copy(merged, operators)
+	maps.Copy(merged, second)
 	return merged
 }

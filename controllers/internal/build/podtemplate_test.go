@@ -58,13 +58,14 @@ func TestThePodTemplateIsMergedLast(t *testing.T) {
 				p.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: ptr.To(true), SeccompProfile: p.Spec.SecurityContext.SeccompProfile}
 			}, false},
 		"labels and annotations are added": {
-			"{metadata: {labels: {team: a}, annotations: {b: c}}}",
+			"{metadata: {labels: {team: a}, annotations: {b: c, cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes: 'temporary-files,spool'}}}",
 			func(p *corev1.PodTemplateSpec) {
 				p.Labels["team"] = "a"
 				if p.Annotations == nil {
 					p.Annotations = map[string]string{}
 				}
 				p.Annotations["b"] = "c"
+				p.Annotations["cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"] = "temporary-files,spool"
 			}, false},
 		"runtime class, priority and DNS are set": {
 			"{spec: {runtimeClassName: gvisor, priorityClassName: high, dnsPolicy: None, dnsConfig: {nameservers: [10.0.0.1]}}}",

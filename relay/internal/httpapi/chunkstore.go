@@ -50,17 +50,18 @@ func (c *chunk) appendTo(text []byte, from, end int) ([]byte, error) {
 	return text, nil
 }
 
-// placeName names the place in a store's file for the chunks of one page, which are sent together.
-type placeName struct {
+// extentName names the extent of a store's file for the chunks of one page, which are sent together.
+type extentName struct {
 	page   uint64
 	format format
 }
 
-// place starts at a byte of the file, and its first size bytes are taken.
-type place struct{ start, size int64 }
+// extent starts at a byte of the file, and its first size bytes are reserved.
+type extent struct{ start, size int64 }
 
-// placeSize is what a place may take: more than a page of JSON. What is not written takes no room.
-const placeSize = 16 << 20
+// extentSize is the most that an extent holds: more than a page of JSON. The file is sparse, so that what
+// is not written uses no disk.
+const extentSize = 16 << 20
 
 // chunkStore holds the chunks of one generation, whose leaves do not change. They are in a file without a
 // name: the kernel sends those of an answer of known length from there without a copy in the relay's memory,
@@ -74,22 +75,22 @@ type chunkStore struct {
 	loading singleflight.Group
 	warn    sync.Once
 
-	mu     sync.Mutex
-	chunks map[chunkName]chunk
-	places map[placeName]*place
-	used   int64 // bytes of the file
-	most   int64 // what used may be
+	mu      sync.Mutex
+	chunks  map[chunkName]chunk
+	extents map[extentName]*extent
+	used    int64 // bytes of the file
+	most    int64 // what used may be
 }
 
 // newChunkStore makes a store. If it cannot make a file, it stores nothing.
 func newChunkStore(generation uint64, timeout time.Duration, l *slog.Logger) *chunkStore {
-	s := &chunkStore{generation: generation, timeout: timeout, log: l, chunks: map[chunkName]chunk{}, places: map[placeName]*place{}}
+	s := &chunkStore{generation: generation, timeout: timeout, log: l, chunks: map[chunkName]chunk{}, extents: map[extentName]*extent{}}
 	file, err := os.CreateTemp("", "relay-list-*")
 	if err == nil {
 		err = os.Remove(file.Name())
 	}
 	if err != nil {
-		l.Warn("the list of commitments is encoded for each request, because no file can be made for it: TMPDIR has to name a folder that the relay may write to", "error", err)
+		l.Warn("list of commitments is encoded for each request: TMPDIR has to name a folder that the relay may write to", "error", err)
 		return s
 	}
 	s.file, s.most = file, maxStored
@@ -128,8 +129,8 @@ func (s *chunkStore) find(name chunkName) chunk {
 }
 
 // put moves a chunk to the file, and returns the one there; if the file takes no more, it
-// returns the chunk itself. A chunk that has grown keeps its place. What is there is not written
-// again, because it may be on its way to a reader.
+// returns the chunk itself. A chunk that has grown stays where it is. What is there is not written
+// again, because the kernel may be sending it.
 func (s *chunkStore) put(name chunkName, made chunk) chunk {
 	if s.file == nil {
 		return made
@@ -143,7 +144,7 @@ func (s *chunkStore) put(name chunkName, made chunk) chunk {
 	}
 	if _, err := s.file.WriteAt(made.text, at); err != nil {
 		s.warn.Do(func() {
-			s.log.Warn("storing the list of commitments failed: it is encoded for each request until that succeeds", "error", err)
+			s.log.Warn("storing the list of commitments failed; it is encoded for each request until that succeeds", "error", err)
 		})
 		return made
 	}
@@ -167,17 +168,17 @@ func (s *chunkStore) reserve(name chunkName, size int64) (at int64, ok bool) {
 	if name.format == rawLeaves {
 		size = chunkLeaves * leafSize // it grows
 	}
-	of := placeName{name.number / (maxCommitments / chunkLeaves), name.format}
-	p := s.places[of]
-	if p == nil {
-		p = &place{start: int64(len(s.places)) * placeSize}
-		s.places[of] = p
+	of := extentName{name.number / (maxCommitments / chunkLeaves), name.format}
+	e := s.extents[of]
+	if e == nil {
+		e = &extent{start: int64(len(s.extents)) * extentSize}
+		s.extents[of] = e
 	}
-	if name.format != rawLeaves && s.used+size > s.most || p.size+size > placeSize {
+	if name.format != rawLeaves && s.used+size > s.most || e.size+size > extentSize {
 		return 0, false
 	}
-	at = p.start + p.size
-	p.size += size
+	at = e.start + e.size
+	e.size += size
 	s.used += size
 	s.chunks[name] = chunk{file: s.file, at: at}
 	return at, true

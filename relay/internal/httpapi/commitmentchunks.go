@@ -69,7 +69,7 @@ func (c *chunks) drop(s *chunkStore) {
 func (c *chunks) appendTo(text []byte, s *chunkStore, of chunk, from, end int) ([]byte, error) {
 	text, err := of.appendTo(text, from, end)
 	if err != nil {
-		c.log.Warn("the stored list of commitments is dropped, because it cannot be read", "error", err)
+		c.log.Warn("stored list of commitments dropped, because it cannot be read", "error", err)
 		c.drop(s)
 		return text, commitments.ErrMoved
 	}

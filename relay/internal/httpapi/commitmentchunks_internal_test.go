@@ -89,7 +89,7 @@ func TestReadersOfAGrowingChunk(t *testing.T) {
 	}
 	readers.Wait()
 	if g.reads.Load() == 0 || c.store.used != chunkLeaves*leafSize {
-		t.Errorf("%d reads filled %d bytes, want some reads and the place of one chunk", g.reads.Load(), c.store.used)
+		t.Errorf("%d reads filled %d bytes, want some reads and the bytes of one chunk", g.reads.Load(), c.store.used)
 	}
 }
 

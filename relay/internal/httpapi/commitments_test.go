@@ -293,7 +293,7 @@ func TestWritesOfAListHaveDeadlines(t *testing.T) {
 	w := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 	began := clock
 	f.handler.ServeHTTP(w, get("/commitments"))
-	if len(w.set) < 49 || len(w.set) > len(w.writes) {
+	if len(w.set) < 49 || len(w.set) > len(w.writes) || w.writes[0] != 1 {
 		t.Fatalf("%d writes have %d deadlines, want one for each part", len(w.writes), len(w.set))
 	}
 	latest := began
@@ -312,11 +312,18 @@ func TestCutOffListIsNotLoggedAsAnError(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, publishedLeaves(100_000))
 	func() {
-		defer func() { _ = recover() }() // the handler breaks the answer off
+		defer func() {
+			if v := recover(); v != http.ErrAbortHandler { //nolint:errorlint // the server compares so
+				t.Errorf("the handler panics with %v, want that it breaks off the answer", v)
+			}
+		}()
 		f.handler.ServeHTTP(&deadlines{ResponseRecorder: httptest.NewRecorder(), maxBytes: 1 << 20}, get("/commitments"))
 	}()
 	log := f.log.String()
 	if !strings.Contains(log, "sending a list response failed") || strings.Contains(log, "203.0.113.7") || strings.Contains(log, "ERROR") {
 		t.Errorf("the log must report the cut-off without the client's address: %s", log)
+	}
+	if diff := cmp.Diff([]exchange{{http.MethodGet, "/commitments", http.StatusOK}}, f.observer.exchanges); diff != "" {
+		t.Errorf("counted requests (-want +got):\n%s", diff)
 	}
 }
