@@ -54,8 +54,8 @@ func (c *Chain) Fund(to solana.PublicKey, lamports uint64) error {
 	return err
 }
 
-// land signs a transaction with the latest blockhash and submits it. The
-// transaction executes at once, or waits for a later block when the open block is
+// land signs a transaction with the confirmed blockhash, which no fork removes meanwhile, and
+// submits it. The transaction executes at once, or waits for a later block when the open block is
 // full. The first signer pays. land returns an error when the transaction fails.
 func (c *Chain) land(signers []solana.PrivateKey, instructions ...solana.Instruction) (solana.Signature, error) {
 	return c.landWith(signers, instructions)
@@ -63,7 +63,7 @@ func (c *Chain) land(signers []solana.PrivateKey, instructions ...solana.Instruc
 
 func (c *Chain) landWith(signers []solana.PrivateKey, instructions []solana.Instruction, options ...solana.TransactionOption) (solana.Signature, error) {
 	var blockhash solana.Hash
-	c.bank.Read(bank.Processed, func(v bank.View) { blockhash, _ = v.LatestBlockhash() })
+	c.bank.Read(bank.Confirmed, func(v bank.View) { blockhash, _ = v.LatestBlockhash() })
 	tx, err := solana.NewTransaction(instructions, blockhash, append(options, solana.TransactionPayer(signers[0].PublicKey()))...)
 	if err != nil {
 		return solana.Signature{}, fmt.Errorf("build transaction: %w", err)
