@@ -3,6 +3,7 @@ package txmgr_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -61,13 +62,16 @@ func TestSimulatesWhileTheAcceptanceIsCommitted(t *testing.T) {
 		"the request repeats another":     {answer: func() (*submission.Submission, error) { return &submission.Submission{}, nil }},
 		"the process has no valid leases": {noLease: true},
 	}
+	timing := txmgr.DefaultTiming()
+	timing.Lease = time.Hour // on a busy machine a step takes seconds
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, simulated := newWorld(t), make(chan struct{}, 9)
 			r := w.assemble(parts{
-				chain: func(c txmgr.Chain) txmgr.Chain { return &observedSimulations{c, simulated} },
-				store: func(s submission.Store) submission.Store { return &acceptAfterSimulation{s, simulated, test.answer} },
+				timing: timing,
+				chain:  func(c txmgr.Chain) txmgr.Chain { return &observedSimulations{c, simulated} },
+				store:  func(s submission.Store) submission.Store { return &acceptAfterSimulation{s, simulated, test.answer} },
 			})
 			if !test.noLease {
 				r.HeartbeatOnce(t.Context())
