@@ -21,7 +21,7 @@ func (s *benchRun) carry(ctx context.Context) error {
 		// of sends that are confirmed after the window would count.
 		s.warmUp(ctx, 3*s.sizes.carry)
 		finishProfiles := s.profiles(ctx, "carry", s.window)
-		before, after, err = s.measureWindow(ctx, s.window, s.crowd.HasSuccessSince)
+		before, after, err = s.measureWindow(ctx, s.window, s.wholeTurns(s.sizes.carry))
 		return errors.Join(err, finishProfiles())
 	})
 	if err != nil {
@@ -68,6 +68,7 @@ func (s *benchRun) costs(each string, before, after reading, done int, aims cost
 	}
 	s.report.Add(report.Group{Title: "RPC calls per " + each, Better: report.Less, Aim: aims.calls}, s.label, float64(total)/float64(done))
 	s.progressf("%s: RPC calls per %s: %s", s.name, each, perEach(before.calls, after.calls, done))
+	s.progressf("%s: SQL statements per %s: %s", s.name, each, perEach(before.statements, after.statements, done))
 	var statements int64
 	for kind, n := range after.statements {
 		statements += n - before.statements[kind]

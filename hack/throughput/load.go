@@ -22,7 +22,8 @@ type sizes struct {
 	clients []int
 	// saturating is as few clients as reach the peak with the relay's default concurrency.
 	saturating int
-	// acceptRequests is the number of requests for warm-up and window, all against one root.
+	// acceptRequests is the number of requests for warm-up and window, all against one root, and fewer than
+	// a relay's queue takes.
 	acceptRequests int
 	// forgedRequests is the number of requests of each of three floods, all against one root.
 	forgedRequests int
@@ -41,7 +42,7 @@ type sizes struct {
 // waits two seconds, and enough requests for a window of 8 s and its warm-up.
 func full() sizes {
 	return sizes{
-		rate: 50, carry: 600, accept: 64, provingClients: 96, swapRate: 5, swaps: 400, acceptRequests: 4900, clients: []int{1, 8, 64}, saturating: 320, forgedRequests: 1536, readRate: 25,
+		rate: 50, carry: 600, accept: 64, provingClients: 96, swapRate: 5, swaps: 400, acceptRequests: 4300, clients: []int{1, 8, 64}, saturating: 320, forgedRequests: 1536, readRate: 25,
 		flight: 1000, leaves: 1_000_000, warm: 3 * time.Second, acceptWindow: 5 * time.Second,
 	}
 }

@@ -152,7 +152,7 @@ func span(loads []string) string {
 const (
 	// doneTimeout is far above the time until a working relay completes something.
 	doneTimeout = 3 * time.Minute
-	donePoll    = 100 * time.Millisecond
+	donePoll    = 20 * time.Millisecond
 )
 
 type reading struct {
@@ -182,14 +182,33 @@ func (s *benchRun) read(ctx context.Context) (r reading, err error) {
 	return r, err
 }
 
-// measureWindow reads the counters before and after a window of d, or longer until done reports
-// progress. Meanwhile the caller makes load.
-func (s *benchRun) measureWindow(ctx context.Context, d time.Duration, done func(since time.Time) (bool, error)) (before, after reading, err error) {
+// windowEnd reports whether a window that began then, and is as long as it has to be, may end.
+type windowEnd func(began time.Time) (bool, error)
+
+// wholeTurns ends a window when all of so many clients have been answered equally often. The clients of a busy
+// relay are answered in waves. A window that ends amid a wave has the costs of one more than it has answers of.
+func (s *benchRun) wholeTurns(clients int) windowEnd {
+	before, want := s.crowd.Answered(), 0
+	return func(time.Time) (bool, error) {
+		n := s.crowd.Answered() - before
+		if want == 0 {
+			want = max(1, (n+clients-1)/clients) * clients
+		}
+		return n >= want, nil
+	}
+}
+
+// anySuccess ends a window when a client has been answered with success. It fits clients who are also refused.
+func (s *benchRun) anySuccess(int) windowEnd { return s.crowd.HasSuccessSince }
+
+// measureWindow reads the counters before and after a window of d, or longer until end permits it.
+// Meanwhile the caller makes load.
+func (s *benchRun) measureWindow(ctx context.Context, d time.Duration, end windowEnd) (before, after reading, err error) {
 	if before, err = s.read(ctx); err != nil {
 		return before, after, err
 	}
 	load.Sleep(ctx, d)
-	if err := s.awaitWork(ctx, before.at, done); err != nil {
+	if err := s.awaitWork(ctx, before.at, end); err != nil {
 		return before, after, err
 	}
 	after, err = s.read(ctx)
@@ -202,9 +221,9 @@ func (s *benchRun) countOthers(before, after reading) {
 	s.others = append(s.others, after.processor.Since(before.processor).Others())
 }
 
-// awaitWork waits until done reports something done since then: on a busy machine nothing
-// may be done within the shortest windows.
-func (s *benchRun) awaitWork(ctx context.Context, since time.Time, done func(since time.Time) (bool, error)) error {
+// awaitWork waits until a window that began then may end: on a busy machine nothing may be done within the
+// shortest windows.
+func (s *benchRun) awaitWork(ctx context.Context, since time.Time, done windowEnd) error {
 	for began := time.Now(); time.Since(began) < doneTimeout && ctx.Err() == nil; load.Sleep(ctx, donePoll) {
 		if ok, err := done(since); ok || err != nil {
 			return err
