@@ -150,7 +150,7 @@ func span(loads []string) string {
 }
 
 const (
-	// doneTimeout is far above the time until a working relay completes something.
+	// doneTimeout is far above the time until a working relay has answered all clients.
 	doneTimeout = 3 * time.Minute
 	donePoll    = 20 * time.Millisecond
 )
@@ -185,21 +185,18 @@ func (s *benchRun) read(ctx context.Context) (r reading, err error) {
 // windowEnd reports whether a window that began then, and is as long as it has to be, may end.
 type windowEnd func(began time.Time) (bool, error)
 
-// wholeTurns ends a window when all of so many clients have been answered equally often. The clients of a busy
-// relay are answered in waves. A window that ends amid a wave has the costs of one more than it has answers of.
+// wholeTurns ends a window when the number of its answers is a multiple of the number of clients. Those of a busy
+// relay are answered in waves, and a window that ended amid one would have the costs of a wave without its answers.
 func (s *benchRun) wholeTurns(clients int) windowEnd {
-	before, want := s.crowd.Answered(), 0
-	return func(time.Time) (bool, error) {
-		n := s.crowd.Answered() - before
+	want := 0
+	return func(began time.Time) (bool, error) {
+		n := s.crowd.AnsweredSince(began)
 		if want == 0 {
 			want = max(1, (n+clients-1)/clients) * clients
 		}
 		return n >= want, nil
 	}
 }
-
-// anySuccess ends a window when a client has been answered with success. It fits clients who are also refused.
-func (s *benchRun) anySuccess(int) windowEnd { return s.crowd.HasSuccessSince }
 
 // measureWindow reads the counters before and after a window of d, or longer until end permits it.
 // Meanwhile the caller makes load.
@@ -221,11 +218,11 @@ func (s *benchRun) countOthers(before, after reading) {
 	s.others = append(s.others, after.processor.Since(before.processor).Others())
 }
 
-// awaitWork waits until a window that began then may end: on a busy machine nothing may be done within the
-// shortest windows.
-func (s *benchRun) awaitWork(ctx context.Context, since time.Time, done windowEnd) error {
+// awaitWork waits until the window that began then may end. On a busy machine the shortest windows may have no
+// answer yet.
+func (s *benchRun) awaitWork(ctx context.Context, since time.Time, end windowEnd) error {
 	for began := time.Now(); time.Since(began) < doneTimeout && ctx.Err() == nil; load.Sleep(ctx, donePoll) {
-		if ok, err := done(since); ok || err != nil {
+		if ok, err := end(since); ok || err != nil {
 			return err
 		}
 	}

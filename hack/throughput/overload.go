@@ -23,7 +23,7 @@ const overloaded = 10
 func (s *benchRun) overload(ctx context.Context) error {
 	peak, known, err := s.goodput(ctx, func(ctx context.Context) {
 		s.crowd.Flood(ctx, s.sizes.saturating, s.sizes.warm/2, "", s.crowd.Stream(ctx))
-	}, s.sizes.saturating, s.wholeTurns)
+	}, s.sizes.saturating, s.wholeTurns(s.sizes.saturating))
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (s *benchRun) overload(ctx context.Context) error {
 	}
 	rate, _, err := s.goodput(ctx, func(ctx context.Context) {
 		s.crowd.Insist(ctx, overloaded*s.sizes.saturating, s.sizes.warm, s.crowd.Stream(ctx))
-	}, overloaded*s.sizes.saturating, s.anySuccess)
+	}, overloaded*s.sizes.saturating, s.crowd.HasSuccessSince)
 	read, readErr := finish()
 	if err := errors.Join(err, readErr); err != nil {
 		return err
@@ -58,13 +58,13 @@ func (s *benchRun) overload(ctx context.Context) error {
 }
 
 // goodput returns the rate of confirmed submissions, and one of them, once so many requests have been answered.
-// Before that the queue fills, which takes the time of landings. end makes the condition for the window's end.
-func (s *benchRun) goodput(ctx context.Context, clients func(context.Context), answered int, end func(clients int) windowEnd) (rate float64, last uuid.UUID, err error) {
+// Before that the queue fills, which takes the time of landings. end is the condition for the window's end.
+func (s *benchRun) goodput(ctx context.Context, clients func(context.Context), answered int, end windowEnd) (rate float64, last uuid.UUID, err error) {
 	var before, after reading
 	err = underLoad(ctx, clients, func() (err error) {
 		load.Sleep(ctx, 3*s.sizes.warm)
 		s.warmUp(ctx, answered)
-		before, after, err = s.measureWindow(ctx, s.window, end(answered))
+		before, after, err = s.measureWindow(ctx, s.window, end)
 		return err
 	})
 	if err != nil {

@@ -78,7 +78,7 @@ func reportMetadata(built, merged *corev1.PodTemplateSpec, report func(field, hi
 		}
 	}
 	for key, value := range built.Annotations {
-		if key == annotationLocalVolumes { // a default
+		if key == annotationLocalVolumes { // a default, which users may replace
 			continue
 		}
 		if got, ok := merged.Annotations[key]; !ok || got != value {

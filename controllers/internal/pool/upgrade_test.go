@@ -37,7 +37,7 @@ import (
 // starts an API server with the unchanged etcd data of that time, and applies the present
 // resource definitions, as an upgrade does. Since c4a1482 some fields have other names, and
 // pods a volume more. The changelog tells users to rename the fields in the same step, and
-// that pods are replaced. Nothing that an upgrade from 59c74b94 writes replaces pods.
+// that pods are replaced. An upgrade from 59c74b94 replaces no pods.
 //
 // testdata/upgrade/make.sh <commit> makes such data.
 func TestUpgradeFromEarlierCommits(t *testing.T) {
@@ -238,7 +238,7 @@ func (s legacyStand) checkFleets(t *testing.T, fixed, scaled fleetState) {
 		revision = "2"
 	}
 	if diff := cmp.Diff(want, &is.deployment.Spec.Template); diff != "" {
-		t.Errorf("the pod template of the fleet fixed has changed, so that every upgrade replaces all pods (-want +got):\n%s", diff)
+		t.Errorf("the pod template of the fleet fixed is not what the changelog tells users to expect; pods are replaced when it changes (-want +got):\n%s", diff)
 	}
 	if fixed.revision != "1" || is.revision != revision {
 		t.Errorf("the fleet fixed is at rollout %s, before at %s: want %s after 1", is.revision, fixed.revision, revision)

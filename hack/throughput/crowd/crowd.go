@@ -69,10 +69,18 @@ func (c *Crowd) Calls() []load.Answer {
 }
 
 // Answered returns how many answers Calls would return.
-func (c *Crowd) Answered() int {
+func (c *Crowd) Answered() int { return c.AnsweredSince(time.Time{}) }
+
+// AnsweredSince returns how many of those came at that time or later.
+func (c *Crowd) AnsweredSince(since time.Time) (n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.calls)
+	for i := range c.calls {
+		if !c.calls[i].At.Before(since) {
+			n++
+		}
+	}
+	return n
 }
 
 // HasSuccessSince reports whether an answer since that time had a status 2xx.

@@ -294,7 +294,7 @@ func TestWritesOfAListHaveDeadlines(t *testing.T) {
 	began := clock
 	f.handler.ServeHTTP(w, get("/commitments"))
 	if len(w.set) < 49 || len(w.set) > len(w.writes) || w.writes[0] != 1 {
-		t.Fatalf("%d writes have %d deadlines, want one for each part", len(w.writes), len(w.set))
+		t.Fatalf("%d writes have %d deadlines, the first of them after %v: want one for each part, before it is sent", len(w.writes), len(w.set), w.writes[:min(1, len(w.writes))])
 	}
 	latest := began
 	for i, at := range w.set {
