@@ -379,7 +379,8 @@ func TestJSONRPCEnvelopes(t *testing.T) {
 	f := newFixture(t, localnet.Options{})
 	tests := map[string]struct{ body, want string }{
 		"a call":             {`{"jsonrpc":"2.0","id":"a","method":"getHealth"}`, `{"jsonrpc":"2.0","result":"ok","id":"a"}`},
-		"a batch":            {`[{"jsonrpc":"2.0","id":1,"method":"getHealth"}]`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request"},"id":null}`},
+		"a batch":            {`[{"jsonrpc":"2.0","id":7,"method":"getHealth"},1]`, `[{"jsonrpc":"2.0","result":"ok","id":7},{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request"},"id":null}]`},
+		"an empty batch":     {`[]`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request"},"id":null}`},
 		"no JSON":            {`hello`, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}`},
 		"an empty body":      {``, `{"jsonrpc":"2.0","error":{"code":-32700,"message":"Parse error"},"id":null}`},
 		"another version":    {`{"jsonrpc":"1.0","id":1,"method":"getHealth"}`, `{"jsonrpc":"2.0","error":{"code":-32600,"message":"Invalid request"},"id":1}`},

@@ -78,6 +78,9 @@ type Client struct {
 	// and its gated copies share it.
 	version *atomic.Int64
 
+	// sends makes the sends without preflight. The client and its gated copies share it.
+	sends *together
+
 	// gate is called before every call, and may wait; nil for none.
 	gate func(context.Context) error
 }
@@ -103,6 +106,7 @@ func New(o Options) (*Client, error) {
 	if c.observe == nil {
 		c.observe = func(string, string, time.Duration) {}
 	}
+	c.sends = newTogether(c, methodSend, decodeSignature)
 	return c, nil
 }
 
@@ -160,13 +164,18 @@ func readAs[T any](ctx context.Context, c *Client, method string, nullable bool,
 // call makes one attempt, as soon as gate permits it, and reports it to observe. decode
 // gets the result.
 func (c *Client) call(ctx context.Context, method string, params []any, decode decoder) error {
+	return c.gated(ctx, method, func() error { return c.attempt(ctx, method, params, decode) })
+}
+
+// gated runs a call's attempt as soon as gate permits it, and reports it to observe.
+func (c *Client) gated(ctx context.Context, method string, attempt func() error) error {
 	if c.gate != nil {
 		if err := c.gate(ctx); err != nil {
 			return gateError(ctx, method, err)
 		}
 	}
 	start := c.now()
-	err := c.attempt(ctx, method, params, decode)
+	err := attempt()
 	c.observe(method, ClassOf(err), c.now().Sub(start))
 	return err
 }
@@ -188,8 +197,15 @@ type request struct {
 	Params  []any  `json:"params,omitempty"`
 }
 
-func (c *Client) attempt(parent context.Context, method string, params []any, decode decoder) error {
-	body, err := json.Marshal(request{Version: "2.0", ID: 1, Method: method, Params: params}, json.Deterministic(true))
+func (c *Client) attempt(ctx context.Context, method string, params []any, decode decoder) error {
+	return c.post(ctx, method, request{Version: "2.0", ID: 1, Method: method, Params: params}, func(status int, body *boundedBody) error {
+		return c.decode(method, status, body, decode)
+	})
+}
+
+// post makes one HTTP request with a call or a batch of calls of the method.
+func (c *Client) post(parent context.Context, method string, content any, decode func(status int, body *boundedBody) error) error {
+	body, err := json.Marshal(content, json.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", method, err)
 	}
@@ -208,7 +224,7 @@ func (c *Client) attempt(parent context.Context, method string, params []any, de
 	defer func() { _ = resp.Body.Close() }()
 	defer drain(resp.Body, c.unreadTimeout, cancel)
 	answer := &boundedBody{from: resp.Body}
-	err = c.decode(method, resp.StatusCode, answer, decode)
+	err = decode(resp.StatusCode, answer)
 	if answer.err != nil {
 		return transportFault(parent, ctx, method, answer.err)
 	}

@@ -21,10 +21,23 @@ import (
 // means that this send put nothing on the chain. After onchain.ErrUnavailable the transaction may
 // land.
 func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
-	const method = "sendTransaction"
 	conf := config{"encoding": "base64", "maxRetries": 0, "skipPreflight": !preflight, "preflightCommitment": onchain.Confirmed}
-	var signature solana.Signature // not needed, but an answer without it is none
-	return c.call(ctx, method, []any{base64.StdEncoding.EncodeToString(raw), conf.notBefore(minContextSlot)}, func(d *jsontext.Decoder) error {
-		return json.UnmarshalDecode(d, &signature)
+	params := []any{base64.StdEncoding.EncodeToString(raw), conf.notBefore(minContextSlot)}
+	if preflight { // the endpoint simulates first, which takes long
+		return c.call(ctx, methodSend, params, decodeSignature)
+	}
+	return c.gated(ctx, methodSend, func() error {
+		err, ended := c.sends.Do(ctx, params)
+		if ended != nil {
+			return Ended(ctx, methodSend)
+		}
+		return err
 	})
+}
+
+const methodSend = "sendTransaction"
+
+// decodeSignature reads a send's result. The signature is known already, but an answer without one is none.
+func decodeSignature(d *jsontext.Decoder) error {
+	return json.UnmarshalDecode(d, new(solana.Signature))
 }

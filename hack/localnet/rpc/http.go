@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -46,13 +47,30 @@ func (e *Endpoint) serveCalls(w http.ResponseWriter, r *http.Request) {
 		// The client has gone and reads no answer.
 		return
 	}
-	answer, failure := e.answer(r.Context(), e.parse(body, e.methods))
+	answer, failure := e.answerAll(r.Context(), body)
 	if failure != nil {
 		e.failHTTP(w, r, failure)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	e.write(w, answer)
+}
+
+// answerAll answers a call, or the calls of a batch one after the other, as Agave does.
+func (e *Endpoint) answerAll(ctx context.Context, body []byte) (any, *fault.Rule) {
+	var calls []json.RawMessage
+	if json.Unmarshal(body, &calls) != nil || len(calls) == 0 {
+		return e.answer(ctx, e.parse(body, e.methods))
+	}
+	answers := make([]any, len(calls))
+	for i, call := range calls {
+		answer, failure := e.answer(ctx, e.parse(call, e.methods))
+		if failure != nil {
+			return nil, failure // also of the calls before it, which have acted
+		}
+		answers[i] = answer
+	}
+	return answers, nil
 }
 
 func (e *Endpoint) write(w http.ResponseWriter, answer any) {

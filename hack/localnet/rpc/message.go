@@ -32,7 +32,6 @@ func fail(id json.RawMessage, err *Error) any {
 }
 
 // pendingCall is a client's call that is not yet answered, with its method and faults.
-// This chain has no batches: an array is an invalid request.
 type pendingCall struct {
 	request
 	// refusal is the answer to a message that is not a call, nil for a call.

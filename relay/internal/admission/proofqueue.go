@@ -5,8 +5,8 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/relaypool/relaypool/relay/batch"
 	"github.com/relaypool/relaypool/relay/groth16"
-	"github.com/relaypool/relaypool/relay/internal/batch"
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 

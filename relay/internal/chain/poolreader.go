@@ -11,7 +11,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"golang.org/x/sync/singleflight"
 
-	"github.com/relaypool/relaypool/relay/internal/batch"
+	"github.com/relaypool/relaypool/relay/batch"
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"

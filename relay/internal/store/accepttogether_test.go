@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/relaypool/relaypool/relay/internal/batch"
+	"github.com/relaypool/relaypool/relay/batch"
 	"github.com/relaypool/relaypool/relay/internal/pgtest"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"

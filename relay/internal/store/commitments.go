@@ -8,7 +8,7 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/relaypool/relaypool/relay/internal/batch"
+	"github.com/relaypool/relaypool/relay/batch"
 	"github.com/relaypool/relaypool/relay/internal/commitments"
 )
 

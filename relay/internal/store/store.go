@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/relaypool/relaypool/relay/internal/batch"
+	"github.com/relaypool/relaypool/relay/batch"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 )
 

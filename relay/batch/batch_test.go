@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/relaypool/relaypool/relay/internal/batch"
+	"github.com/relaypool/relaypool/relay/batch"
 )
 
 var errOdd = errors.New("odd")
