@@ -44,7 +44,7 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 			return // the client is gone: nobody reads an answer
 		}
 		q.Body = io.NopCloser(bytes.NewReader(body))
-		if signature, ok := signatureOf(body); ok {
+		for _, signature := range signaturesOf(body) {
 			r.record(signature, at)
 		}
 	}
@@ -59,17 +59,35 @@ func (r *recorder) record(signature solana.Signature, at time.Time) {
 	}
 }
 
-// signatureOf reads the signature of the transaction that a body sends; false for a
-// body that sends none.
-func signatureOf(body []byte) (s solana.Signature, ok bool) {
-	var call struct {
-		Method string            `json:"method"`
-		Params []json.RawMessage `json:"params"`
+// call is a JSON-RPC call.
+type call struct {
+	Method string            `json:"method"`
+	Params []json.RawMessage `json:"params"`
+}
+
+// signaturesOf reads the signatures of the transactions that a body sends, in a call or a batch of calls.
+func signaturesOf(body []byte) (all []solana.Signature) {
+	if !bytes.Contains(body, []byte(sendMethod)) {
+		return nil
 	}
-	if !bytes.Contains(body, []byte(sendMethod)) || json.Unmarshal(body, &call) != nil || call.Method != sendMethod || len(call.Params) == 0 {
+	calls := make([]call, 1)
+	if json.Unmarshal(body, &calls[0]) != nil && json.Unmarshal(body, &calls) != nil {
+		return nil
+	}
+	for _, c := range calls {
+		if s, ok := c.signature(); ok {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// signature reads the signature of the transaction that the call sends; false if it sends none.
+func (c call) signature() (s solana.Signature, ok bool) {
+	if c.Method != sendMethod || len(c.Params) == 0 {
 		return s, false
 	}
-	text := bytes.Trim(call.Params[0], `"`)
+	text := bytes.Trim(c.Params[0], `"`)
 	if len(text) < signatureText {
 		return s, false
 	}
