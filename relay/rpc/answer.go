@@ -69,33 +69,13 @@ func (c *Client) decode(method string, status int, body *boundedBody, result dec
 	case status != http.StatusOK:
 		result = (*jsontext.Decoder).SkipValue
 	}
-	d := newDecoder(body)
-	defer body.release(d)
-	a, err := readAnswer(d, result)
-	if err == nil && d.StackDepth() == 0 { // the answer was read to its end
-		if _, end := d.ReadToken(); !errors.Is(end, io.EOF) {
-			err = errors.Join(end, errors.New("more than one value"))
-		}
-	}
-	return c.outcome(method, status, a, err, body)
-}
-
-func newDecoder(body *boundedBody) *jsontext.Decoder {
 	d := decoders.Get().(*jsontext.Decoder) //nolint:forcetypeassert // the pool has nothing else
 	d.Reset(body, lenient)
-	return d
-}
-
-// release returns the decoder of the body to the pool.
-func (b *boundedBody) release(d *jsontext.Decoder) {
-	if b.read <= maxPooled {
+	a, err := readAnswer(d, result)
+	if body.read <= maxPooled {
 		d.Reset(http.NoBody) // no pooled decoder refers to a connection
 		decoders.Put(d)
 	}
-}
-
-// outcome returns the error of a call with answer a, or whose answer could not be read because of err.
-func (c *Client) outcome(method string, status int, a rpcAnswer, err error, body *boundedBody) error {
 	var u *onchain.Unavailable
 	switch {
 	case errors.Is(err, errTooLong):
@@ -116,13 +96,11 @@ func (c *Client) outcome(method string, status int, a rpcAnswer, err error, body
 
 // rpcAnswer is a JSON-RPC answer whose result has been passed to its decoder.
 type rpcAnswer struct {
-	id        string // as JSON
 	fault     *rpcFault
 	hasResult bool
 	resultErr error // the decoder's error
 }
 
-// readAnswer reads one answer, or its beginning up to where the result's decoder stopped inside it.
 func readAnswer(d *jsontext.Decoder, result decoder) (a rpcAnswer, err error) {
 	if t, err := d.ReadToken(); err != nil || t.Kind() != '{' {
 		return a, errors.Join(err, errors.New("no object"))
@@ -148,12 +126,6 @@ func readAnswer(d *jsontext.Decoder, result decoder) (a rpcAnswer, err error) {
 					return a, nil
 				}
 			}
-		case "id":
-			id, err := d.ReadValue()
-			if err != nil {
-				return a, err
-			}
-			a.id = string(id)
 		case "error":
 			if err := json.UnmarshalDecode(d, &a.fault); err != nil {
 				return a, err
@@ -164,8 +136,13 @@ func readAnswer(d *jsontext.Decoder, result decoder) (a rpcAnswer, err error) {
 			}
 		}
 	}
-	_, err = d.ReadToken() // the object's end
-	return a, err
+	if _, err := d.ReadToken(); err != nil { // the object's end
+		return a, err
+	}
+	if _, err := d.ReadToken(); !errors.Is(err, io.EOF) {
+		return a, errors.Join(err, errors.New("more than one value"))
+	}
+	return a, nil
 }
 
 func isNull(raw []byte) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }

@@ -41,6 +41,9 @@ type Options struct {
 	Timeout time.Duration
 	// Silent omits the endpoint's own messages from errors.
 	Silent bool
+	// Batches lets sends without preflight that are ready at the same moment share a request, a JSON-RPC
+	// batch, while the endpoint takes batches.
+	Batches bool
 	// Observe is called after every attempt with its RPC method, its class ("ok", "refused",
 	// "preflight" or a kind of onchain.Unavailable) and its duration. Nil for none.
 	Observe func(method, class string, took time.Duration)
@@ -55,8 +58,9 @@ func (o Options) GoString() string { return o.String() }
 // LogValue returns the same as String.
 func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// Client calls one endpoint. It retries no call: the caller may ask another endpoint instead, and
-// the submission's state decides whether a transaction is sent again. Safe for concurrent use.
+// Client calls one endpoint. It retries no call, but a send whose batch the endpoint did not take: the
+// caller may ask another endpoint instead, and the submission's state decides whether a transaction is
+// sent again. Safe for concurrent use.
 //
 // Every error of a call is *onchain.Unavailable (the outcome is unknown: match
 // onchain.ErrUnavailable), *onchain.RPCError, *onchain.SendError, onchain.ErrSlotSkipped or
@@ -78,8 +82,8 @@ type Client struct {
 	// and its gated copies share it.
 	version *atomic.Int64
 
-	// sends makes the sends without preflight. The client and its gated copies share it.
-	sends *together
+	// sends makes the sends without preflight; nil without batches. The client and its gated copies share it.
+	sends *sendBatches
 
 	// gate is called before every call, and may wait; nil for none.
 	gate func(context.Context) error
@@ -106,7 +110,9 @@ func New(o Options) (*Client, error) {
 	if c.observe == nil {
 		c.observe = func(string, string, time.Duration) {}
 	}
-	c.sends = newTogether(c, methodSend, decodeSignature)
+	if o.Batches {
+		c.sends = newSendBatches(c)
+	}
 	return c, nil
 }
 
@@ -198,13 +204,13 @@ type request struct {
 }
 
 func (c *Client) attempt(ctx context.Context, method string, params []any, decode decoder) error {
-	return c.post(ctx, method, request{Version: "2.0", ID: 1, Method: method, Params: params}, func(status int, body *boundedBody) error {
-		return c.decode(method, status, body, decode)
+	return c.post(ctx, method, request{Version: "2.0", ID: 1, Method: method, Params: params}, func(resp *http.Response, body *boundedBody) error {
+		return c.withRetryAfter(c.decode(method, resp.StatusCode, body, decode), resp)
 	})
 }
 
-// post makes one HTTP request with a call or a batch of calls of the method.
-func (c *Client) post(parent context.Context, method string, content any, decode func(status int, body *boundedBody) error) error {
+// post makes an HTTP request with a call, or a batch of calls, of the method.
+func (c *Client) post(parent context.Context, method string, content any, decode func(*http.Response, *boundedBody) error) error {
 	body, err := json.Marshal(content, json.Deterministic(true))
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", method, err)
@@ -224,10 +230,15 @@ func (c *Client) post(parent context.Context, method string, content any, decode
 	defer func() { _ = resp.Body.Close() }()
 	defer drain(resp.Body, c.unreadTimeout, cancel)
 	answer := &boundedBody{from: resp.Body}
-	err = decode(resp.StatusCode, answer)
+	err = decode(resp, answer)
 	if answer.err != nil {
 		return transportFault(parent, ctx, method, answer.err)
 	}
+	return err
+}
+
+// withRetryAfter adds the pause that the endpoint asks for to the error of a call whose outcome is unknown.
+func (c *Client) withRetryAfter(err error, resp *http.Response) error {
 	var u *onchain.Unavailable
 	if errors.As(err, &u) {
 		u.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), c.now())

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 
 	"github.com/gagliardetto/solana-go"
 	"github.com/go-json-experiment/json"
@@ -11,7 +12,7 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// Send sends a signed transaction to the endpoint, once. The endpoint is asked not to
+// Send sends a signed transaction to the endpoint. The endpoint is asked not to
 // repeat it, because the relay rebroadcasts by its own rules. With preflight the endpoint
 // simulates the transaction first, at the confirmed commitment: the relay reads blockhashes and
 // the tree at the same commitment, so the simulation knows the proof's root. A node that has not
@@ -23,16 +24,23 @@ import (
 func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContextSlot uint64) error {
 	conf := config{"encoding": "base64", "maxRetries": 0, "skipPreflight": !preflight, "preflightCommitment": onchain.Confirmed}
 	params := []any{base64.StdEncoding.EncodeToString(raw), conf.notBefore(minContextSlot)}
-	if preflight { // the endpoint simulates first, which takes long
-		return c.call(ctx, methodSend, params, decodeSignature)
+	alone := func() error { return c.call(ctx, methodSend, params, decodeSignature) }
+	if preflight || c.sends.paused() {
+		return alone()
 	}
-	return c.gated(ctx, methodSend, func() error {
-		err, ended := c.sends.Do(ctx, params)
-		if ended != nil {
-			return Ended(ctx, methodSend)
-		}
+	var batched bool
+	err := c.gated(ctx, methodSend, func() (err error) {
+		batched, err = c.sends.send(ctx, params)
 		return err
 	})
+	if !batched || !fromBatch(err) {
+		return err
+	}
+	repeated := alone()
+	if errors.Is(err, onchain.ErrUnavailable) && repeated != nil && !errors.Is(repeated, onchain.ErrUnavailable) {
+		return err // the endpoint refuses what it may have accepted in the batch
+	}
+	return repeated
 }
 
 const methodSend = "sendTransaction"

@@ -265,3 +265,14 @@ func TestRebroadcastWithoutBudgetIsNotSent(t *testing.T) {
 		}
 	})
 }
+
+// TestOneFailedRequestOfManySendsCountsOnce: five failures would open the breaker.
+func TestOneFailedRequestOfManySendsCountsOnce(t *testing.T) {
+	t.Parallel()
+	for shared, want := range map[bool]outbound.Outcome{false: outbound.Bad, true: outbound.NoOutcome} {
+		u := &onchain.Unavailable{Method: methodSend, Kind: onchain.KindRateLimited, Shared: shared}
+		if got := breakerOutcome(u, 0); got != want {
+			t.Errorf("shared %t: outcome %v, want %v", shared, got, want)
+		}
+	}
+}

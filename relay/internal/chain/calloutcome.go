@@ -44,6 +44,9 @@ func (e *Endpoints) recordResult(ep *endpoint, permit outbound.Permit, method st
 
 // breakerOutcome classifies a failed call for the endpoint's breaker.
 func breakerOutcome(u *onchain.Unavailable, took time.Duration) outbound.Outcome {
+	if u.Shared { // one failure counts once
+		return outbound.NoOutcome
+	}
 	switch u.Kind {
 	case onchain.KindCancelled:
 		if errors.Is(u.Err, context.DeadlineExceeded) && took >= hangAfter {

@@ -289,7 +289,7 @@ func (e *Endpoints) newEndpoint(i int, c Endpoint, httpClient *http.Client) (*en
 			return nil, err
 		}
 	}
-	client, err := rpc.New(rpc.Options{URL: c.URL, HTTP: httpClient, Now: e.now, Timeout: e.timeout, Observe: func(method, class string, took time.Duration) {
+	client, err := rpc.New(rpc.Options{URL: c.URL, HTTP: httpClient, Now: e.now, Timeout: e.timeout, Batches: !ep.has(RoleLane), Observe: func(method, class string, took time.Duration) {
 		e.observer.RPCCalled(c.Name, method, class, took)
 	}})
 	if err != nil {
