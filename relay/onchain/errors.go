@@ -75,7 +75,7 @@ type Unavailable struct {
 	RetryAfter time.Duration
 	// Slot is the slot that the node has reached, if it is behind; 0 when unknown.
 	Slot uint64
-	// Shared is true if another call failed by the same answer or connection, and tells of it.
+	// Shared is true if a call of the same request has failed with it, and was told first.
 	Shared bool
 }
 

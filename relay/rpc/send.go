@@ -25,7 +25,7 @@ func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContex
 	conf := config{"encoding": "base64", "maxRetries": 0, "skipPreflight": !preflight, "preflightCommitment": onchain.Confirmed}
 	params := []any{base64.StdEncoding.EncodeToString(raw), conf.notBefore(minContextSlot)}
 	alone := func() error { return c.call(ctx, methodSend, params, decodeSignature) }
-	if preflight || c.sends.paused() {
+	if preflight || c.sends == nil {
 		return alone()
 	}
 	var batched bool
@@ -37,8 +37,8 @@ func (c *Client) Send(ctx context.Context, raw []byte, preflight bool, minContex
 		return err
 	}
 	repeated := alone()
-	if errors.Is(err, onchain.ErrUnavailable) && repeated != nil && !errors.Is(repeated, onchain.ErrUnavailable) {
-		return err // the endpoint refuses what it may have accepted in the batch
+	if kind := onchain.KindOf(repeated); errors.Is(err, onchain.ErrUnavailable) && repeated != nil && (kind == "" || kind == onchain.KindBudget) {
+		return err // a refusal, or no call, says nothing of what the endpoint did with the batch
 	}
 	return repeated
 }

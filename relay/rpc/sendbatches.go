@@ -22,7 +22,7 @@ const (
 	// only those that are ready at the same moment share a request.
 	concurrentBatches = 256
 	maxBatchWait      = 20 * time.Millisecond
-	// batchPause is how long sends are made alone after a batch failed: the endpoint may take none.
+	// batchPause is how long sends are made alone after an endpoint has failed with a batch: it may take none.
 	batchPause = time.Minute
 )
 
@@ -31,51 +31,89 @@ const (
 // without preflight are quick. They may also be repeated, if the endpoint takes no batches.
 type sendBatches struct {
 	client *Client
-	queue  batch.Queue[[]any, sent]
-	// until is when batches may be tried again, in nanoseconds; 0 before any failed.
+	queue  batch.Queue[*waitingSend, sent]
+	// until is when a batch may be tried again, in nanoseconds; 0 while batches succeed.
 	until atomic.Int64
 }
 
-// sent is the outcome of a send. batched is true if it shared a request.
+// waitingSend is a send that waits for its request. batch is set when others share the request.
+type waitingSend struct {
+	params []any
+	batch  atomic.Pointer[sharedRequest]
+}
+
+// sharedRequest is the request of a batch. told is true when a caller has been told that it failed.
+type sharedRequest struct{ told atomic.Bool }
+
+// sent is the outcome of a send. whole is true if the whole request has it. With alone nothing was sent.
 type sent struct {
-	batched bool
-	err     error
+	err          error
+	whole, alone bool
 }
 
 func newSendBatches(c *Client) *sendBatches {
 	s := &sendBatches{client: c}
-	s.queue = batch.Queue[[]any, sent]{Runners: concurrentBatches, Limit: maxBatch, Stall: maxBatchWait, Run: s.run}
+	s.queue = batch.Queue[*waitingSend, sent]{Runners: concurrentBatches, Limit: maxBatch, Stall: maxBatchWait, Run: s.run}
 	return s
 }
 
 // paused reports whether sends are made alone now.
-func (s *sendBatches) paused() bool {
-	return s == nil || s.client.now().UnixNano() < s.until.Load()
-}
+func (s *sendBatches) paused() bool { return s.client.now().UnixNano() < s.until.Load() }
 
 // send makes a send by a request of its own, or with others that are ready.
 func (s *sendBatches) send(ctx context.Context, params []any) (batched bool, err error) {
-	out, err := s.queue.Do(ctx, params)
-	if err != nil || onchain.KindOf(out.err) == onchain.KindCancelled {
-		<-ctx.Done() // a batch ends early only when all its callers have left
-		return false, Ended(ctx, methodSend)
+	alone := func() error { return s.client.attempt(ctx, methodSend, params, decodeSignature) }
+	if s.paused() {
+		return false, alone()
 	}
-	return out.batched, out.err
+	call := &waitingSend{params: params}
+	out, err := s.queue.Do(ctx, call)
+	switch {
+	case err != nil || onchain.KindOf(out.err) == onchain.KindCancelled:
+		<-ctx.Done() // a batch ends early only when all its callers have left
+		out = sent{err: Ended(ctx, methodSend), whole: true}
+	case out.alone:
+		return false, alone()
+	}
+	shared := call.batch.Load()
+	var u *onchain.Unavailable
+	if shared != nil && out.whole && errors.As(out.err, &u) && u.Kind != onchain.KindCancelled {
+		u.Shared = shared.told.Swap(true)
+	}
+	return shared != nil, out.err
 }
 
-func (s *sendBatches) run(ctx context.Context, calls [][]any) ([]sent, error) {
-	if len(calls) == 1 {
-		return []sent{{err: s.client.attempt(ctx, methodSend, calls[0], decodeSignature)}}, nil
-	}
+// run makes one request.
+func (s *sendBatches) run(ctx context.Context, calls []*waitingSend) ([]sent, error) {
 	out := make([]sent, len(calls))
-	pause := false
-	for i, err := range s.client.sendBatch(ctx, calls) {
-		out[i] = sent{batched: true, err: err}
-		kind := onchain.KindOf(err)
-		pause = pause || fromBatch(err) || kind == onchain.KindServerError || kind == onchain.KindConnection
+	if len(calls) == 1 {
+		out[0].err = s.client.attempt(ctx, methodSend, calls[0].params, decodeSignature)
+		return out, nil
 	}
-	if pause {
-		s.until.Store(s.client.now().Add(batchPause).UnixNano())
+	now := s.client.now()
+	pause, until := now.Add(batchPause).UnixNano(), s.until.Load()
+	if until != 0 && (now.UnixNano() < until || !s.until.CompareAndSwap(until, pause)) { // only one batch tries
+		for i := range out {
+			out[i].alone = true
+		}
+		return out, nil
+	}
+	shared := new(sharedRequest)
+	for _, c := range calls {
+		c.batch.Store(shared)
+	}
+	outcomes, whole := s.client.sendBatch(ctx, calls)
+	failed := false
+	for i, err := range outcomes {
+		out[i] = sent{err: err, whole: whole}
+		kind := onchain.KindOf(err)
+		failed = failed || fromBatch(err) || kind != "" && kind != onchain.KindRateLimited && kind != onchain.KindNodeBehind
+	}
+	switch {
+	case failed:
+		s.until.Store(pause)
+	case until != 0:
+		s.until.CompareAndSwap(pause, 0)
 	}
 	return out, nil
 }
@@ -88,43 +126,44 @@ func fromBatch(err error) bool {
 	return errors.As(err, &refused) || kind == onchain.KindBadResponse || kind == onchain.KindRejected
 }
 
-// sendBatch makes the sends by one request, and returns the outcome of each.
-func (c *Client) sendBatch(ctx context.Context, calls [][]any) []error {
+// sendBatch makes the sends by one request, and returns the outcome of each. whole is true if the request
+// failed, so that they have the same.
+func (c *Client) sendBatch(ctx context.Context, calls []*waitingSend) (outcomes []error, whole bool) {
 	requests := make([]request, len(calls))
-	for i, params := range calls {
-		requests[i] = request{Version: "2.0", ID: i + 1, Method: methodSend, Params: params}
+	for i, call := range calls {
+		requests[i] = request{Version: "2.0", ID: i + 1, Method: methodSend, Params: call.params}
 	}
-	outcomes := make([]error, len(calls))
+	outcomes = make([]error, len(calls))
 	err := c.post(ctx, methodSend, requests, func(resp *http.Response, body *boundedBody) error {
-		return c.decodeBatch(resp, body, outcomes)
+		return c.withRetryAfter(c.decodeBatch(resp, body, outcomes), resp)
 	})
 	if err == nil {
-		return outcomes
+		return outcomes, false
 	}
 	for i := range outcomes {
 		outcomes[i] = err
 		if u := (*onchain.Unavailable)(nil); errors.As(err, &u) {
 			own := *u // callers add their endpoint's name
-			own.Shared = i > 0
 			outcomes[i] = &own
 		}
 	}
-	return outcomes
+	return outcomes, true
 }
 
-// decodeBatch stores the outcome of each call, or returns an error if the answer is not that to a batch.
+// decodeBatch stores the outcome of each call, or returns the error that all of them have.
 func (c *Client) decodeBatch(resp *http.Response, body *boundedBody, outcomes []error) error {
 	if resp.StatusCode != http.StatusOK { // also with a JSON-RPC error, which is not one of a call
-		return c.withRetryAfter(c.decode(methodSend, resp.StatusCode, &boundedBody{from: http.NoBody}, nil), resp)
+		return c.decode(methodSend, resp.StatusCode, &boundedBody{from: http.NoBody}, nil)
 	}
+	var answer jsontext.Value
 	var answers []jsontext.Value
-	if json.UnmarshalRead(body, &answers, lenient) != nil {
-		return onchain.Malformed(methodSend, "the answer to a batch is not an array")
+	if json.UnmarshalRead(body, &answer, lenient) != nil || json.Unmarshal(answer, &answers, lenient) != nil {
+		return c.notBatch(answer)
 	}
 	for i := range outcomes {
 		outcomes[i] = onchain.Malformed(methodSend, "the answer to a batch of %d has %d, expected one to this call", len(outcomes), len(answers))
 	}
-	answered := make([]bool, len(outcomes))
+	answered := make(map[int]bool, len(outcomes))
 	for _, a := range answers {
 		var head struct {
 			ID int `json:"id"`
@@ -140,5 +179,20 @@ func (c *Client) decodeBatch(resp *http.Response, body *boundedBody, outcomes []
 		answered[i] = true
 		outcomes[i] = c.withRetryAfter(c.decode(methodSend, resp.StatusCode, &boundedBody{from: bytes.NewReader(a)}, decodeSignature), resp)
 	}
+	if len(answered) == 0 {
+		return outcomes[0]
+	}
 	return nil
+}
+
+// notBatch returns the error of a batch whose answer is not an array. An endpoint may say so that it is busy or
+// behind.
+func (c *Client) notBatch(answer jsontext.Value) error {
+	err := c.decode(methodSend, http.StatusOK, &boundedBody{from: bytes.NewReader(answer)}, (*jsontext.Decoder).SkipValue)
+	switch onchain.KindOf(err) {
+	case onchain.KindRateLimited, onchain.KindNodeBehind:
+		return err
+	default:
+		return onchain.Malformed(methodSend, "the answer to a batch is not an array")
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,28 +111,35 @@ func always(status int, body string) func(http.ResponseWriter, *http.Request, []
 	}
 }
 
-// together makes sends of the transactions 1, 2 and so on by one batch, which waits for a send before it.
+// together makes sends of the transactions 1, 2 and so on by one batch, which waits for a request before it.
 func together(t *testing.T, c *Client, n *batchNode, contexts ...context.Context) []error {
 	t.Helper()
-	c.sends.queue.Runners, c.sends.queue.Stall = 1, 0
-	arrived, release, alone := make(chan struct{}), make(chan struct{}), n.alone
-	n.alone = func(w http.ResponseWriter, _ *http.Request, call sentCall) {
+	q := &c.sends.queue
+	q.Runners, q.Stall = 1, 0
+	run, arrived, release := q.Run, make(chan struct{}), make(chan struct{})
+	var before atomic.Bool
+	q.Run = func(ctx context.Context, calls []*waitingSend) ([]sent, error) {
+		if before.Swap(true) {
+			return run(ctx, calls)
+		}
 		close(arrived)
 		<-release
-		_, _ = io.WriteString(w, call.answer(accepted))
+		return make([]sent, len(calls)), nil
 	}
 	var all sync.WaitGroup
-	all.Go(func() { _ = c.Send(t.Context(), []byte{0}, false, 0) })
+	all.Go(func() { _, _ = q.Do(t.Context(), &waitingSend{}) })
 	<-arrived
-	n.alone = alone
 	outcomes := make([]error, len(contexts))
 	for i, ctx := range contexts {
 		all.Go(func() {
 			outcomes[i] = c.Send(ctx, []byte{byte(i + 1)}, false, 0)
 			n.returned <- struct{}{}
 		})
-		for c.sends.queue.Waiting() <= i {
-			time.Sleep(time.Millisecond)
+		for began := time.Now(); q.Waiting() <= i; time.Sleep(time.Millisecond) {
+			if time.Since(began) > 20*time.Second {
+				close(release)
+				t.Fatal("the send does not wait for a request")
+			}
 		}
 	}
 	close(release)
@@ -195,13 +203,14 @@ func TestEachSendOfABatchHasItsOwnOutcome(t *testing.T) {
 		"an error for the array":                        {always(200, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid request"}}`), "", []string{ok, ok}, 2, true},
 		"no batches, told to each":                      {perCall(refused, refused), "", []string{ok, ok}, 2, true},
 		"refused in it and alone":                       {perCall(accepted, refused), refused, []string{ok, "refused"}, 1, true},
-		"refused alone, after the batch may have acted": {always(200, `{}`), unsigned, []string{"bad_response", "bad_response, shared"}, 2, true},
+		"refused alone, after the batch may have acted": {always(200, `{}`), unsigned, []string{"bad_response, 7s", "bad_response, shared, 7s"}, 2, true},
 		"HTTP 403":                                      {always(403, `forbidden`), "", []string{ok, ok}, 2, true},
 		"HTTP 413":                                      {always(413, `Payload too large`), "", []string{ok, ok}, 2, true},
 		"HTTP 429":                                      {always(429, `slow down`), "", []string{"rate_limited, 7s", "rate_limited, shared, 7s"}, 0, false},
 		"HTTP 500":                                      {always(500, `oops`), "", []string{"server_error, 7s", "server_error, shared, 7s"}, 0, true},
+		"told to come back, for the array":              {always(200, `{"jsonrpc":"2.0","id":null,"error":{"code":-32429,"message":"slow down"}}`), "", []string{"rate_limited, 7s", "rate_limited, shared, 7s"}, 0, false},
 		"a cut connection":                              {cut, "", []string{"connection", "connection, shared"}, 0, true},
-		"no answer in time":                             {hang, "", []string{"timeout", "timeout, shared"}, 0, false},
+		"no answer in time":                             {hang, "", []string{"timeout", "timeout, shared"}, 0, true},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -212,7 +221,7 @@ func TestEachSendOfABatchHasItsOwnOutcome(t *testing.T) {
 			}
 			c := newClient(t, Options{URL: n.URL, Batches: true})
 			if strings.Contains(name, "in time") {
-				c.timeout = 2 * time.Second
+				c.timeout = 100 * time.Millisecond
 			}
 			got := describe(together(t, c, n, t.Context(), t.Context()))
 			slices.Sort(got) // of those that failed together, any one is not shared
@@ -220,8 +229,8 @@ func TestEachSendOfABatchHasItsOwnOutcome(t *testing.T) {
 			if diff := gocmp.Diff(test.want, got); diff != "" {
 				t.Errorf("outcomes (-want +got):\n%s", diff)
 			}
-			if batches, alone := n.counts(); batches != 1 || alone != 1+test.alones {
-				t.Errorf("%d batches and %d sends alone, want 1 and %d", batches, alone-1, test.alones)
+			if batches, alone := n.counts(); batches != 1 || alone != test.alones {
+				t.Errorf("%d batches and %d sends alone, want 1 and %d", batches, alone, test.alones)
 			}
 			if got := c.sends.paused(); got != test.pauses {
 				t.Errorf("further sends are made alone: %t, want %t", got, test.pauses)
@@ -261,17 +270,78 @@ func TestACallerThatGivesUpEndsNoOtherSend(t *testing.T) {
 	}
 }
 
-// TestTheLimitOfAllCallersIsATimeout: a batch ends with its last caller's time.
-func TestTheLimitOfAllCallersIsATimeout(t *testing.T) {
+// TestTheLimitOfAllCallersIsOneTimeout: callers leave the batch before the endpoint's time is up.
+func TestTheLimitOfAllCallersIsOneTimeout(t *testing.T) {
 	t.Parallel()
 	n := newBatchNode(t, func(_ http.ResponseWriter, r *http.Request, _ []sentCall) { <-r.Context().Done() })
 	c := newClient(t, Options{URL: n.URL, Batches: true})
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 200*time.Millisecond, ErrLimit)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, ErrLimit)
 	defer cancel()
-	for _, err := range together(t, c, n, ctx, ctx) {
-		if onchain.KindOf(err) != onchain.KindTimeout {
-			t.Errorf("error %v, want %s", err, onchain.KindTimeout)
+	got := describe(together(t, c, n, ctx, ctx, ctx))
+	slices.Sort(got)
+	if diff := gocmp.Diff([]string{"timeout", "timeout, shared", "timeout, shared"}, got); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+	if batches, _ := n.counts(); batches != 1 {
+		t.Errorf("%d batches, want 1", batches)
+	}
+}
+
+// TestABatchThatEndsWithItsCallersIsATimeout: its own context does not say why it ended.
+func TestABatchThatEndsWithItsCallersIsATimeout(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{URL: "http://localhost", Batches: true})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	c.sends.queue.Run = func(_ context.Context, calls []*waitingSend) ([]sent, error) {
+		time.AfterFunc(20*time.Millisecond, func() { cancel(ErrLimit) })
+		return slices.Repeat([]sent{{err: &onchain.Unavailable{Kind: onchain.KindCancelled}}}, len(calls)), nil
+	}
+	if err := c.Send(ctx, []byte{1}, false, 0); onchain.KindOf(err) != onchain.KindTimeout {
+		t.Errorf("error %v, want %s", err, onchain.KindTimeout)
+	}
+}
+
+// TestWithoutBudgetForARepeatTheOutcomeIsThatOfTheBatch: the transaction may land.
+func TestWithoutBudgetForARepeatTheOutcomeIsThatOfTheBatch(t *testing.T) {
+	t.Parallel()
+	n := newBatchNode(t, always(200, `{}`))
+	c := newClient(t, Options{URL: n.URL, Batches: true})
+	var passed atomic.Int64
+	gated := c.Gated(func(context.Context) error {
+		if passed.Add(1) > 2 {
+			return errors.New("the budget is exhausted")
 		}
+		return nil
+	})
+	for _, err := range together(t, gated, n, t.Context(), t.Context()) {
+		if onchain.KindOf(err) != onchain.KindBadResponse {
+			t.Errorf("error %v, want %s", err, onchain.KindBadResponse)
+		}
+	}
+	if got := passed.Load(); got != 4 {
+		t.Errorf("the budget was asked %d times, want once for each send and each repeat", got)
+	}
+}
+
+// TestOneBatchTriesAfterAPause: until it has succeeded, other sends are made alone.
+func TestOneBatchTriesAfterAPause(t *testing.T) {
+	t.Parallel()
+	n := newBatchNode(t, nil)
+	c := newClient(t, Options{URL: n.URL, Batches: true})
+	two := []*waitingSend{{params: []any{"a"}}, {params: []any{"b"}}}
+	n.batch = func(w http.ResponseWriter, r *http.Request, calls []sentCall) {
+		other, err := c.sends.run(r.Context(), two)
+		if err != nil || !c.sends.paused() || !other[0].alone || !other[1].alone {
+			t.Errorf("while a batch tries, another has the outcomes %+v (%v), want that both are made alone", other, err)
+		}
+		perCall(accepted, accepted)(w, r, calls)
+	}
+	c.sends.until.Store(1) // long ago
+	if out, err := c.sends.run(t.Context(), two); err != nil || out[0] != (sent{}) || out[1] != (sent{}) {
+		t.Errorf("the batch that tries has the outcomes %+v (%v), want two accepted", out, err)
+	}
+	if c.sends.paused() || c.sends.until.Load() != 0 {
+		t.Error("batches are paused after one has succeeded")
 	}
 }
 
@@ -296,8 +366,8 @@ func TestSendsThatAreReadyTogetherShareARequest(t *testing.T) {
 			t.Errorf("send %d: %v, want refused: %t", i+1, err, want)
 		}
 	}
-	if batches, alone := n.counts(); batches != 3 || alone != 1 || n.largest != maxBatch {
-		t.Errorf("20 sends after one alone: %d batches, the largest of %d, and %d alone; want 3, %d and 1", batches, n.largest, alone, maxBatch)
+	if batches, alone := n.counts(); batches != 3 || alone != 0 || n.largest != maxBatch {
+		t.Errorf("20 sends: %d batches, the largest of %d, and %d alone; want 3, %d and 0", batches, n.largest, alone, maxBatch)
 	}
 	if err := c.Send(t.Context(), []byte{1}, true, 0); err != nil {
 		t.Error(err)
@@ -305,7 +375,7 @@ func TestSendsThatAreReadyTogetherShareARequest(t *testing.T) {
 	if err := newClient(t, Options{URL: n.URL}).Send(t.Context(), []byte{1}, false, 0); err != nil {
 		t.Error(err)
 	}
-	if batches, alone := n.counts(); batches != 3 || alone != 3 {
-		t.Errorf("then %d batches and %d alone, want 3 and 3", batches, alone)
+	if batches, alone := n.counts(); batches != 3 || alone != 2 {
+		t.Errorf("then %d batches and %d alone, want 3 and 2", batches, alone)
 	}
 }

@@ -269,10 +269,17 @@ func TestRebroadcastWithoutBudgetIsNotSent(t *testing.T) {
 // TestOneFailedRequestOfManySendsCountsOnce: five failures would open the breaker.
 func TestOneFailedRequestOfManySendsCountsOnce(t *testing.T) {
 	t.Parallel()
-	for shared, want := range map[bool]outbound.Outcome{false: outbound.Bad, true: outbound.NoOutcome} {
-		u := &onchain.Unavailable{Method: methodSend, Kind: onchain.KindRateLimited, Shared: shared}
-		if got := breakerOutcome(u, 0); got != want {
-			t.Errorf("shared %t: outcome %v, want %v", shared, got, want)
+	for name, test := range map[string]struct {
+		shared, probe bool
+		want          outbound.Outcome
+	}{
+		"the first":                            {false, false, outbound.Bad},
+		"another":                              {true, false, outbound.NoOutcome},
+		"another, which the breaker waits for": {true, true, outbound.Bad},
+	} {
+		u := &onchain.Unavailable{Method: methodSend, Kind: onchain.KindRateLimited, Shared: test.shared}
+		if got := breakerOutcome(u, 0, test.probe); got != test.want {
+			t.Errorf("%s: outcome %v, want %v", name, got, test.want)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func (e *Endpoints) recordResult(ep *endpoint, permit outbound.Permit, method st
 	var u *onchain.Unavailable
 	switch {
 	case errors.As(err, &u):
-		outcome, kind, pause = breakerOutcome(u, took), u.Kind, u.RetryAfter
+		outcome, kind, pause = breakerOutcome(u, took, permit.IsProbe()), u.Kind, u.RetryAfter
 		if u.Kind == onchain.KindNodeBehind && u.Slot > 0 && !ep.has(RoleLane) {
 			e.slots.ObserveBehind(ep.index, u.Slot, best, now)
 		}
@@ -43,8 +43,8 @@ func (e *Endpoints) recordResult(ep *endpoint, permit outbound.Permit, method st
 }
 
 // breakerOutcome classifies a failed call for the endpoint's breaker.
-func breakerOutcome(u *onchain.Unavailable, took time.Duration) outbound.Outcome {
-	if u.Shared { // one failure counts once
+func breakerOutcome(u *onchain.Unavailable, took time.Duration, probe bool) outbound.Outcome {
+	if u.Shared && !probe { // one failure counts once
 		return outbound.NoOutcome
 	}
 	switch u.Kind {

@@ -160,6 +160,9 @@ func (b *Breaker) Force() Permit {
 	return Permit{b: b, at: b.o.Now()}
 }
 
+// IsProbe reports whether a half-open breaker waits for the call.
+func (p Permit) IsProbe() bool { return p.probe }
+
 // Done records the outcome of the call.
 func (p Permit) Done(o Outcome) {
 	b := p.b
