@@ -58,7 +58,7 @@ func (o Options) GoString() string { return o.String() }
 // LogValue returns the same as String.
 func (o Options) LogValue() slog.Value { return slog.StringValue(o.String()) }
 
-// Client calls one endpoint. It retries no call, but a send whose batch the endpoint did not take: the
+// Client calls one endpoint. It repeats no call, except a send whose batch the endpoint did not take. The
 // caller may ask another endpoint instead, and the submission's state decides whether a transaction is
 // sent again. Safe for concurrent use.
 //

@@ -45,7 +45,8 @@ type waitingSend struct {
 // sharedRequest is the request of a batch. told is true when a caller has been told that it failed.
 type sharedRequest struct{ told atomic.Bool }
 
-// sent is the outcome of a send. whole is true if the whole request has it. With alone nothing was sent.
+// sent is the outcome of a send. whole is true if the request failed, so that all its sends have this outcome.
+// With alone, nothing was sent, and the caller has to make a request of its own.
 type sent struct {
 	err          error
 	whole, alone bool
@@ -83,7 +84,7 @@ func (s *sendBatches) send(ctx context.Context, params []any) (batched bool, err
 	return shared != nil, out.err
 }
 
-// run makes one request.
+// run makes the request of one or several sends.
 func (s *sendBatches) run(ctx context.Context, calls []*waitingSend) ([]sent, error) {
 	out := make([]sent, len(calls))
 	if len(calls) == 1 {
@@ -118,8 +119,8 @@ func (s *sendBatches) run(ctx context.Context, calls []*waitingSend) ([]sent, er
 	return out, nil
 }
 
-// fromBatch reports whether an outcome may come from the endpoint taking no batches, or none so long, so that
-// the send has to be repeated alone.
+// fromBatch reports whether a batched send has to be repeated alone: its outcome may only show that the endpoint
+// takes no batches, or none so long.
 func fromBatch(err error) bool {
 	var refused *onchain.RPCError
 	kind := onchain.KindOf(err)

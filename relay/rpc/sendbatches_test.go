@@ -273,10 +273,12 @@ func TestACallerThatGivesUpEndsNoOtherSend(t *testing.T) {
 // TestTheLimitOfAllCallersIsOneTimeout: callers leave the batch before the endpoint's time is up.
 func TestTheLimitOfAllCallersIsOneTimeout(t *testing.T) {
 	t.Parallel()
-	n := newBatchNode(t, func(_ http.ResponseWriter, r *http.Request, _ []sentCall) { <-r.Context().Done() })
+	ctx, cancel := context.WithCancelCause(t.Context())
+	n := newBatchNode(t, func(_ http.ResponseWriter, r *http.Request, _ []sentCall) {
+		cancel(ErrLimit)
+		<-r.Context().Done()
+	})
 	c := newClient(t, Options{URL: n.URL, Batches: true})
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 2*time.Second, ErrLimit)
-	defer cancel()
 	got := describe(together(t, c, n, ctx, ctx, ctx))
 	slices.Sort(got)
 	if diff := gocmp.Diff([]string{"timeout", "timeout, shared", "timeout, shared"}, got); diff != "" {

@@ -56,7 +56,7 @@ func (e *Endpoint) serveCalls(w http.ResponseWriter, r *http.Request) {
 	e.write(w, answer)
 }
 
-// answerAll answers a call, or the calls of a batch one after the other, as Agave does.
+// answerAll answers a call, or the calls of a batch one after the other.
 func (e *Endpoint) answerAll(ctx context.Context, body []byte) (any, *fault.Rule) {
 	var calls []json.RawMessage
 	if json.Unmarshal(body, &calls) != nil || len(calls) == 0 {
