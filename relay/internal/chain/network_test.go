@@ -159,6 +159,37 @@ func (h *host) answer(method string, params json.RawMessage) reply {
 	}
 }
 
+// answerAll answers a call, or a batch of calls. The first answer determines how and when a batch is answered.
+func (h *host) answerAll(body []byte) (reply, error) {
+	type call struct {
+		ID     int             `json:"id"`
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+	}
+	var calls []call
+	if !bytes.HasPrefix(body, []byte("[")) {
+		calls = make([]call, 1)
+		err := json.Unmarshal(body, &calls[0])
+		return h.answer(calls[0].Method, calls[0].Params), err
+	}
+	if err := json.Unmarshal(body, &calls); err != nil {
+		return reply{}, err
+	}
+	var first reply
+	var bodies []string
+	for i, c := range calls {
+		r := h.answer(c.Method, c.Params)
+		if i == 0 {
+			first = r
+		}
+		bodies = append(bodies, strings.Replace(r.body, `"id":1`, fmt.Sprintf(`"id":%d`, c.ID), 1))
+	}
+	if first.body != "" {
+		first.body = "[" + strings.Join(bodies, ",") + "]"
+	}
+	return first, nil
+}
+
 func hashOf(slot uint64) solana.Hash { return solana.Hash{1, byte(slot), byte(slot >> 8)} }
 
 // network carries calls to hosts by their names.
@@ -178,14 +209,10 @@ func (n network) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	var call struct {
-		Method string          `json:"method"`
-		Params json.RawMessage `json:"params"`
-	}
-	if err := json.Unmarshal(body, &call); err != nil {
+	reply, err := n[r.URL.Hostname()].answerAll(body)
+	if err != nil {
 		return nil, err
 	}
-	reply := n[r.URL.Hostname()].answer(call.Method, call.Params)
 	wait := time.NewTimer(reply.after)
 	defer wait.Stop()
 	arrived := wait.C
