@@ -12,7 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// heartbeatSQL returns whether the worker's last heartbeat had expired. It locks the row first,
+// heartbeatSQL returns whether the worker's last heartbeat had expired, and whether there is no other live
+// worker. It locks the row first,
 // so that FreeDeadProcesses skips it. If FreeDeadProcesses has already deleted the row,
 // heartbeatSQL inserts it again.
 const heartbeatSQL = `
@@ -24,7 +25,7 @@ WITH before AS MATERIALIZED (
 	INSERT INTO workers (id, until, hold_reason) SELECT $1, now() + $2::interval, NULLIF($3, '') WHERE NOT EXISTS (SELECT FROM before)
 	ON CONFLICT (id) DO UPDATE SET until = EXCLUDED.until, hold_reason = EXCLUDED.hold_reason
 )
-SELECT COALESCE((SELECT lapsed FROM renewed), true)`
+SELECT COALESCE((SELECT lapsed FROM renewed), true), NOT EXISTS (SELECT FROM workers WHERE id <> $1 AND until > now())`
 
 // Heartbeat implements submission.Store. The result is also true for a worker's first heartbeat,
 // because the statement cannot tell a new worker from one whose row FreeDeadProcesses has
@@ -34,9 +35,11 @@ func (s *Store) Heartbeat(ctx context.Context, w txmgr.Worker, lease time.Durati
 	if pool == nil {
 		pool = s.Pool
 	}
-	if err := pool.QueryRow(ctx, heartbeatSQL, w.ID, lease, w.PausedBy).Scan(&lapsed); err != nil {
+	var alone bool
+	if err := pool.QueryRow(ctx, heartbeatSQL, w.ID, lease, w.PausedBy).Scan(&lapsed, &alone); err != nil {
 		return false, unavailable(fmt.Errorf("renew the process's heartbeat: %w", err))
 	}
+	s.alone.Store(alone)
 	return lapsed, nil
 }
 

@@ -120,7 +120,7 @@ func TestFreeDeadProcessesSkipsAWorkerDuringItsHeartbeat(t *testing.T) {
 	expireWorker(t, s, w)
 	tx := begin(t, s)
 	var lapsed bool
-	if err := tx.QueryRow(ctx, heartbeatSQL, w, time.Minute, "").Scan(&lapsed); err != nil || !lapsed {
+	if err := tx.QueryRow(ctx, heartbeatSQL, w, time.Minute, "").Scan(&lapsed, nil); err != nil || !lapsed {
 		t.Fatalf("heartbeat: error %v, lapsed %t; want lapsed", err, lapsed)
 	}
 	if n, err := s.FreeDeadProcesses(ctx); err != nil || n != 0 { // it does not wait for the heartbeat

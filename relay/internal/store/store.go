@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,6 +28,9 @@ type Store struct {
 	// Heartbeats is a separate connection pool with one connection: a heartbeat that waited in
 	// Pool behind clients' requests would let the leases expire. Nil uses Pool.
 	Heartbeats *pgxpool.Pool
+
+	// alone is set while the last heartbeat of this process found no other live one.
+	alone atomic.Bool
 
 	// Concurrent calls share statements and commits.
 	accepts  *batch.Queue[acceptCall, *acceptedRow]

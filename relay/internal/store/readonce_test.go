@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// readOnce returns the value that ReadOnce selects: the shared one, if it is accepted, or fresh.
+func readOnce(t *testing.T, s *Store, name, fresh string, accept func(slot uint64, age time.Duration) bool) (got string) {
+	t.Helper()
+	s.ReadOnce(t.Context(), name, func(value []byte, slot uint64, age time.Duration) bool {
+		if !accept(slot, age) {
+			return false
+		}
+		got = string(value)
+		return true
+	}, func(context.Context) ([]byte, uint64) {
+		got = fresh
+		return []byte(fresh), 7
+	})
+	return got
+}
+
+func TestAFleetReadsOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	var reads, uses atomic.Int64
+	var running sync.WaitGroup
+	for range 8 {
+		running.Go(func() {
+			s.ReadOnce(t.Context(), "tree", func(value []byte, slot uint64, _ time.Duration) bool {
+				if string(value) != "leaves" || slot != 7 {
+					t.Errorf("the shared value is %q of slot %d, want leaves of slot 7", value, slot)
+				}
+				uses.Add(1)
+				return true
+			}, func(context.Context) ([]byte, uint64) {
+				reads.Add(1)
+				return []byte("leaves"), 7
+			})
+		})
+	}
+	running.Wait()
+	if reads.Load() != 1 || uses.Load() != 7 {
+		t.Errorf("%d processes read and %d use what was read, want 1 and 7", reads.Load(), uses.Load())
+	}
+}
+
+func TestASharedValueIsUsedOnlyIfItFits(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	anyValue := func(uint64, time.Duration) bool { return true }
+	readOnce(t, s, "tree", "first", anyValue)
+	for _, step := range []struct {
+		what, name, want string
+		accept           func(uint64, time.Duration) bool
+	}{
+		{"another name has a value of its own", "blockhash", "fresh", anyValue},
+		{"the value is used", "tree", "first", func(slot uint64, age time.Duration) bool { return slot == 7 && age < time.Minute }},
+		{"a value that does not fit is replaced", "tree", "fresh", func(slot uint64, _ time.Duration) bool { return slot > 7 }},
+		{"the replacement is used", "tree", "fresh", anyValue},
+	} {
+		if got := readOnce(t, s, step.name, "fresh", step.accept); got != step.want {
+			t.Errorf("%s: got %q, want %q", step.what, got, step.want)
+		}
+	}
+	s.ReadOnce(t.Context(), "tree", func([]byte, uint64, time.Duration) bool { return false }, func(context.Context) ([]byte, uint64) { return nil, 0 })
+	if got := readOnce(t, s, "tree", "again", anyValue); got != "fresh" {
+		t.Errorf("after a read that is not shared, the shared value is %q, want fresh", got)
+	}
+}
+
+// A blockhash is used for a second, so the time that its read took counts.
+func TestASharedValueIsAsOldAsItsRead(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	const took = 100 * time.Millisecond
+	s.ReadOnce(t.Context(), "tree", nil, func(context.Context) ([]byte, uint64) {
+		time.Sleep(took)
+		return []byte("leaves"), 7
+	})
+	readOnce(t, s, "tree", "", func(_ uint64, age time.Duration) bool {
+		if age < took {
+			t.Errorf("the age is %s, want at least %s", age, took)
+		}
+		return true
+	})
+	one[int](t, s, `WITH ahead AS (UPDATE chain_reads SET read_at = clock_timestamp() + interval '1 minute' RETURNING 1) SELECT count(*) FROM ahead`)
+	if got := readOnce(t, s, "tree", "fresh", func(uint64, time.Duration) bool { return true }); got != "fresh" {
+		t.Errorf("a value that was read in the future, as after a failover, is used: %q", got)
+	}
+}
+
+func TestAReadGoesOnWithoutATurn(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	held, release := make(chan struct{}), make(chan struct{})
+	var slow sync.WaitGroup
+	slow.Go(func() {
+		s.ReadOnce(t.Context(), "tree", nil, func(context.Context) ([]byte, uint64) {
+			close(held)
+			<-release
+			return []byte("slow"), 7
+		})
+	})
+	<-held
+	if got := readOnce(t, s, "tree", "own", func(uint64, time.Duration) bool { return true }); got != "own" {
+		t.Errorf("while another process reads for long, got %q, want its own read", got)
+	}
+	close(release)
+	slow.Wait()
+	s.Pool.Close()
+	if got := readOnce(t, s, "tree", "own", func(uint64, time.Duration) bool { return true }); got != "own" {
+		t.Errorf("without the database, got %q, want its own read", got)
+	}
+}
+
+func TestAProcessAloneSharesNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t)
+	shared := func() int {
+		t.Helper()
+		readOnce(t, s, "tree", "leaves", func(uint64, time.Duration) bool { return false })
+		return one[int](t, s, `WITH gone AS (DELETE FROM chain_reads RETURNING 1) SELECT count(*) FROM gone`)
+	}
+	w, other := uuid.New(), uuid.New()
+	heartbeat(t, s, w, time.Minute)
+	if n := shared(); n != 0 {
+		t.Errorf("a process alone shares %d values, want none", n)
+	}
+	heartbeat(t, s, other, time.Minute)
+	heartbeat(t, s, w, time.Minute)
+	if n := shared(); n != 1 {
+		t.Errorf("one of two processes shares %d values, want 1", n)
+	}
+	expireWorker(t, s, other)
+	heartbeat(t, s, w, time.Minute)
+	if n := shared(); n != 0 {
+		t.Errorf("a process whose peer is dead shares %d values, want none", n)
+	}
+}
