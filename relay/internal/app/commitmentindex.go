@@ -77,10 +77,10 @@ func (a *App) treeChanged(s onchain.Snapshot, selfCheck error) {
 	}
 }
 
-// treeNotification is called when an endpoint reports a change of the tree account.
-func (a *App) treeNotification() {
-	a.poolReader.NoticeChange()
-	a.commitmentIndex.Notice()
+// treeNotification is called when an endpoint reports a change of the tree account at the slot.
+func (a *App) treeNotification(slot uint64) {
+	a.poolReader.NoticeChange(slot)
+	a.commitmentIndex.Notice(slot)
 	a.submissions.Manager.PollSoon()
 }
 

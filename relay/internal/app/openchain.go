@@ -43,7 +43,7 @@ func lanes(configured []config.Endpoint) (out []txmgr.Lane) {
 func (a *App) openChain(context.Context) error {
 	c := a.options.Config
 	var err error
-	a.endpoints, err = Endpoints(c.Endpoints, chain.EndpointsOptions{Genesis: c.Genesis, Log: a.log, Observer: endpointEvents{a.metrics}})
+	a.endpoints, err = Endpoints(c.Endpoints, chain.EndpointsOptions{Genesis: c.Genesis, Log: a.log, Observer: endpointEvents{a.metrics}, ReadOnce: a.store.ReadOnce})
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func (a *App) openChain(context.Context) error {
 	if err != nil {
 		return err
 	}
-	o := chain.PoolOptions{Accounts: a.endpoints, Pool: a.pool, Now: time.Now, Corroborated: a.endpoints.Corroborated, SlotIsOld: a.endpoints.SlotIsOld, History: a.endpoints.FindCreation, Changed: a.treeChanged}
+	o := chain.PoolOptions{Accounts: a.endpoints, Pool: a.pool, Now: time.Now, Corroborated: a.endpoints.Corroborated, SlotIsOld: a.endpoints.SlotIsOld, History: a.endpoints.FindCreation, Changed: a.treeChanged, ReadOnce: a.store.ReadOnce}
 	if len(c.Endpoints)-len(lanes(c.Endpoints)) > 1 {
 		o.AllEndpoints = a.endpoints.AccountAtAll
 	}

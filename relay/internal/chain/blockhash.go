@@ -26,7 +26,8 @@ const (
 type blockhashes struct {
 	mu     sync.Mutex
 	cached onchain.Blockhash
-	at     time.Time // when the last successful call began
+	at     time.Time // when the last successful call began, in any process
+	readAt time.Time // when the last call of this process began
 	flight *hashFlight
 	newest []firstSeen // by endpoint
 }
@@ -88,8 +89,24 @@ func (e *Endpoints) LatestBlockhash(ctx context.Context) (onchain.Blockhash, err
 }
 
 func (e *Endpoints) replaceBlockhash(f *hashFlight) {
-	began := e.now()
-	got, err := ask(e.background, e, query[onchain.Blockhash]{
+	got, began, err := e.blockhashOfFleet(e.background)
+	b := &e.hashes
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil {
+		// Two nodes that are a slot apart must not make the blockhash alternate, so a slightly
+		// older blockhash is not stored.
+		if b.at = began; got.Slot >= b.cached.Slot || b.cached.Slot-got.Slot > e.maxLag {
+			b.cached = got
+		}
+	}
+	f.err, b.flight = err, nil
+	close(f.done)
+}
+
+// readBlockhash reads a blockhash from an endpoint, and checks it.
+func (e *Endpoints) readBlockhash(ctx context.Context) (onchain.Blockhash, error) {
+	return ask(ctx, e, query[onchain.Blockhash]{
 		method: methodBlockhash, urgency: outbound.Read, roles: []Role{RoleRead},
 		do: func(ctx context.Context, source askedEndpoint) (onchain.Blockhash, error) {
 			h, err := source.LatestBlockhash(ctx)
@@ -106,18 +123,6 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 			return h, err
 		},
 	})
-	b := &e.hashes
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err == nil {
-		// Two nodes that are a slot apart must not make the blockhash alternate, so a slightly
-		// older blockhash is not stored.
-		if b.at = began; got.Slot >= b.cached.Slot || b.cached.Slot-got.Slot > e.maxLag {
-			b.cached = got
-		}
-	}
-	f.err, b.flight = err, nil
-	close(f.done)
 }
 
 // check refuses an outdated blockhash: one whose slot is too far behind the best endpoint, or one

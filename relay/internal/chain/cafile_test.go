@@ -68,7 +68,7 @@ func TestEndpointBehindAPrivateAuthority(t *testing.T) {
 		var got atomic.Bool
 		var running sync.WaitGroup
 		running.Go(func() {
-			e.Subscribe(ctx, treeKey, func() { got.Store(true); cancel() })
+			e.Subscribe(ctx, treeKey, func(uint64) { got.Store(true); cancel() })
 		})
 		running.Wait()
 		return got.Load()

@@ -94,6 +94,8 @@ type EndpointsOptions struct {
 	// is further behind is asked last, and its blockhash is refused. 0 means 10 slots, 2 to 4
 	// seconds.
 	MaxLag uint64
+	// ReadOnce lets the processes of a fleet read blockhashes once for all; nil for a process alone.
+	ReadOnce ReadOnce
 	// Probe is the time without calls after which Run asks an endpoint for its slot; 0 is 5 s.
 	Probe time.Duration
 }
@@ -160,6 +162,7 @@ type Endpoints struct {
 	timeout  time.Duration
 	maxLag   uint64
 	probe    time.Duration
+	readOnce ReadOnce // may be nil
 
 	slots         *slotAgreement
 	breakerChange signal // a breaker changed its state
@@ -235,7 +238,7 @@ func NewEndpoints(o EndpointsOptions) (*Endpoints, error) {
 	}
 	e := &Endpoints{
 		now: o.Now, rand: o.Rand, log: o.Log, observer: o.Observer, genesis: o.Genesis,
-		timeout: cmp.Or(o.Timeout, rpc.DefaultTimeout), maxLag: cmp.Or(o.MaxLag, defaultMaxLag), probe: cmp.Or(o.Probe, defaultProbe),
+		timeout: cmp.Or(o.Timeout, rpc.DefaultTimeout), maxLag: cmp.Or(o.MaxLag, defaultMaxLag), probe: cmp.Or(o.Probe, defaultProbe), readOnce: o.ReadOnce,
 		breakerChange: newSignal(),
 	}
 	if o.HTTP == nil {

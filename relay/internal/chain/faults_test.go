@@ -328,7 +328,7 @@ type notifications struct {
 	n  int
 }
 
-func (n *notifications) add() {
+func (n *notifications) add(uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.n++
@@ -404,6 +404,6 @@ func TestSubscribeNotifies(t *testing.T) {
 		e := w.endpoints(func(o *chain.EndpointsOptions) {
 			o.Endpoints[0].WebSocketURL, o.Endpoints[1].WebSocketURL = chain.NoWebSocket, chain.NoWebSocket
 		}, nil)
-		e.Subscribe(t.Context(), w.pool.MerkleTree, func() { t.Error("a notification arrived without a WebSocket") })
+		e.Subscribe(t.Context(), w.pool.MerkleTree, func(uint64) { t.Error("a notification arrived without a WebSocket") })
 	})
 }

@@ -54,6 +54,8 @@ type PoolOptions struct {
 	History func(ctx context.Context, pool *shieldpool.Pool, nullifier [32]byte) (*onchain.Creation, error)
 	// AllEndpoints reads an account at every endpoint; nil when there is only one.
 	AllEndpoints func(ctx context.Context, key solana.PublicKey) []AccountAt
+	// ReadOnce lets the processes of a fleet read the tree once for all; nil for a process alone.
+	ReadOnce ReadOnce
 	// MinInterval is the least time between two reads of the tree account; 0 means 100 ms.
 	MinInterval time.Duration
 	// Changed is called with every new state of the tree account: each newest one, and each agreed
@@ -81,6 +83,8 @@ type PoolReader struct {
 	// allEndpoints is nil when there is only one endpoint.
 	allEndpoints func(context.Context, solana.PublicKey) []AccountAt
 
+	readOnce ReadOnce // may be nil
+
 	// together has the account reads of concurrent inspections.
 	together *batch.Queue[[]solana.PublicKey, slotted[[]*onchain.Account]]
 
@@ -107,7 +111,7 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 	case o.MinInterval < 0:
 		return nil, fmt.Errorf("pool reader's least interval is %s: expected a positive duration, or 0 for %s", o.MinInterval, defaultMinInterval)
 	}
-	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, slotIsOld: o.SlotIsOld, interval: o.MinInterval, changed: o.Changed, history: o.History, allEndpoints: o.AllEndpoints, mints: map[string]bool{"": true}}
+	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, slotIsOld: o.SlotIsOld, interval: o.MinInterval, changed: o.Changed, history: o.History, allEndpoints: o.AllEndpoints, readOnce: o.ReadOnce, mints: map[string]bool{"": true}}
 	p.together = &batch.Queue[[]solana.PublicKey, slotted[[]*onchain.Account]]{Run: p.readAccounts, Runners: 2, Limit: maxTogether, Stall: time.Second}
 	if p.interval == 0 {
 		p.interval = defaultMinInterval

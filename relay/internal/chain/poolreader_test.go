@@ -419,7 +419,7 @@ func TestRootOfASlowEndpointIsTheKnownOne(t *testing.T) {
 				a.delay = test.delay
 				time.Sleep(test.age)
 				if test.noticed {
-					p.NoticeChange()
+					p.NoticeChange(0)
 				}
 				began := time.Now()
 				got, err := p.Root(t.Context(), "")

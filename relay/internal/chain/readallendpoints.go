@@ -93,7 +93,8 @@ func (p *PoolReader) readAll(ctx context.Context) (reading, error) {
 // not wait for the answers.
 func (p *PoolReader) startReadAll(ctx context.Context) {
 	p.mu.Lock()
-	due := p.allEndpoints != nil && p.now().Sub(p.readAllAt) >= readAllInterval
+	due := p.allEndpoints != nil && p.now().Sub(p.readAllAt) >= readAllInterval &&
+		(p.agreed == nil || p.now().Sub(p.agreed.At) >= readAllInterval) // another process may have read them
 	p.mu.Unlock()
 	if due {
 		p.flight.DoChan("everywhere", func() (any, error) { return p.readAllNow(context.WithoutCancel(ctx)), nil })

@@ -61,7 +61,7 @@ func (p *PoolReader) agreedTreeOr(ctx context.Context, s onchain.Snapshot) oncha
 	}
 	ctx, cancel := context.WithTimeout(ctx, agreedRootTimeout)
 	defer cancel()
-	if agreed, err := p.AgreedTree(ctx); err == nil {
+	if agreed, err := p.AgreedTree(ctx, s.Slot, knownTreeMaxAge); err == nil {
 		return agreed
 	}
 	if last != nil && p.now().Sub(last.At) < slotMaxAge {

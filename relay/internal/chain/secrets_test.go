@@ -82,7 +82,7 @@ func TestCredentialsOfEndpointsAppearNowhere(t *testing.T) {
 			defer cancel()
 			var running sync.WaitGroup
 			running.Go(func() { e.Run(ctx) })
-			running.Go(func() { e.Subscribe(ctx, treeKey, func() {}) })
+			running.Go(func() { e.Subscribe(ctx, treeKey, func(uint64) {}) })
 			running.Wait()
 
 			plain := rpc.Options{URL: url, HTTP: http.DefaultClient, Now: time.Now}

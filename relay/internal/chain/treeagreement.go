@@ -21,28 +21,31 @@ const maxTreeLag = 100
 // errTreesDiffer reports that no two endpoints return the same tree.
 var errTreesDiffer = fmt.Errorf("%w: the endpoints show different trees: GET /health names those that contradict each other", onchain.ErrUnavailable)
 
-// AgreedTree reads the tree at every endpoint after the call, and returns the newest tree that two
-// endpoints show. A second endpoint shows a tree if its root history contains the tree's root. A
+// AgreedTree returns the newest tree that two endpoints show. It reads the tree at every endpoint, unless
+// this process, or another one of the fleet, has done so at most maxAge ago, and the agreed tree is of
+// minSlot or later. With maxAge 0 it reads after the call. A second endpoint shows a tree if its root history contains the tree's root. A
 // tree that only one endpoint shows counts in two cases. First, it is the only tree whose root
 // history contains the last agreed root; if its slot is doubtful, ten seconds must have passed
 // since the last agreement. Second, no other endpoint answers, and there was no agreement in the
 // last minute. If no tree counts, AgreedTree returns the last agreed tree: for up to a minute, or
 // as long as several root histories contain its root. With a single endpoint configured, AgreedTree
 // returns what Tree returns.
-func (p *PoolReader) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
-	if p.allEndpoints == nil {
-		return p.Tree(ctx, 0)
-	}
-	if p.cached() == nil {
-		if _, err := p.Tree(ctx, 0); err != nil {
-			return onchain.Snapshot{}, err
+func (p *PoolReader) AgreedTree(ctx context.Context, minSlot uint64, maxAge time.Duration) (onchain.Snapshot, error) {
+	since := p.now()
+	for {
+		if s := p.recentTree(minSlot, maxAge); s != nil {
+			return *s, nil
+		}
+		done := p.flight.DoChan("agreed", func() (any, error) { return p.readForFleet(context.WithoutCancel(ctx), minSlot, maxAge), nil })
+		select {
+		case <-ctx.Done():
+			return onchain.Snapshot{}, unavailable(ctx.Err())
+		case r := <-done:
+			if got, ok := r.Val.(reading); ok && !got.at.Before(since) {
+				return got.agreed, got.agreedErr
+			}
 		}
 	}
-	r, err := p.readAll(ctx)
-	if err != nil {
-		return onchain.Snapshot{}, err
-	}
-	return r.agreed, r.agreedErr
 }
 
 func (p *PoolReader) lastAgreed() *onchain.Snapshot {

@@ -123,7 +123,7 @@ func TestInventedRootIsNotServed(t *testing.T) {
 			if err != nil || root.NextIndex != want {
 				t.Errorf("the root is of %d leaves, error %v, want %d", root.NextIndex, err, want)
 			}
-			s, err := p.AgreedTree(t.Context())
+			s, err := p.AgreedTree(t.Context(), 0, 0)
 			if err != nil || s.Tree.NextIndex != want {
 				t.Errorf("the agreed tree has %d leaves, error %v, want %d", s.Tree.NextIndex, err, want)
 			}
@@ -183,7 +183,7 @@ func TestAgreedTreeHasTheLowerSlot(t *testing.T) {
 			all[i].set(slot, p.pool.MerkleTree, treeOf(t, p.pool, 6))
 		}
 		for name, read := range map[string]func() (onchain.Snapshot, error){
-			"the agreed tree":              func() (onchain.Snapshot, error) { return p.AgreedTree(t.Context()) },
+			"the agreed tree":              func() (onchain.Snapshot, error) { return p.AgreedTree(t.Context(), 0, 0) },
 			"the tree for an unknown root": func() (onchain.Snapshot, error) { return p.TreeWith(t.Context(), [32]byte{7}, time.Minute) },
 		} {
 			if s, err := read(); err != nil || s.Slot != 100 || s.Doubtful || s.Behind {
@@ -200,19 +200,19 @@ func TestAgreedTreeHasTheLowerSlot(t *testing.T) {
 func TestAgreedTreeWithoutAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		p, all, setTree := newPoolAt(t, 2)
-		_, err := p.AgreedTree(t.Context())
+		_, err := p.AgreedTree(t.Context(), 0, 0)
 		checkRefusal(t, err, refusal.PoolNotInitialised)
 		setTree(0, 100, 6)
 		setTree(1, 100, 6)
 		time.Sleep(time.Second)
-		if s, err := p.AgreedTree(t.Context()); err != nil || s.Tree.NextIndex != 6 {
+		if s, err := p.AgreedTree(t.Context(), 0, 0); err != nil || s.Tree.NextIndex != 6 {
 			t.Fatalf("the agreed tree is %+v, error %v, want 6 leaves", s, err)
 		}
 		for _, a := range all {
 			a.fail(errors.New("down"))
 		}
 		time.Sleep(time.Second)
-		_, err = p.AgreedTree(t.Context())
+		_, err = p.AgreedTree(t.Context(), 0, 0)
 		checkRefusal(t, err, refusal.ChainUnavailable)
 		if !errors.Is(err, errNoAnswer) {
 			t.Errorf("error is %v, want %v", err, errNoAnswer)
@@ -239,7 +239,7 @@ func TestRootWithoutAgreement(t *testing.T) {
 		if err != nil || root.NextIndex != 6 {
 			t.Errorf("the root is of %d leaves, error %v, want 6", root.NextIndex, err)
 		}
-		_, err = p.AgreedTree(t.Context())
+		_, err = p.AgreedTree(t.Context(), 0, 0)
 		checkRefusal(t, err, refusal.ChainUnavailable)
 	})
 }

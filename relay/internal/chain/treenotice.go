@@ -2,13 +2,15 @@ package chain
 
 import "time"
 
-// NoticeChange is called when an endpoint reports that the tree account has changed. The known tree
-// then counts as too old for every caller of Tree, because a root that reaches clients late has less time
-// left; see also newTreeTimeout.
-func (p *PoolReader) NoticeChange() {
+// NoticeChange is called when an endpoint reports that the tree account has changed at the slot. A known
+// tree of an earlier slot then counts as too old for every caller of Tree, because a root that reaches
+// clients late has less time left; see also newTreeTimeout. slot 0 means that it is not known.
+func (p *PoolReader) NoticeChange(slot uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.noticedAt = p.now()
+	if slot == 0 || p.last == nil || p.last.Doubtful || p.last.Slot < slot {
+		p.noticedAt = p.now()
+	}
 }
 
 func (p *PoolReader) lastNotice() time.Time {

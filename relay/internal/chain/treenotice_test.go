@@ -16,7 +16,7 @@ func TestTreeIsReadAgainAfterANotice(t *testing.T) {
 		if s := mustTree(t, p, time.Minute); s.Tree.NextIndex != 2 {
 			t.Errorf("index is %d, want 2 from the cache: nobody has noticed the change", s.Tree.NextIndex)
 		}
-		p.NoticeChange()
+		p.NoticeChange(0)
 		for range 2 {
 			if s := mustTree(t, p, time.Minute); s.Tree.NextIndex != 4 {
 				t.Errorf("index is %d, want 4, because of the notice", s.Tree.NextIndex)
@@ -38,7 +38,7 @@ func TestNoticedReadsAreRateLimited(t *testing.T) {
 		began := time.Now()
 		for range 8 {
 			tick()
-			p.NoticeChange()
+			p.NoticeChange(0)
 			mustTree(t, p, time.Minute)
 		}
 		if took := time.Since(began).Truncate(time.Millisecond); took != 8*p.interval || a.count() != 9 {

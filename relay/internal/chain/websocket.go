@@ -53,12 +53,12 @@ func socketOf(endpoint, configured string) (func() *url.URL, error) {
 	return func() *url.URL { return out }, nil
 }
 
-// Subscribe calls notify whenever an endpoint reports that the account has changed, at the
-// confirmed commitment, until the context ends. A notification only shows that a read is
+// Subscribe calls notify whenever an endpoint reports that the account has changed, with the slot, at
+// the confirmed commitment, until the context ends. A notification only shows that a read is
 // worthwhile; its content is not used. Without notifications, the relay still notices each change,
 // but a little later. One connection is open at a time, to the first endpoint with a working
 // WebSocket. notify must not block.
-func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, notify func()) {
+func (e *Endpoints) Subscribe(ctx context.Context, account solana.PublicKey, notify func(slot uint64)) {
 	var candidates []*endpoint
 	for _, ep := range e.all {
 		if ep.socket != nil {
@@ -106,7 +106,7 @@ func socketReason(err error) string {
 }
 
 // listen keeps one connection until it ends.
-func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.PublicKey, notify func()) error {
+func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.PublicKey, notify func(slot uint64)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	conn, err := dialSocket(ctx, ep, account)
@@ -129,6 +129,13 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 			ID     *int            `json:"id"`
 			Method string          `json:"method"`
 			Error  json.RawMessage `json:"error"`
+			Params struct {
+				Result struct {
+					Context struct {
+						Slot uint64 `json:"slot"`
+					} `json:"context"`
+				} `json:"result"`
+			} `json:"params"`
 		}
 		_, raw, err := conn.Read(ctx)
 		if err != nil {
@@ -147,7 +154,7 @@ func (e *Endpoints) listen(ctx context.Context, ep *endpoint, account solana.Pub
 			e.log.Info("rpc endpoint websocket opened", "endpoint", ep.name)
 		case message.Method == "accountNotification":
 			e.observer.NotificationReceived(ep.name)
-			notify()
+			notify(message.Params.Result.Context.Slot)
 		}
 	}
 }

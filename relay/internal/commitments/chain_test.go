@@ -122,7 +122,7 @@ func TestLeavesOfALocalChainAreVerified(t *testing.T) {
 			l.deposit(true)
 			l.chain.Skip(3)
 			l.chain.Advance(localnet.DefaultConfirmAfter)
-			must(t, f.Sync(t.Context()))
+			must(t, f.Sync(t.Context(), 0))
 			if served := served(t, f); !slices.Equal(served, want) {
 				t.Errorf("%d leaves are served, want the %d of the deposits in order", len(served), len(want))
 			}

@@ -37,7 +37,7 @@ func twentyLeaves(t *testing.T, s *recordingStore, h *history) {
 		h.block(slot, h.transact())
 	}
 	f := newFollower(t, h, s)
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantServed(t, f, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 }
 
@@ -59,7 +59,7 @@ func TestARestartReadsOnlyTheLeavesAfterACheckpoint(t *testing.T) {
 			for _, want := range []uint64{test.wantLowest, 18} {
 				s.lowest = all
 				restarted := newFollower(t, h, s)
-				must(t, restarted.Sync(t.Context()))
+				must(t, restarted.Sync(t.Context(), 0))
 				if s.lowest != want || !restarted.Status().Verified {
 					t.Errorf("a restarted relay read leaves from %d on, status %+v; want from %d on, verified", s.lowest, restarted.Status(), want)
 				}
@@ -88,7 +88,7 @@ func TestAWrongCheckpointIsReplaced(t *testing.T) {
 	}
 	reads := h.reads
 	restarted := newFollower(t, h, s)
-	must(t, restarted.Sync(t.Context()))
+	must(t, restarted.Sync(t.Context(), 0))
 	wantServed(t, restarted, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 	pos, err := s.Position(t.Context())
 	must(t, err)
@@ -139,6 +139,6 @@ func TestARewindDropsTheCheckpointsAboveIt(t *testing.T) {
 		t.Errorf("the newest checkpoint after a rewind to 10 leaves has %d (%v), want 9", got.Leaves, err)
 	}
 	restarted := newFollower(t, h, s)
-	must(t, restarted.Sync(t.Context()))
+	must(t, restarted.Sync(t.Context(), 0))
 	wantServed(t, restarted, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
 }

@@ -67,16 +67,11 @@ func (f *Follower) compare(pos Position, leavesBefore uint64, snap onchain.Snaps
 }
 
 // update reads the slots since the position and publishes the leaves that the chain confirms.
-func (f *Follower) update(ctx context.Context) error {
-	snap, err := f.Tree.AgreedTree(ctx)
+func (f *Follower) update(ctx context.Context, n need) error {
+	c, err := f.compareStored(ctx, n)
 	if err != nil {
 		return err
 	}
-	pos, err := f.load(ctx)
-	if err != nil {
-		return err
-	}
-	c := f.compare(pos, snap.Tree.NextIndex, snap)
 	if c.complete() {
 		return f.applyVerdict(ctx, c)
 	}
@@ -85,8 +80,15 @@ func (f *Follower) update(ctx context.Context) error {
 		return f.lastFailure
 	}
 	defer f.Store.Lock(ctx)()
-	if pos, err = f.load(ctx); err != nil { // another pod may have read the blocks meanwhile
+	pos, err := f.load(ctx) // another pod may have read the blocks meanwhile
+	if err != nil {
 		return err
+	}
+	snap := c.snap
+	if snap.Slot < pos.Slot {
+		if snap, err = f.Tree.AgreedTree(ctx, pos.Slot, anyAge); err != nil {
+			return err
+		}
 	}
 	if c = f.compare(pos, snap.Tree.NextIndex, snap); c.complete() {
 		return f.applyVerdict(ctx, c)
@@ -114,6 +116,19 @@ func (f *Follower) update(ctx context.Context) error {
 	return f.applyVerdict(ctx, c)
 }
 
+// compareStored compares the leaves that are stored with a tree that is not older than their blocks.
+func (f *Follower) compareStored(ctx context.Context, n need) (comparison, error) {
+	pos, err := f.load(ctx)
+	if err != nil {
+		return comparison{}, err
+	}
+	snap, err := f.Tree.AgreedTree(ctx, max(n.slot, pos.Slot), n.maxAge)
+	if err != nil {
+		return comparison{}, err
+	}
+	return f.compare(pos, snap.Tree.NextIndex, snap), nil
+}
+
 // advance reads new slots, and then compares the leaves with the tree. It reads the tree again only if
 // the tree from before does not confirm all leaves, because that read waits for its turn, and clients
 // wait for the outcome of what landed.
@@ -130,7 +145,7 @@ func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snaps
 	if c := f.compare(pos, leavesBefore, snap); c.complete() {
 		return c, nil
 	}
-	if snap, err = f.Tree.AgreedTree(ctx); err != nil {
+	if snap, err = f.Tree.AgreedTree(ctx, 0, 0); err != nil {
 		return comparison{}, err
 	}
 	return f.compare(pos, leavesBefore, snap), nil

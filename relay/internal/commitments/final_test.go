@@ -33,7 +33,7 @@ func TestLeavesBecomeFinal(t *testing.T) {
 	for _, step := range steps {
 		step.change()
 		h.treeSlot, h.finalized = step.tree, step.finalized
-		must(t, f.Sync(t.Context()))
+		must(t, f.Sync(t.Context(), 0))
 		if generation, final := f.Final(); generation != step.wantGeneration || final != step.wantFinal {
 			t.Errorf("%s: %d leaves of generation %d are final, want %d of %d", step.what, final, generation, step.wantFinal, step.wantGeneration)
 		}

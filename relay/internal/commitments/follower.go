@@ -47,6 +47,7 @@ type Follower struct {
 
 	mu        sync.Mutex
 	started   uint64 // number of passes that have started
+	needed    need   // of those who wait for the next pass, and of the changes that were reported since the last one
 	last      outcome
 	status    Report
 	final     finality
@@ -70,15 +71,19 @@ func New(o Options) (*Follower, error) {
 	if o.CheckpointEvery == 0 {
 		o.CheckpointEvery = defaultCheckpointEvery
 	}
-	return &Follower{Options: o, lock: make(chan struct{}, 1), noticed: make(chan struct{}, 1), processedRoots: map[[32]byte]time.Time{}}, nil
+	return &Follower{Options: o, lock: make(chan struct{}, 1), noticed: make(chan struct{}, 1), needed: anyTree, processedRoots: map[[32]byte]time.Time{}}, nil
 }
 
-// Sync reads what the chain has confirmed so far. Only one pass runs at a time. All callers that
+// Sync reads what the chain had confirmed at the slot, unless another process of the fleet has read it. With
+// slot 0 it reads what the chain has confirmed so far. Only one pass runs at a time. All callers that
 // were waiting when a pass started get its result. If ctx ends during a pass, the leaves that the
 // pass has stored remain.
-func (f *Follower) Sync(ctx context.Context) error {
+func (f *Follower) Sync(ctx context.Context, slot uint64) error { return f.pass(ctx, upTo(slot)) }
+
+func (f *Follower) pass(ctx context.Context, n need) error {
 	f.mu.Lock()
 	startedBefore := f.started
+	f.needed = f.needed.and(n)
 	f.mu.Unlock()
 	select {
 	case f.lock <- struct{}{}:
@@ -93,14 +98,15 @@ func (f *Follower) Sync(ctx context.Context) error {
 	}
 	f.started++
 	pass := f.started
+	n, f.needed = f.needed, anyTree
 	f.mu.Unlock()
 
-	err := f.update(ctx)
+	err := f.update(ctx, n)
 	for range maxMoveTries - 1 {
 		if !errors.Is(err, ErrMoved) {
 			break
 		}
-		err = f.update(ctx)
+		err = f.update(ctx, n)
 	}
 	if errors.Is(err, ErrMoved) {
 		err = nil // other pods do this work

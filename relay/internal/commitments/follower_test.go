@@ -18,13 +18,13 @@ func TestLeavesAreServedInTheOrderOfTheBlocks(t *testing.T) {
 	h := newHistory(t)
 	s := newStore(t, h)
 	f := newFollower(t, h, s)
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantServed(t, f)
 	h.block(5, h.transact(), h.fail(), h.transact())
 	h.block(6, h.fail())
 	h.block(7, h.transact())
 	h.blocks[0].UnknownVersions = 2
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantServed(t, f, 1, 3, 5)
 	if r := f.Status(); !r.Verified || r.Published != 6 || r.Indexed != 6 || r.ChainNext != 6 || r.Lag() != 0 || r.UnknownVersions != 2 {
 		t.Errorf("status is %+v, want six leaves verified and two transactions of unknown versions", r)
@@ -45,18 +45,18 @@ func TestLeavesAreServedInTheOrderOfTheBlocks(t *testing.T) {
 
 	h.block(9, h.transact())
 	restarted := newFollower(t, h, s)
-	must(t, restarted.Sync(t.Context()))
+	must(t, restarted.Sync(t.Context(), 0))
 	wantServed(t, restarted, 1, 3, 5, 6)
 	if h.reads != 3 {
 		t.Errorf("after a restart %d blocks were read, want only the new one", h.reads-2)
 	}
-	must(t, f.Sync(t.Context())) // the first follower reads the second one's writes from the database
+	must(t, f.Sync(t.Context(), 0)) // the first follower reads the second one's writes from the database
 	wantServed(t, f, 1, 3, 5, 6)
 	if r := f.Status(); h.reads != 3 || !r.Verified || r.Indexed != 8 {
 		t.Errorf("%d blocks were read and the status is %+v, want 3 blocks read and the other follower's leaves verified", h.reads, r)
 	}
 	lists := h.lists
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	if h.lists != lists {
 		t.Error("the chain's history was read although nothing is new")
 	}
@@ -71,7 +71,7 @@ func TestLongHistoryIsReadInPages(t *testing.T) {
 		want = append(want, h.next-1, h.next)
 	}
 	f := newFollower(t, h, newStore(t, h))
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantServed(t, f, want...)
 	if h.reads != 540 {
 		t.Errorf("%d blocks were read, want each of 540 once", h.reads)
@@ -83,11 +83,11 @@ func TestWrongOrderIsNotPublished(t *testing.T) {
 	h := newHistory(t)
 	f := newFollower(t, h, newStore(t, h))
 	h.block(1, h.transact())
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	a, b := h.transact(), h.transact()
 	h.block(2, b, a) // the endpoint lies about the order
 	for range 20 {
-		if err := f.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "another root") {
+		if err := f.Sync(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "another root") {
 			t.Errorf("syncing blocks in a wrong order returned %v, want an error about another root", err)
 		}
 		wantServed(t, f, 1)
@@ -96,7 +96,7 @@ func TestWrongOrderIsNotPublished(t *testing.T) {
 	}
 	h.set(func() { h.blocks[1].Transactions = []onchain.BlockTransaction{a, b} })
 	h.advance(time.Hour)
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantServed(t, f, 1, 2, 3)
 	wantSince(t, f, h.tree.Root, true)
 	if r := f.Status(); r.Problem != "" || !r.Verified {
@@ -129,17 +129,17 @@ func TestForks(t *testing.T) {
 			for slot := uint64(10); slot <= 14; slot += 2 {
 				h.block(slot, h.transact())
 			}
-			must(t, f.Sync(t.Context()))
+			must(t, f.Sync(t.Context(), 0))
 			wantServed(t, f, 1, 2, 3)
 			h.fork(test.fork)
-			err := f.Sync(t.Context())
+			err := f.Sync(t.Context(), 0)
 			if test.retry != (err != nil) {
 				t.Errorf("the first Sync after the fork returned %v, want an error: %v", err, test.retry)
 			}
 			if test.retry {
 				wantServed(t, f, 1, 2) // confirmed leaves stay
 				h.advance(time.Minute)
-				must(t, f.Sync(t.Context()))
+				must(t, f.Sync(t.Context(), 0))
 			}
 			wantServed(t, f, test.want...)
 			if r := f.Status(); !r.Verified || r.Problem != "" {
@@ -160,12 +160,12 @@ func TestForkLongerThanTheRootHistoryWithdrawsLeaves(t *testing.T) {
 		fork[slot] = []uint64{1000 + slot}
 		want = append(want, 1000+slot)
 	}
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	abandoned := h.tree.Root
 	wantSince(t, f, abandoned, true)
 	h.fork(fork)
 	h.set(func() { h.first = 81 }) // and the endpoint's history is too short
-	if err := f.Sync(t.Context()); err == nil {
+	if err := f.Sync(t.Context(), 0); err == nil {
 		t.Error("Sync returned no error for leaves that the chain disproves")
 	}
 	wantServed(t, f)
@@ -175,7 +175,7 @@ func TestForkLongerThanTheRootHistoryWithdrawsLeaves(t *testing.T) {
 	}
 	h.set(func() { h.first = 0 })
 	h.advance(time.Hour)
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantServed(t, f, want...)
 }
 
@@ -203,7 +203,7 @@ func TestShortHistoryIsReportedAndPublishesNothing(t *testing.T) {
 			f := newFollower(t, h, newStore(t, h))
 			var err error
 			for range 40 {
-				err = f.Sync(t.Context())
+				err = f.Sync(t.Context(), 0)
 				wantServed(t, f)
 				if _, ok, err := find(t, f, leaf(test.transactions, 0)); err != nil || ok {
 					t.Fatalf("a leaf is found although the first leaves are missing: %v (%v)", ok, err)
@@ -216,7 +216,7 @@ func TestShortHistoryIsReportedAndPublishesNothing(t *testing.T) {
 			h.set(func() { h.first, h.pruned = 0, 0 })
 			for range 8 {
 				h.advance(time.Hour)
-				err = f.Sync(t.Context())
+				err = f.Sync(t.Context(), 0)
 			}
 			must(t, err)
 			wantServed(t, f, want...)
@@ -233,7 +233,7 @@ func TestRetriesOfAShortHistoryAreLimited(t *testing.T) {
 	h.first = 101
 	f := newFollower(t, h, newStore(t, h))
 	for range 2 * 60 * 10 {
-		if err := f.Sync(t.Context()); err == nil {
+		if err := f.Sync(t.Context(), 0); err == nil {
 			t.Fatal("Sync with a short history returned no error")
 		}
 		h.advance(500 * time.Millisecond)
@@ -252,19 +252,19 @@ func TestConfirmedLeavesAreKeptBeyondTheEndpointsHistory(t *testing.T) {
 	for slot := uint64(1); slot <= 3; slot++ {
 		h.block(slot, h.transact())
 	}
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	h.block(1000, h.transact())
 	h.block(2000, h.transact())
 	h.set(func() { h.first = 1500 })
 	for range 50 {
-		if err := f.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "full history") {
+		if err := f.Sync(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "full history") {
 			t.Errorf("Sync with a gap in the history returned %v, want an error about full history", err)
 		}
 		wantServed(t, f, 1, 2, 3)
 		h.advance(10 * time.Minute)
 	}
 	h.set(func() { h.first = 0 })
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantServed(t, f, 1, 2, 3, 4, 5)
 }
 
@@ -273,17 +273,17 @@ func TestTransactionListedLateIsRead(t *testing.T) {
 	h := newHistory(t)
 	f := newFollower(t, h, newStore(t, h))
 	h.block(1, h.transact())
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	h.block(2, h.transact())
 	h.block(3, h.transact())
 	h.unlisted[2] = true
-	if err := f.Sync(t.Context()); err == nil {
+	if err := f.Sync(t.Context(), 0); err == nil {
 		t.Error("Sync returned no error although a transaction is not listed")
 	}
 	wantServed(t, f, 1)
 	h.set(func() { delete(h.unlisted, 2) })
 	h.advance(time.Minute)
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantServed(t, f, 1, 2, 3)
 }
 
@@ -294,18 +294,18 @@ func TestMissingNewestLeavesAreReportedAfterAWhile(t *testing.T) {
 	h.block(1, h.transact())
 	h.block(2, h.transact())
 	h.unlisted[2] = true
-	must(t, f.Sync(t.Context())) // endpoints list a transaction moments after they show its effect
+	must(t, f.Sync(t.Context(), 0)) // endpoints list a transaction moments after they show its effect
 	wantServed(t, f, 1)
 	h.advance(5 * time.Second)
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	h.advance(6 * time.Second)
-	if err := f.Sync(t.Context()); err == nil || !strings.Contains(f.Status().Problem, "2 of 4 leaves") {
+	if err := f.Sync(t.Context(), 0); err == nil || !strings.Contains(f.Status().Problem, "2 of 4 leaves") {
 		t.Errorf("Sync returned %v, status %+v; want an error about 2 of 4 leaves", err, f.Status())
 	}
 	wantServed(t, f, 1)
 	h.set(func() { delete(h.unlisted, 2) })
 	h.advance(time.Minute)
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantServed(t, f, 1, 2)
 }
 
@@ -315,7 +315,7 @@ func TestAccountThatFailsItsSelfCheckConfirmsNothing(t *testing.T) {
 	f := newFollower(t, h, newStore(t, h))
 	h.block(1, h.transact())
 	h.unchecked = true
-	if err := f.Sync(t.Context()); err == nil || !strings.Contains(err.Error(), "self-check") {
+	if err := f.Sync(t.Context(), 0); err == nil || !strings.Contains(err.Error(), "self-check") {
 		t.Errorf("Sync with an account that fails its self-check returned %v, want an error", err)
 	}
 	wantServed(t, f)
@@ -323,7 +323,7 @@ func TestAccountThatFailsItsSelfCheckConfirmsNothing(t *testing.T) {
 		t.Errorf("status is %+v, want two leaves that are not verified", r)
 	}
 	h.set(func() { h.unchecked = false })
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantServed(t, f, 1)
 	if h.reads != 1 {
 		t.Errorf("%d blocks were read, want one", h.reads)
@@ -342,16 +342,16 @@ func TestTwoPodsShareAnIndex(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, f := range []*commitments.Follower{a, b, a, b} {
 			wg.Go(func() {
-				if err := f.Sync(context.Background()); err != nil {
+				if err := f.Sync(context.Background(), 0); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Wait()
 	}
-	must(t, a.Sync(t.Context()))
+	must(t, a.Sync(t.Context(), 0))
 	wantServed(t, a, want...)
-	must(t, b.Sync(t.Context()))
+	must(t, b.Sync(t.Context(), 0))
 	wantServed(t, b, want...)
 	if most := len(want) + 2; h.reads > most { // on a busy machine a pod may have waited for half a second
 		t.Errorf("%d blocks were read, want at most %d: each once for both pods", h.reads, most)
@@ -366,7 +366,7 @@ func TestWrongLeavesOfAnotherPodAreReplaced(t *testing.T) {
 	f := newFollower(t, h, s)
 	h.block(1, h.transact())
 	h.block(2, h.transact(), h.transact())
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 
 	pos, err := s.Position(t.Context())
 	must(t, err)
@@ -381,7 +381,7 @@ func TestWrongLeavesOfAnotherPodAreReplaced(t *testing.T) {
 		{Commitment: leaf(2, 0), Slot: 2}, {Commitment: leaf(2, 1), Slot: 2},
 	}, 2))
 	wantServed(t, f, 1)
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantServed(t, f, 1, 2, 3)
 
 	for name, err := range map[string]error{
@@ -412,7 +412,7 @@ func TestConcurrentSyncsShareAPass(t *testing.T) {
 		h.gate = make(chan struct{})
 		f := newFollower(t, h, emptyStore{})
 		ended := make(chan error, 21)
-		call := func() { ended <- f.Sync(context.Background()) }
+		call := func() { ended <- f.Sync(context.Background(), 0) }
 		go call()
 		synctest.Wait() // the first pass reads the tree
 		for range 20 {
@@ -420,7 +420,7 @@ func TestConcurrentSyncsShareAPass(t *testing.T) {
 		}
 		cancelled, cancel := context.WithCancel(t.Context())
 		result := make(chan error, 1)
-		go func() { result <- f.Sync(cancelled) }()
+		go func() { result <- f.Sync(cancelled, 0) }()
 		synctest.Wait() // all others wait for the pass to end
 		cancel()
 		if err := <-result; !errors.Is(err, context.Canceled) {
@@ -435,7 +435,7 @@ func TestConcurrentSyncsShareAPass(t *testing.T) {
 			t.Errorf("the tree was read %d times, want once for the first call and once for all others", h.treeReads)
 		}
 
-		go func() { result <- f.Sync(cancelled) }()
+		go func() { result <- f.Sync(cancelled, 0) }()
 		if err := <-result; !errors.Is(err, context.Canceled) || f.Status().Problem != "" {
 			t.Errorf("a cancelled caller gets %v, and the status is %+v; want its context's error and no problem", err, f.Status())
 		}
@@ -490,7 +490,7 @@ func TestAPassReadsTheTreeOnce(t *testing.T) {
 	f := newFollower(t, h, newStore(t, h))
 	for slot := uint64(1); slot <= 3; slot++ {
 		h.block(slot, h.transact())
-		must(t, f.Sync(t.Context()))
+		must(t, f.Sync(t.Context(), 0))
 		wantServed(t, f, []uint64{1, 2, 3}[:slot]...)
 		if h.treeReads != int(slot) {
 			t.Errorf("the tree was read %d times in %d passes, want once in each", h.treeReads, slot)

@@ -53,8 +53,11 @@ type history struct {
 	// lists, reads and treeReads count calls that list signatures, read a block and read the tree.
 	// Each read of the tree waits until it can send to gate, unless that is nil.
 	lists, reads, treeReads int
-	gate                    chan struct{}
-	elapsed                 atomic.Int64
+	// minSlot and maxAge are what the last read of the tree asked for.
+	minSlot uint64
+	maxAge  time.Duration
+	gate    chan struct{}
+	elapsed atomic.Int64
 }
 
 func newHistory(t *testing.T) *history {
@@ -207,10 +210,11 @@ func (h *history) FirstAvailableBlock(context.Context) (uint64, error) {
 	return max(h.first, h.pruned), nil
 }
 
-func (h *history) AgreedTree(ctx context.Context) (onchain.Snapshot, error) {
+func (h *history) AgreedTree(ctx context.Context, minSlot uint64, maxAge time.Duration) (onchain.Snapshot, error) {
 	h.mu.Lock()
 	gate := h.gate
 	h.treeReads++
+	h.minSlot, h.maxAge = minSlot, maxAge
 	h.mu.Unlock()
 	if gate != nil {
 		select {

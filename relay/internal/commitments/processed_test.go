@@ -124,7 +124,7 @@ func newProcessing(t *testing.T) (*history, *sentStore, *commitments.Follower) {
 		h.block(slot+1, h.transact())
 	}
 	f := newFollower(t, h, s)
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	return h, s, f
 }
 
@@ -181,7 +181,7 @@ func TestProcessedHasTheFleetsLeavesInTheChainsOrder(t *testing.T) {
 	t.Log("an endpoint that is behind, and one far ahead")
 	confirmed := copyOf(h.tree)
 	h.block(6, h.transact())
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	h.set(func() { h.processed = confirmed })
 	wantNoProcessedRoot(t, f)
 	ahead := make([]uint64, 60)
@@ -207,7 +207,7 @@ func TestProcessedContinuesWhatIsPublished(t *testing.T) {
 	h.block(6, h.transact())
 	h.process(7, 8)
 	wantProcessed(t, f, 6, 7, 8) // the confirmed leaf is not published yet
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantProcessed(t, f, 7, 8)
 	s.set()
 	h.process(7, 8, 9)
@@ -217,10 +217,10 @@ func TestProcessedContinuesWhatIsPublished(t *testing.T) {
 
 	t.Log("a process that has not published what another has completed")
 	other := newFollower(t, h, s)
-	must(t, other.Sync(t.Context()))
+	must(t, other.Sync(t.Context(), 0))
 	h.block(7, h.transact())
 	h.process(8)
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	s.set(8)
 	got, err := other.Processed(t.Context())
 	must(t, err)
@@ -307,7 +307,7 @@ func TestProcessedNeedsAConfirmedTree(t *testing.T) {
 	h := newHistory(t)
 	f := newFollower(t, h, newStore(t, h))
 	wantNoProcessedRoot(t, f)
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantProcessed(t, f) // the empty tree
 	h.set(func() { h.unchecked = true })
 	wantNoProcessedRoot(t, f)

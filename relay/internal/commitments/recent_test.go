@@ -59,14 +59,14 @@ func TestSinceHasTheLeavesAfterARecentRoot(t *testing.T) {
 	f, other := newFollower(t, h, s), newFollower(t, h, s)
 	roots := [][32]byte{h.tree.Root}
 	wantSince(t, f, roots[0], false) // nothing was compared with the chain yet
-	must(t, other.Sync(t.Context()))
+	must(t, other.Sync(t.Context(), 0))
 	const transactions = 300
 	for slot := uint64(1); slot <= transactions; slot++ {
 		h.block(slot, h.transact())
 		roots = append(roots, h.tree.Root)
 		if slot%20 == 0 { // one of the two reads the blocks, the other what is stored
-			must(t, f.Sync(t.Context()))
-			must(t, other.Sync(t.Context()))
+			must(t, f.Sync(t.Context(), 0))
+			must(t, other.Sync(t.Context(), 0))
 			f, other = other, f
 		}
 	}
@@ -79,7 +79,7 @@ func TestSinceHasTheLeavesAfterARecentRoot(t *testing.T) {
 	}
 
 	restarted := newFollower(t, h, s)
-	must(t, restarted.Sync(t.Context()))
+	must(t, restarted.Sync(t.Context(), 0))
 	wantSince(t, restarted, roots[transactions], true)
 	wantSince(t, restarted, roots[transactions-5], false) // its leaves were before the checkpoint
 
@@ -100,11 +100,11 @@ func TestSinceForgetsADeadFork(t *testing.T) {
 		h.block(slot, h.transact())
 		roots = append(roots, h.tree.Root)
 	}
-	must(t, f.Sync(t.Context()))
-	must(t, other.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
+	must(t, other.Sync(t.Context(), 0))
 	h.fork(map[uint64][]uint64{1: {1}, 2: {4}, 3: {5}}) // as many leaves, two of them others
-	must(t, f.Sync(t.Context()))
-	must(t, other.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
+	must(t, other.Sync(t.Context(), 0))
 	wantSince(t, f, roots[0], true)
 	for _, f := range []*commitments.Follower{f, other} {
 		wantSince(t, f, h.tree.Root, true)
@@ -115,9 +115,9 @@ func TestSinceForgetsADeadFork(t *testing.T) {
 	h.set(func() { h.unlisted[4] = true }) // the tree is ahead of the list of transactions, and the fork dies
 	h.fork(map[uint64][]uint64{1: {1}, 2: {4}, 3: {5}, 4: {6}})
 	dead := h.tree.Root
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	h.fork(map[uint64][]uint64{1: {1}, 2: {4}, 3: {5}, 5: {7}})
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantSince(t, f, h.tree.Root, true)
 	wantSince(t, f, dead, false)
 }

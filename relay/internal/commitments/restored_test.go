@@ -16,17 +16,17 @@ func TestRestoredDatabaseIsReadAgain(t *testing.T) {
 	h := newHistory(t)
 	earlier := newStore(t, h)
 	h.block(1, h.transact())
-	must(t, newFollower(t, h, earlier).Sync(t.Context()))
+	must(t, newFollower(t, h, earlier).Sync(t.Context(), 0))
 
 	db := &replaceable{newStore(t, h)}
 	f := newFollower(t, h, db)
 	h.block(2, h.transact(), h.transact())
 	h.block(3, h.transact())
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantServed(t, f, 1, 2, 3, 4)
 
 	db.Store = earlier
-	must(t, f.Sync(t.Context()))
+	must(t, f.Sync(t.Context(), 0))
 	wantServed(t, f, 1, 2, 3, 4)
 	pos, err := earlier.Position(t.Context())
 	must(t, err)

@@ -19,40 +19,50 @@ const (
 func (f *Follower) Run(ctx context.Context) {
 	tick := time.NewTicker(f.Interval)
 	defer tick.Stop()
-	for {
-		_ = f.Sync(ctx) // each pass logs a new kind of problem, and Status reports it
-		if !f.awaitDue(ctx, tick.C) {
-			return
-		}
+	n, ok := need{}, true
+	for ok {
+		_ = f.pass(ctx, n) // each pass logs a new kind of problem, and Status reports it
+		n, ok = f.awaitDue(ctx, tick.C)
 	}
 }
 
-// Notice is called when an endpoint reports that the tree has changed.
-func (f *Follower) Notice() {
+// Notice is called when an endpoint reports that the tree has changed at the slot; 0 if it does not say when.
+func (f *Follower) Notice(slot uint64) {
+	f.mu.Lock()
+	f.needed = f.needed.and(upTo(slot))
+	f.mu.Unlock()
 	select {
 	case f.noticed <- struct{}{}:
 	default: // one is waiting
 	}
 }
 
-// awaitDue waits until a pass is due. It returns false when ctx ends.
-func (f *Follower) awaitDue(ctx context.Context, tick <-chan time.Time) bool {
+// awaitDue waits until a pass is due, and returns what it needs beside f.needed; false when ctx ends.
+func (f *Follower) awaitDue(ctx context.Context, tick <-chan time.Time) (need, bool) {
 	for {
 		select {
 		case <-ctx.Done():
-			return false
+			return need{}, false
 		case <-f.noticed:
 			// The endpoint that is read, or the second one that has to agree, may not have the change yet.
 			f.quiet = 0
 			if f.nobodyReads(ctx) {
-				return true
+				return anyTree, true
 			}
 		case <-tick:
 			if f.due() {
-				return true
+				return need{maxAge: f.sinceLastDue()}, true
 			}
 		}
 	}
+}
+
+// sinceLastDue returns the time between two reads: what another process has read in it is enough.
+func (f *Follower) sinceLastDue() time.Duration {
+	if f.quiet > quietIntervals {
+		return quietIntervals * f.Interval
+	}
+	return f.Interval
 }
 
 // nobodyReads waits for noticeDelay, and reports whether no pass has started meanwhile.

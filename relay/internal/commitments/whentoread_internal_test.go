@@ -1,6 +1,7 @@
 package commitments
 
 import (
+	"bytes"
 	"context"
 	"testing"
 	"testing/synctest"
@@ -58,27 +59,35 @@ func TestTheChainIsReadLessOftenWhileNothingChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &Follower{Options: Options{Subscribed: func() bool { return tt.subscribed }}, noticed: make(chan struct{}, 1), status: upToDate}
+				f := &Follower{Options: Options{Subscribed: func() bool { return tt.subscribed }, Interval: time.Second}, noticed: make(chan struct{}, 1), status: upToDate}
 				if tt.change != nil {
 					tt.change(&f.status)
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				tick, reads := make(chan time.Time), 0
+				tick, reads, last := make(chan time.Time), 0, need{}
 				go func() {
-					for f.awaitDue(ctx, tick) {
+					for n, ok := f.awaitDue(ctx, tick); ok; n, ok = f.awaitDue(ctx, tick) {
 						reads++
+						last = n
 					}
 				}()
 				var got []byte
 				for i := 1; i <= len(tt.want); i++ {
 					before := reads
 					if i == tt.noticeAt {
-						f.Notice()
+						f.Notice(0)
 						time.Sleep(2 * noticeDelay)
 					}
 					tick <- time.Time{}
 					synctest.Wait()
+					wantAge := time.Second
+					if bytes.HasSuffix(got, []byte("---")) {
+						wantAge = 4 * time.Second
+					}
+					if reads > before && last != (need{maxAge: wantAge}) {
+						t.Errorf("the read after %s needs %+v, want a tree that was read at most %s ago", got, last, wantAge)
+					}
 					got = append(got, "-x2"[reads-before])
 				}
 				if string(got) != tt.want {

@@ -22,10 +22,11 @@ func (h *Handler) addLeavesAndRoot(ctx context.Context, landed []txmgr.Landed, l
 	ctx, cancel := context.WithTimeout(ctx, leavesTimeout)
 	defer cancel()
 	var wanted [][32]byte
+	var slot uint64
 	for _, l := range landed {
-		wanted = append(wanted, commitmentsOf(FromJob(l.Job))...)
+		wanted, slot = append(wanted, commitmentsOf(FromJob(l.Job))...), max(slot, l.Slot)
 	}
-	if err := h.Leaves.Sync(ctx); err != nil {
+	if err := h.Leaves.Sync(ctx, slot); err != nil {
 		h.Log.DebugContext(ctx, "submissions completed before the index had read their blocks", "error", err)
 	}
 	found, err := h.Leaves.Find(ctx, wanted)

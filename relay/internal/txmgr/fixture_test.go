@@ -212,7 +212,7 @@ func (w *world) withdrawal(lamports int64) (submission.Request, solana.PublicKey
 // noLeaves is an index that has read nothing.
 type noLeaves struct{}
 
-func (noLeaves) Sync(context.Context) error { return nil }
+func (noLeaves) Sync(context.Context, uint64) error { return nil }
 func (noLeaves) Find(context.Context, [][32]byte) (map[[32]byte]uint64, error) {
 	return nil, nil
 }

@@ -324,7 +324,7 @@ func (p *modelProcess) Since([32]byte) (r commitments.Recent, ok bool) { return 
 func (p *modelProcess) IsProcessed(context.Context, [32]byte) bool { return false }
 
 // Sync implements submission.LeafIndex.
-func (p *modelProcess) Sync(context.Context) error { return nil }
+func (p *modelProcess) Sync(context.Context, uint64) error { return nil }
 
 // Find implements submission.LeafIndex.
 func (p *modelProcess) Find(_ context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
