@@ -26,8 +26,8 @@ const (
 type blockhashes struct {
 	mu     sync.Mutex
 	cached onchain.Blockhash
-	at     time.Time // when the last successful call began, in any process
-	readAt time.Time // when the last call of this process began
+	at     time.Time // when the call for it began, in any process
+	ownAt  time.Time // when the last successful call of this process began
 	flight *hashFlight
 	newest []firstSeen // by endpoint
 }
@@ -45,8 +45,8 @@ type hashFlight struct {
 }
 
 // LatestBlockhash returns a confirmed blockhash that was the newest one less than about a second
-// ago. All callers share it. When it is older than hashRenewAge, one call in the background
-// replaces it. LatestBlockhash fails with onchain.KindNodeBehind if the endpoint's blockhash no
+// ago. All callers share it. When it is older than hashRenewAge, one call in the background, or another
+// process's blockhash, replaces it. LatestBlockhash fails with onchain.KindNodeBehind if the endpoint's blockhash no
 // longer changes or the endpoint is behind the others, and with onchain.KindContradiction if the
 // blockhash's slot or height is impossible.
 //
@@ -88,15 +88,47 @@ func (e *Endpoints) LatestBlockhash(ctx context.Context) (onchain.Blockhash, err
 	}
 }
 
+// replaceBlockhash reads a blockhash, unless another process of the fleet has just read one.
 func (e *Endpoints) replaceBlockhash(f *hashFlight) {
-	got, began, err := e.blockhashOfFleet(e.background)
-	b := &e.hashes
+	read := func(ctx context.Context) []byte {
+		began := e.now()
+		h, err := e.readBlockhash(ctx)
+		e.hashes.replaced(f, h, began, err, e.maxLag) // callers do not wait until it is shared
+		if err != nil || !e.confirms(&h) {
+			return nil
+		}
+		e.hashes.mu.Lock()
+		defer e.hashes.mu.Unlock()
+		e.hashes.ownAt = began
+		return encodeBlockhash(h)
+	}
+	genesis := e.knownGenesis()
+	if e.readOnce == nil || genesis.IsZero() {
+		read(e.background)
+		return
+	}
+	name := "blockhash " + genesis.String()
+	if e.hasSeveral() {
+		name = "agreed " + name
+	}
+	e.readOnce(e.background, name, func(value []byte, age time.Duration) bool {
+		h, ok := decodeBlockhash(value)
+		if !ok || age >= hashRenewAge || e.ownBlockhashDue() || !e.confirms(&h) {
+			return false
+		}
+		e.hashes.replaced(f, h, e.now().Add(-age), nil, e.maxLag)
+		return true
+	}, read)
+}
+
+// replaced ends the flight with its result, of a call that began at that time.
+func (b *blockhashes) replaced(f *hashFlight, got onchain.Blockhash, began time.Time, err error, maxLag uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err == nil {
 		// Two nodes that are a slot apart must not make the blockhash alternate, so a slightly
 		// older blockhash is not stored.
-		if b.at = began; got.Slot >= b.cached.Slot || b.cached.Slot-got.Slot > e.maxLag {
+		if b.at = began; got.Slot >= b.cached.Slot || b.cached.Slot-got.Slot > maxLag {
 			b.cached = got
 		}
 	}

@@ -36,7 +36,7 @@ func (e *Endpoints) verifiedLastValid(ctx context.Context, source askedEndpoint,
 		_, most := a.heightsAt(max(b.slot, source.best, e.slots.HighestIfUnknown(e.now())))
 		return max(most+blockhashLifetime, h.LastValidBlockHeight), nil
 	}
-	if len(e.withRole(RoleRead)) > 1 {
+	if e.hasSeveral() {
 		return max(h.Slot, e.slots.HighestIfUnknown(e.now())) + blockhashLifetime, nil
 	}
 	return h.LastValidBlockHeight, nil

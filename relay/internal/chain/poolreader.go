@@ -97,7 +97,7 @@ type PoolReader struct {
 
 	mu        sync.Mutex
 	last      *onchain.Snapshot // the newest known tree
-	agreed    *onchain.Snapshot // the last tree that two endpoints showed
+	agreed    *onchain.Snapshot // the last tree that two endpoints showed, to any process
 	readAllAt time.Time         // when all endpoints were last read together
 	noticedAt time.Time         // when NoticeChange was last called
 	processed reading           // the last one of the processed commitment
@@ -188,8 +188,8 @@ type reading struct {
 	snapshot onchain.Snapshot
 	at       time.Time
 	err      error
-	// The fields below are set when all endpoints were asked. all has the endpoints' trees, and
-	// agreed is the tree that they agree on.
+	// The fields all and wrongSlot are set when all endpoints were asked, and have their trees. agreed is the tree
+	// that they agree on, or that of the only one.
 	all       []onchain.Snapshot
 	wrongSlot []onchain.Snapshot // the trees of endpoints that reported an impossible slot
 	agreed    onchain.Snapshot

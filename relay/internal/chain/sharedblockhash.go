@@ -1,11 +1,8 @@
 package chain
 
 import (
-	"context"
 	"encoding/binary"
 	"time"
-
-	"github.com/gagliardetto/solana-go"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 )
@@ -14,52 +11,65 @@ import (
 // calls show it the chain's height and which endpoints are behind.
 const ownBlockhashEvery = 5 * time.Second
 
-// blockhashOfFleet reads a blockhash, unless another process of the fleet has just read one. The read began
-// at that time.
-func (e *Endpoints) blockhashOfFleet(ctx context.Context) (h onchain.Blockhash, began time.Time, err error) {
-	read := func(ctx context.Context) ([]byte, uint64) {
-		began = e.now()
-		if h, err = e.readBlockhash(ctx); err != nil || !e.agrees(h) {
-			return nil, 0
-		}
-		e.hashes.mu.Lock()
-		e.hashes.readAt = began
-		e.hashes.mu.Unlock()
-		return binary.LittleEndian.AppendUint64(h.Hash[:], h.LastValidBlockHeight), h.Slot
-	}
-	genesis := e.knownGenesis()
-	e.hashes.mu.Lock()
-	readAt := e.hashes.readAt
-	e.hashes.mu.Unlock()
-	if e.readOnce == nil || genesis.IsZero() {
-		read(ctx)
-		return h, began, err
-	}
-	e.readOnce(ctx, "blockhash "+genesis.String(), func(value []byte, slot uint64, age time.Duration) bool {
-		if age >= hashRenewAge || len(value) != len(h.Hash)+8 || e.now().Sub(readAt) >= ownBlockhashEvery {
-			return false
-		}
-		shared := onchain.Blockhash{Hash: solana.Hash(value[:len(h.Hash)]), Slot: slot, LastValidBlockHeight: binary.LittleEndian.Uint64(value[len(h.Hash):])}
-		if !e.agrees(shared) {
-			return false
-		}
-		h, began, err = shared, e.now().Add(-age), nil
-		return true
-	}, read)
-	return h, began, err
+func encodeBlockhash(h onchain.Blockhash) []byte {
+	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(h.Hash[:], h.Slot), h.LastValidBlockHeight)
 }
 
-// agrees reports whether this process's knowledge of the chain is certain, and confirms slot and height of the
-// blockhash.
-func (e *Endpoints) agrees(h onchain.Blockhash) bool {
-	if !e.Corroborated(h.Slot) || h.Slot+e.maxLag < e.slots.Best(e.now()) || h.LastValidBlockHeight < blockhashLifetime {
+func decodeBlockhash(b []byte) (h onchain.Blockhash, ok bool) {
+	n := copy(h.Hash[:], b)
+	if len(b) != n+16 {
+		return h, false
+	}
+	h.Slot, h.LastValidBlockHeight = binary.LittleEndian.Uint64(b[n:]), binary.LittleEndian.Uint64(b[n+8:])
+	return h, true
+}
+
+// ownBlockhashDue reports whether this process has to read a blockhash itself.
+func (e *Endpoints) ownBlockhashDue() bool {
+	e.hashes.mu.Lock()
+	defer e.hashes.mu.Unlock()
+	return e.now().Sub(e.hashes.ownAt) >= ownBlockhashEvery
+}
+
+// hasSeveral reports whether several endpoints can be compared.
+func (e *Endpoints) hasSeveral() bool { return len(e.withRole(RoleRead)) > 1 }
+
+// confirms reports whether slot and height of the blockhash are certain, by what this process knows of the
+// chain. With several endpoints it raises the last valid height to what their agreement allows, as
+// verifiedLastValid does.
+func (e *Endpoints) confirms(h *onchain.Blockhash) bool {
+	now := e.now()
+	if !e.Corroborated(h.Slot) || e.slots.HighestIfUnknown(now) > 0 || h.Slot+e.maxLag < e.slots.Best(now) || h.LastValidBlockHeight < blockhashLifetime {
 		return false
 	}
-	b := block{h.Slot, h.LastValidBlockHeight - blockhashLifetime}
-	a, ok := e.heights.agreedOn()
+	several := e.hasSeveral()
+	bound, ok := e.heights.bound(several, now)
 	if !ok {
-		return len(e.withRole(RoleRead)) == 1 && b.height <= b.slot
+		return false
 	}
-	above, below := a.distance(b)
-	return max(above, below) <= e.heights.slack
+	above, below := bound.distance(block{h.Slot, h.LastValidBlockHeight - blockhashLifetime})
+	if max(above, below) > e.heights.slack {
+		return false
+	}
+	if several {
+		_, most := bound.heightsAt(h.Slot)
+		h.LastValidBlockHeight = max(h.LastValidBlockHeight, most+blockhashLifetime)
+	}
+	return true
+}
+
+// bound returns what limits the height of other processes' blockhashes: the agreement of several endpoints,
+// or the last height that the only one reported. It returns false if there is none.
+func (h *heights) bound(several bool, now time.Time) (agreement, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if several {
+		return h.agreed, h.hasAgreement()
+	}
+	for _, report := range h.reports {
+		if own := report.newest[byBlockhash]; !own.at.IsZero() && now.Sub(own.at) <= reportMaxAge {
+			return own.block.agreement(), true
+		}
+	}
+	return agreement{}, false
 }

@@ -21,15 +21,16 @@ const maxTreeLag = 100
 // errTreesDiffer reports that no two endpoints return the same tree.
 var errTreesDiffer = fmt.Errorf("%w: the endpoints show different trees: GET /health names those that contradict each other", onchain.ErrUnavailable)
 
-// AgreedTree returns the newest tree that two endpoints show. It reads the tree at every endpoint, unless
-// this process, or another one of the fleet, has done so at most maxAge ago, and the agreed tree is of
-// minSlot or later. With maxAge 0 it reads after the call. A second endpoint shows a tree if its root history contains the tree's root. A
+// AgreedTree returns the newest tree that two endpoints show. If this process, or another one of the fleet,
+// has read one of minSlot or later at most maxAge ago, AgreedTree returns that. Otherwise, and always with
+// maxAge 0, it reads the tree at every endpoint; the result may then be of an earlier slot than minSlot. A second
+// endpoint shows a tree if its root history contains the tree's root. A
 // tree that only one endpoint shows counts in two cases. First, it is the only tree whose root
 // history contains the last agreed root; if its slot is doubtful, ten seconds must have passed
 // since the last agreement. Second, no other endpoint answers, and there was no agreement in the
 // last minute. If no tree counts, AgreedTree returns the last agreed tree: for up to a minute, or
-// as long as several root histories contain its root. With a single endpoint configured, AgreedTree
-// returns what Tree returns.
+// as long as several root histories contain its root. With a single endpoint configured, what that one shows
+// is agreed.
 func (p *PoolReader) AgreedTree(ctx context.Context, minSlot uint64, maxAge time.Duration) (onchain.Snapshot, error) {
 	since := p.now()
 	for {
@@ -46,6 +47,40 @@ func (p *PoolReader) AgreedTree(ctx context.Context, minSlot uint64, maxAge time
 			}
 		}
 	}
+}
+
+// recentTree returns the agreed tree if AgreedTree may return it without a read; nil if not.
+func (p *PoolReader) recentTree(minSlot uint64, maxAge time.Duration) *onchain.Snapshot {
+	s := p.lastAgreed()
+	if p.allEndpoints == nil {
+		s = p.cached()
+	}
+	if s == nil || !s.Checked || s.Doubtful || s.Slot < minSlot || maxAge <= 0 || p.now().Sub(s.At) > maxAge || p.knowsMoreLeaves(s) {
+		return nil
+	}
+	return s
+}
+
+// knowsMoreLeaves reports whether an endpoint shows more leaves than the agreed tree has: another endpoint may
+// show old content at a new slot, and may soon agree.
+func (p *PoolReader) knowsMoreLeaves(agreed *onchain.Snapshot) bool {
+	known := p.cached()
+	return known != nil && known.Checked && known.Tree.NextIndex > agreed.Tree.NextIndex
+}
+
+// readAgreed reads the tree anew, and returns it as agreed.
+func (p *PoolReader) readAgreed(ctx context.Context) reading {
+	at := p.now()
+	if p.allEndpoints == nil || p.cached() == nil {
+		if s, err := p.Tree(ctx, 0); err != nil || p.allEndpoints == nil {
+			return reading{at: at, agreed: s, agreedErr: err}
+		}
+	}
+	r, err := p.readAll(ctx)
+	if err != nil {
+		return reading{at: at, agreedErr: err}
+	}
+	return r
 }
 
 func (p *PoolReader) lastAgreed() *onchain.Snapshot {

@@ -8,9 +8,10 @@ import "time"
 func (p *PoolReader) NoticeChange(slot uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if slot == 0 || p.last == nil || p.last.Doubtful || p.last.Slot < slot {
-		p.noticedAt = p.now()
+	if slot > 0 && p.last != nil && !p.last.Doubtful && p.last.Slot >= slot {
+		return
 	}
+	p.noticedAt = p.now()
 }
 
 func (p *PoolReader) lastNotice() time.Time {

@@ -28,6 +28,35 @@ func TestTreeIsReadAgainAfterANotice(t *testing.T) {
 	})
 }
 
+func TestANoticeOfAKnownStateCausesNoRead(t *testing.T) {
+	for name, tt := range map[string]struct {
+		slot     uint64 // of the notice
+		doubtful bool
+		want     int // reads
+	}{
+		"an earlier slot":                   {slot: 9, want: 1},
+		"the slot of the known tree":        {slot: 10, want: 1},
+		"a later slot":                      {slot: 11, want: 2},
+		"a slot that is not known":          {slot: 0, want: 2},
+		"the known tree's slot is doubtful": {slot: 9, doubtful: true, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				a := new(accounts)
+				p, _ := newPool(t, a)
+				p.corroborated = func(uint64) bool { return !tt.doubtful }
+				a.set(10, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+				mustTree(t, p, time.Minute)
+				tick()
+				p.NoticeChange(tt.slot)
+				if mustTree(t, p, time.Minute); a.count() != tt.want {
+					t.Errorf("%d reads, want %d", a.count(), tt.want)
+				}
+			})
+		})
+	}
+}
+
 // An endpoint may report changes without end.
 func TestNoticedReadsAreRateLimited(t *testing.T) {
 	bubble(t, func(t *testing.T) {

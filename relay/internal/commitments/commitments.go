@@ -83,7 +83,8 @@ type Chain interface {
 
 // Tree reads the pool's tree account, which stored leaves are compared with.
 type Tree interface {
-	// AgreedTree returns the tree as it was at minSlot or later, at most maxAge ago.
+	// AgreedTree returns a known tree of minSlot or later that was read at most maxAge ago, or else reads it. What
+	// it reads may still be of an earlier slot.
 	AgreedTree(ctx context.Context, minSlot uint64, maxAge time.Duration) (onchain.Snapshot, error)
 	// ProcessedTree has what one endpoint has processed, which may be undone.
 	ProcessedTree(ctx context.Context) (onchain.Snapshot, error)

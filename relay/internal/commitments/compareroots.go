@@ -86,7 +86,7 @@ func (f *Follower) update(ctx context.Context, n need) error {
 	}
 	snap := c.snap
 	if snap.Slot < pos.Slot {
-		if snap, err = f.Tree.AgreedTree(ctx, pos.Slot, anyAge); err != nil {
+		if snap, err = f.Tree.AgreedTree(ctx, pos.Slot, maxTreeAge); err != nil {
 			return err
 		}
 	}

@@ -30,8 +30,8 @@ func (f *Follower) confirmFinal(pos Position, snap onchain.Snapshot) {
 	if f.final.generation != pos.Generation || f.final.candidate > pos.Leaves {
 		f.final = finality{generation: pos.Generation}
 	}
-	if f.final.slot > 0 && (f.final.slot > finalized || finalized > snap.Slot) {
-		return // the candidate is not final yet, or the tree is too old to show it
+	if f.final.slot > 0 && (f.final.slot > finalized || finalized > snap.Slot || snap.Slot == f.final.slot) {
+		return // the candidate is not final yet, or the tree is too old to show it, or the same
 	}
 	f.final.leaves, f.final.candidate, f.final.slot = f.final.candidate, pos.Leaves, snap.Slot
 }

@@ -47,7 +47,7 @@ type Follower struct {
 
 	mu        sync.Mutex
 	started   uint64 // number of passes that have started
-	needed    need   // of those who wait for the next pass, and of the changes that were reported since the last one
+	needed    need   // by those who wait for the next pass, and for the changes that were reported
 	last      outcome
 	status    Report
 	final     finality
@@ -71,20 +71,27 @@ func New(o Options) (*Follower, error) {
 	if o.CheckpointEvery == 0 {
 		o.CheckpointEvery = defaultCheckpointEvery
 	}
-	return &Follower{Options: o, lock: make(chan struct{}, 1), noticed: make(chan struct{}, 1), needed: anyTree, processedRoots: map[[32]byte]time.Time{}}, nil
+	return &Follower{Options: o, lock: make(chan struct{}, 1), noticed: make(chan struct{}, 1), processedRoots: map[[32]byte]time.Time{}}, nil
 }
 
 // Sync reads what the chain had confirmed at the slot, unless another process of the fleet has read it. With
 // slot 0 it reads what the chain has confirmed so far. Only one pass runs at a time. All callers that
 // were waiting when a pass started get its result. If ctx ends during a pass, the leaves that the
 // pass has stored remain.
-func (f *Follower) Sync(ctx context.Context, slot uint64) error { return f.pass(ctx, upTo(slot)) }
+func (f *Follower) Sync(ctx context.Context, slot uint64) error {
+	return f.pass(ctx, f.require(upTo(slot)))
+}
 
-func (f *Follower) pass(ctx context.Context, n need) error {
+// require adds to what the next pass needs. It returns the number of passes that have started.
+func (f *Follower) require(n need) (started uint64) {
 	f.mu.Lock()
-	startedBefore := f.started
+	defer f.mu.Unlock()
 	f.needed = f.needed.and(n)
-	f.mu.Unlock()
+	return f.started
+}
+
+// pass waits for the end of a pass that starts after the first startedBefore, or runs one.
+func (f *Follower) pass(ctx context.Context, startedBefore uint64) error {
 	select {
 	case f.lock <- struct{}{}:
 	case <-ctx.Done():
@@ -98,7 +105,8 @@ func (f *Follower) pass(ctx context.Context, n need) error {
 	}
 	f.started++
 	pass := f.started
-	n, f.needed = f.needed, anyTree
+	n := f.needed
+	f.needed = recentTree
 	f.mu.Unlock()
 
 	err := f.update(ctx, n)
@@ -110,6 +118,9 @@ func (f *Follower) pass(ctx context.Context, n need) error {
 	}
 	if errors.Is(err, ErrMoved) {
 		err = nil // other pods do this work
+	}
+	if err != nil {
+		f.require(n) // the next pass has to fulfil it
 	}
 	if ctx.Err() != nil {
 		return ctx.Err() // the caller stopped waiting, which shows nothing about the index

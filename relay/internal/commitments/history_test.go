@@ -39,6 +39,8 @@ type history struct {
 	mu     sync.Mutex
 	blocks []*onchain.Block
 	tree   *shieldpool.TreeAccount
+	// old is the tree that a read returns which may be older; nil means the same.
+	old *shieldpool.TreeAccount
 	// processed is the tree at the processed commitment; nil means the same.
 	processed *shieldpool.TreeAccount
 	next      uint64
@@ -225,7 +227,11 @@ func (h *history) AgreedTree(ctx context.Context, minSlot uint64, maxAge time.Du
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return onchain.Snapshot{Tree: copyOf(h.tree), Slot: h.treeSlot, Checked: !h.unchecked, Doubtful: h.doubtful}, nil
+	tree := h.tree
+	if h.old != nil && maxAge > 0 {
+		tree = h.old
+	}
+	return onchain.Snapshot{Tree: copyOf(tree), Slot: h.treeSlot, Checked: !h.unchecked, Doubtful: h.doubtful}, nil
 }
 
 func (h *history) finalizedSlot() uint64 {

@@ -19,46 +19,46 @@ const (
 func (f *Follower) Run(ctx context.Context) {
 	tick := time.NewTicker(f.Interval)
 	defer tick.Stop()
-	n, ok := need{}, true
-	for ok {
-		_ = f.pass(ctx, n) // each pass logs a new kind of problem, and Status reports it
-		n, ok = f.awaitDue(ctx, tick.C)
+	for {
+		_ = f.pass(ctx, f.passes()) // each pass logs a new kind of problem, and Status reports it
+		if !f.awaitDue(ctx, tick.C) {
+			return
+		}
 	}
 }
 
 // Notice is called when an endpoint reports that the tree has changed at the slot; 0 if it does not say when.
 func (f *Follower) Notice(slot uint64) {
-	f.mu.Lock()
-	f.needed = f.needed.and(upTo(slot))
-	f.mu.Unlock()
+	f.require(upTo(slot))
 	select {
 	case f.noticed <- struct{}{}:
 	default: // one is waiting
 	}
 }
 
-// awaitDue waits until a pass is due, and returns what it needs beside f.needed; false when ctx ends.
-func (f *Follower) awaitDue(ctx context.Context, tick <-chan time.Time) (need, bool) {
+// awaitDue waits until a pass is due. It returns false when ctx ends.
+func (f *Follower) awaitDue(ctx context.Context, tick <-chan time.Time) bool {
 	for {
 		select {
 		case <-ctx.Done():
-			return need{}, false
+			return false
 		case <-f.noticed:
 			// The endpoint that is read, or the second one that has to agree, may not have the change yet.
 			f.quiet = 0
 			if f.nobodyReads(ctx) {
-				return anyTree, true
+				return true
 			}
 		case <-tick:
 			if f.due() {
-				return need{maxAge: f.sinceLastDue()}, true
+				f.require(need{maxAge: f.readInterval() / 2}) // of another process: this one has read before that
+				return true
 			}
 		}
 	}
 }
 
-// sinceLastDue returns the time between two reads: what another process has read in it is enough.
-func (f *Follower) sinceLastDue() time.Duration {
+// readInterval returns the time between two reads.
+func (f *Follower) readInterval() time.Duration {
 	if f.quiet > quietIntervals {
 		return quietIntervals * f.Interval
 	}

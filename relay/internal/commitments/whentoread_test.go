@@ -58,3 +58,45 @@ func TestAPassNeedsATreeThatIsNewEnough(t *testing.T) {
 		t.Errorf("%d leaves are published, want 4", got)
 	}
 }
+
+// What a pass needed is needed still if the pass fails, or if the caller that ran it leaves.
+func TestAPassThatFailsLeavesItsNeedsToTheNext(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	f := newFollower(t, h, newStore(t, h))
+	h.block(1, h.transact())
+	must(t, f.Sync(t.Context(), 0))
+	h.gate = make(chan struct{})
+	cancelled, cancel := context.WithCancel(t.Context())
+	f.Notice(0)
+	left := make(chan error)
+	go func() { left <- f.Sync(cancelled, 3) }()
+	eventually(t, "the pass reads the tree", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.treeReads == 2 })
+	cancel()
+	if err := <-left; err == nil {
+		t.Fatal("a pass whose caller has left succeeds")
+	}
+	h.mu.Lock()
+	h.gate = nil
+	h.mu.Unlock()
+	must(t, f.Sync(t.Context(), 7))
+	if h.minSlot != 7 || h.maxAge != 0 {
+		t.Errorf("the tree is asked for slot %d, at most %s old; want slot 7, read anew, because of the notice", h.minSlot, h.maxAge)
+	}
+}
+
+// Leaves are removed only if a tree that was read after their blocks contradicts them.
+func TestLeavesAreComparedWithATreeThatIsReadAfterThem(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	f := newFollower(t, h, newStore(t, h))
+	h.block(1, h.transact())
+	must(t, f.Sync(t.Context(), 1))
+	h.block(2, h.transact())
+	h.old = copyOf(h.tree) // what a read that may be older returns
+	h.block(3, h.transact())
+	must(t, f.Sync(t.Context(), 2))
+	if got := f.Status(); !got.Verified || got.Published != 6 {
+		t.Errorf("the status is %+v, want 6 leaves, verified", got)
+	}
+}

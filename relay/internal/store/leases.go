@@ -12,9 +12,8 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 )
 
-// heartbeatSQL returns whether the worker's last heartbeat had expired, and whether there is no other live
-// worker. It locks the row first,
-// so that FreeDeadProcesses skips it. If FreeDeadProcesses has already deleted the row,
+// heartbeatSQL returns whether the worker's last heartbeat had expired, and whether there is no other
+// live worker. It locks the row first, so that FreeDeadProcesses skips it. If FreeDeadProcesses has already deleted the row,
 // heartbeatSQL inserts it again.
 const heartbeatSQL = `
 WITH before AS MATERIALIZED (

@@ -7,44 +7,52 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ReadOnce implements chain.ReadOnce. Nothing depends on the database but the number of reads.
-func (s *Store) ReadOnce(ctx context.Context, name string, use func(value []byte, slot uint64, age time.Duration) bool, read func(context.Context) (value []byte, slot uint64)) {
+// readOnceWait is how long a process waits for another one that reads the same. A client may wait for what is
+// read, and those who wait for a new blockhash wait for the lock too.
+const readOnceWait = 200 * time.Millisecond
+
+// ReadOnce implements chain.ReadOnce. When the database fails, each process reads for itself.
+func (s *Store) ReadOnce(ctx context.Context, name string, use func(value []byte, age time.Duration) bool, read func(context.Context) (value []byte)) {
 	if s.alone.Load() {
 		read(ctx)
 		return
 	}
-	tx, end := s.takeTurn(ctx, "relaypool read "+name)
-	defer end()
+	tx, unlock := s.lock(ctx, "read "+name, readOnceWait)
+	defer unlock()
 	if tx == nil {
 		read(ctx)
 		return
 	}
-	var turn time.Time // by the database's clock, before the read
-	known := func(ctx context.Context) bool {
-		ctx, cancel := context.WithTimeout(ctx, turnTimeout)
-		defer cancel()
-		began := time.Now()
-		var value []byte
-		var slot *uint64
-		var age *float64
-		err := tx.QueryRow(ctx, `SELECT now, value, slot, EXTRACT(epoch FROM now - read_at)::float8
-			FROM clock_timestamp() AS now LEFT JOIN chain_reads ON name = $1`, name).Scan(&turn, &value, &slot, &age)
-		return err == nil && age != nil && *age >= 0 && use(value, *slot, seconds(*age)+time.Since(began))
-	}
-	if known(ctx) {
+	value, age, readAt := sharedValue(ctx, tx, name)
+	if value != nil && use(value, age) {
 		return
 	}
-	if value, slot := read(ctx); value != nil && !turn.IsZero() {
-		s.share(ctx, tx, name, value, slot, turn)
+	if value := read(ctx); value != nil && !readAt.IsZero() {
+		shareValue(ctx, tx, name, value, readAt)
 	}
 }
 
-// share lets other processes use what was read in this process's turn.
-func (s *Store) share(ctx context.Context, tx pgx.Tx, name string, value []byte, slot uint64, turn time.Time) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnTimeout)
+// sharedValue returns the value that was shared, nil if there is none, and how old it is at most. now is the
+// time of the database's clock; zero if it does not answer.
+func sharedValue(ctx context.Context, tx pgx.Tx, name string) (value []byte, age time.Duration, now time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, readOnceWait)
 	defer cancel()
-	_, err := tx.Exec(ctx, `INSERT INTO chain_reads (name, value, slot, read_at) VALUES ($1, $2, $3, $4)
-		ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value, slot = EXCLUDED.slot, read_at = EXCLUDED.read_at`, name, value, int64(slot), turn) //nolint:gosec // slots are below 2^63
+	began := time.Now()
+	var aged *float64
+	err := tx.QueryRow(ctx, `SELECT clock, value, EXTRACT(epoch FROM clock - read_at)::float8
+		FROM clock_timestamp() AS clock LEFT JOIN chain_reads ON name = $1`, name).Scan(&now, &value, &aged)
+	if err != nil || aged == nil || *aged < 0 { // a failover may set the clock back
+		return nil, 0, now
+	}
+	return value, seconds(*aged) + time.Since(began), now
+}
+
+// shareValue lets other processes use a value that was read after readAt, and unlocks.
+func shareValue(ctx context.Context, tx pgx.Tx, name string, value []byte, readAt time.Time) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
+	defer cancel()
+	_, err := tx.Exec(ctx, `INSERT INTO chain_reads (name, value, read_at) VALUES ($1, $2, $3)
+		ON CONFLICT (name) DO UPDATE SET value = EXCLUDED.value, read_at = EXCLUDED.read_at`, name, value, readAt)
 	if err == nil {
 		_ = tx.Commit(ctx) // if it fails, the next process reads again
 	}

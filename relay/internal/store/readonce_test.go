@@ -11,20 +11,22 @@ import (
 )
 
 // readOnce returns the value that ReadOnce selects: the shared one, if it is accepted, or fresh.
-func readOnce(t *testing.T, s *Store, name, fresh string, accept func(slot uint64, age time.Duration) bool) (got string) {
+func readOnce(t *testing.T, s *Store, name, fresh string, accept func(age time.Duration) bool) (got string) {
 	t.Helper()
-	s.ReadOnce(t.Context(), name, func(value []byte, slot uint64, age time.Duration) bool {
-		if !accept(slot, age) {
+	s.ReadOnce(t.Context(), name, func(value []byte, age time.Duration) bool {
+		if !accept(age) {
 			return false
 		}
 		got = string(value)
 		return true
-	}, func(context.Context) ([]byte, uint64) {
+	}, func(context.Context) []byte {
 		got = fresh
-		return []byte(fresh), 7
+		return []byte(fresh)
 	})
 	return got
 }
+
+func anyValue(time.Duration) bool { return true }
 
 func TestAFleetReadsOnce(t *testing.T) {
 	t.Parallel()
@@ -33,15 +35,15 @@ func TestAFleetReadsOnce(t *testing.T) {
 	var running sync.WaitGroup
 	for range 8 {
 		running.Go(func() {
-			s.ReadOnce(t.Context(), "tree", func(value []byte, slot uint64, _ time.Duration) bool {
-				if string(value) != "leaves" || slot != 7 {
-					t.Errorf("the shared value is %q of slot %d, want leaves of slot 7", value, slot)
+			s.ReadOnce(t.Context(), "tree", func(value []byte, _ time.Duration) bool {
+				if string(value) != "leaves" {
+					t.Errorf("the shared value is %q, want leaves", value)
 				}
 				uses.Add(1)
 				return true
-			}, func(context.Context) ([]byte, uint64) {
+			}, func(context.Context) []byte {
 				reads.Add(1)
-				return []byte("leaves"), 7
+				return []byte("leaves")
 			})
 		})
 	}
@@ -54,22 +56,21 @@ func TestAFleetReadsOnce(t *testing.T) {
 func TestASharedValueIsUsedOnlyIfItFits(t *testing.T) {
 	t.Parallel()
 	s := open(t)
-	anyValue := func(uint64, time.Duration) bool { return true }
 	readOnce(t, s, "tree", "first", anyValue)
 	for _, step := range []struct {
 		what, name, want string
-		accept           func(uint64, time.Duration) bool
+		accept           func(time.Duration) bool
 	}{
 		{"another name has a value of its own", "blockhash", "fresh", anyValue},
-		{"the value is used", "tree", "first", func(slot uint64, age time.Duration) bool { return slot == 7 && age < time.Minute }},
-		{"a value that does not fit is replaced", "tree", "fresh", func(slot uint64, _ time.Duration) bool { return slot > 7 }},
+		{"the value is used", "tree", "first", func(age time.Duration) bool { return age < time.Minute }},
+		{"a value that does not fit is replaced", "tree", "fresh", func(time.Duration) bool { return false }},
 		{"the replacement is used", "tree", "fresh", anyValue},
 	} {
 		if got := readOnce(t, s, step.name, "fresh", step.accept); got != step.want {
 			t.Errorf("%s: got %q, want %q", step.what, got, step.want)
 		}
 	}
-	s.ReadOnce(t.Context(), "tree", func([]byte, uint64, time.Duration) bool { return false }, func(context.Context) ([]byte, uint64) { return nil, 0 })
+	s.ReadOnce(t.Context(), "tree", func([]byte, time.Duration) bool { return false }, func(context.Context) []byte { return nil })
 	if got := readOnce(t, s, "tree", "again", anyValue); got != "fresh" {
 		t.Errorf("after a read that is not shared, the shared value is %q, want fresh", got)
 	}
@@ -80,42 +81,42 @@ func TestASharedValueIsAsOldAsItsRead(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	const took = 100 * time.Millisecond
-	s.ReadOnce(t.Context(), "tree", nil, func(context.Context) ([]byte, uint64) {
+	s.ReadOnce(t.Context(), "tree", nil, func(context.Context) []byte {
 		time.Sleep(took)
-		return []byte("leaves"), 7
+		return []byte("leaves")
 	})
-	readOnce(t, s, "tree", "", func(_ uint64, age time.Duration) bool {
+	readOnce(t, s, "tree", "", func(age time.Duration) bool {
 		if age < took {
 			t.Errorf("the age is %s, want at least %s", age, took)
 		}
 		return true
 	})
 	one[int](t, s, `WITH ahead AS (UPDATE chain_reads SET read_at = clock_timestamp() + interval '1 minute' RETURNING 1) SELECT count(*) FROM ahead`)
-	if got := readOnce(t, s, "tree", "fresh", func(uint64, time.Duration) bool { return true }); got != "fresh" {
+	if got := readOnce(t, s, "tree", "fresh", anyValue); got != "fresh" {
 		t.Errorf("a value that was read in the future, as after a failover, is used: %q", got)
 	}
 }
 
-func TestAReadGoesOnWithoutATurn(t *testing.T) {
+func TestAReadGoesOnWithoutTheLock(t *testing.T) {
 	t.Parallel()
 	s := open(t)
 	held, release := make(chan struct{}), make(chan struct{})
 	var slow sync.WaitGroup
 	slow.Go(func() {
-		s.ReadOnce(t.Context(), "tree", nil, func(context.Context) ([]byte, uint64) {
+		s.ReadOnce(t.Context(), "tree", nil, func(context.Context) []byte {
 			close(held)
 			<-release
-			return []byte("slow"), 7
+			return []byte("slow")
 		})
 	})
 	<-held
-	if got := readOnce(t, s, "tree", "own", func(uint64, time.Duration) bool { return true }); got != "own" {
+	if got := readOnce(t, s, "tree", "own", anyValue); got != "own" {
 		t.Errorf("while another process reads for long, got %q, want its own read", got)
 	}
 	close(release)
 	slow.Wait()
 	s.Pool.Close()
-	if got := readOnce(t, s, "tree", "own", func(uint64, time.Duration) bool { return true }); got != "own" {
+	if got := readOnce(t, s, "tree", "own", anyValue); got != "own" {
 		t.Errorf("without the database, got %q, want its own read", got)
 	}
 }
@@ -125,7 +126,7 @@ func TestAProcessAloneSharesNothing(t *testing.T) {
 	s := open(t)
 	shared := func() int {
 		t.Helper()
-		readOnce(t, s, "tree", "leaves", func(uint64, time.Duration) bool { return false })
+		readOnce(t, s, "tree", "leaves", func(time.Duration) bool { return false })
 		return one[int](t, s, `WITH gone AS (DELETE FROM chain_reads RETURNING 1) SELECT count(*) FROM gone`)
 	}
 	w, other := uuid.New(), uuid.New()

@@ -3,7 +3,6 @@ package chain
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,29 +13,28 @@ import (
 
 // fleet is a ReadOnce in memory.
 type fleet struct {
-	turn   chan struct{} // not a mutex: virtual time has to pass while processes wait
+	lock   chan struct{} // not a mutex: virtual time has to pass while processes wait
 	shared map[string]sharedValue
 }
 
 type sharedValue struct {
 	value []byte
-	slot  uint64
 	at    time.Time
 }
 
 func newFleet() *fleet {
-	return &fleet{turn: make(chan struct{}, 1), shared: map[string]sharedValue{}}
+	return &fleet{lock: make(chan struct{}, 1), shared: map[string]sharedValue{}}
 }
 
-func (f *fleet) readOnce(ctx context.Context, name string, use func([]byte, uint64, time.Duration) bool, read func(context.Context) ([]byte, uint64)) {
-	f.turn <- struct{}{}
-	defer func() { <-f.turn }()
-	if v, ok := f.shared[name]; ok && use(v.value, v.slot, time.Since(v.at)) {
+func (f *fleet) readOnce(ctx context.Context, name string, use func([]byte, time.Duration) bool, read func(context.Context) []byte) {
+	f.lock <- struct{}{}
+	defer func() { <-f.lock }()
+	if v, ok := f.shared[name]; ok && use(v.value, time.Since(v.at)) {
 		return
 	}
 	at := time.Now()
-	if value, slot := read(ctx); value != nil {
-		f.shared[name] = sharedValue{value, slot, at}
+	if value := read(ctx); value != nil {
+		f.shared[name] = sharedValue{value, at}
 	}
 }
 
@@ -124,12 +122,11 @@ func TestProcessesShareTheTree(t *testing.T) {
 }
 
 // What another process shares is not believed if it contradicts what this one knows.
-func TestASharedTreeThatDoesNotFitIsReadAgain(t *testing.T) {
+func TestASharedTreeIsUsedOnlyIfItFits(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		own, shared byte // leaves
 		slot        uint64
-		doubtful    bool
 		damaged     bool
 		want        uint64
 		wantReads   bool
@@ -137,7 +134,7 @@ func TestASharedTreeThatDoesNotFitIsReadAgain(t *testing.T) {
 		"more leaves":                         {own: 4, shared: 6, slot: 101, want: 6},
 		"the same leaves":                     {own: 4, shared: 4, slot: 101, want: 4},
 		"fewer leaves, as after a fork":       {own: 4, shared: 2, slot: 101, want: 4, wantReads: true},
-		"a slot that no endpoint has reached": {own: 4, shared: 6, slot: 1 << 40, doubtful: true, want: 4, wantReads: true},
+		"a slot that no endpoint has reached": {own: 4, shared: 6, slot: 1 << 40, want: 4, wantReads: true},
 		"an account that is inconsistent":     {own: 4, shared: 6, slot: 101, damaged: true, want: 4, wantReads: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +147,7 @@ func TestASharedTreeThatDoesNotFitIsReadAgain(t *testing.T) {
 				f := newFleet()
 				peers[0].readOnce, peers[1].readOnce = f.readOnce, nil
 				for _, p := range []*PoolReader{peers[1], peers[0]} {
-					if _, err := p.AgreedTree(t.Context(), 0, 0); err != nil {
+					if _, err := p.AgreedTree(t.Context(), 0, time.Second); err != nil {
 						t.Fatal(err)
 					}
 					time.Sleep(5 * time.Second) // the second process's own tree is too old then
@@ -231,26 +228,24 @@ func TestProcessesShareTheBlockhash(t *testing.T) {
 // What another process shares must not make a transaction seem expired too early, or never.
 func TestASharedBlockhashIsChecked(t *testing.T) {
 	t.Parallel()
-	value := func(lastValid uint64) []byte {
-		hash := hashOf(7)
-		return binary.LittleEndian.AppendUint64(hash[:], lastValid)
-	}
 	const slot = 100_000
 	for name, tt := range map[string]struct {
-		hosts    []string
-		value    []byte
-		slot     uint64
-		wantUsed bool
+		hosts            []string
+		slot, validUntil uint64
+		cut              int // bytes that are missing
+		wantUsed         bool
 	}{
-		"as expected":                 {[]string{"a", "b"}, value(trueLastValid(slot)), slot, true},
-		"of a single endpoint":        {[]string{"a"}, value(trueLastValid(slot)), slot, true},
-		"valid for too short a time":  {[]string{"a", "b"}, value(trueLastValid(slot) - 50), slot, false},
-		"valid for too long":          {[]string{"a", "b"}, value(trueLastValid(slot) + 5000), slot, false},
-		"a height that is impossible": {[]string{"a"}, value(slot + 151), slot, false},
-		"no height":                   {[]string{"a"}, value(149), slot, false},
-		"a slot that is too old":      {[]string{"a", "b"}, value(trueLastValid(slot - 50)), slot - 50, false},
-		"a slot that nobody reached":  {[]string{"a", "b"}, value(trueLastValid(slot + 50)), slot + 50, false},
-		"too few bytes":               {[]string{"a", "b"}, value(trueLastValid(slot))[:39], slot, false},
+		"as expected":                         {hosts: []string{"a", "b"}, slot: slot, validUntil: trueLastValid(slot), wantUsed: true},
+		"valid for a little too short a time": {hosts: []string{"a", "b"}, slot: slot, validUntil: trueLastValid(slot) - 9, wantUsed: true},
+		"valid for too short a time":          {hosts: []string{"a", "b"}, slot: slot, validUntil: trueLastValid(slot) - 50},
+		"valid for too long":                  {hosts: []string{"a", "b"}, slot: slot, validUntil: trueLastValid(slot) + 5000},
+		"a process with a single endpoint":    {hosts: []string{"a"}, slot: slot, validUntil: trueLastValid(slot), wantUsed: true},
+		"a single endpoint, for too short":    {hosts: []string{"a"}, slot: slot, validUntil: 1000},
+		"a single endpoint, for too long":     {hosts: []string{"a"}, slot: slot, validUntil: trueLastValid(slot) + 5000},
+		"no height":                           {hosts: []string{"a"}, slot: slot, validUntil: 149},
+		"a slot that is too old":              {hosts: []string{"a", "b"}, slot: slot - 50, validUntil: trueLastValid(slot - 50)},
+		"a slot that nobody reached":          {hosts: []string{"a", "b"}, slot: slot + 50, validUntil: trueLastValid(slot + 50)},
+		"too few bytes":                       {hosts: []string{"a", "b"}, slot: slot, validUntil: trueLastValid(slot), cut: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -270,12 +265,117 @@ func TestASharedBlockhashIsChecked(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 				}
-				f.shared["blockhash "+hashA.String()] = sharedValue{tt.value, tt.slot, time.Now()}
+				synctest.Wait()
+				shared := encodeBlockhash(onchain.Blockhash{Hash: hashOf(7), Slot: tt.slot, LastValidBlockHeight: tt.validUntil})
+				for name := range f.shared {
+					f.shared[name] = sharedValue{shared[:len(shared)-tt.cut], time.Now()}
+				}
 				h, err := e.LatestBlockhash(t.Context())
-				if used := h.Hash == hashOf(7); err != nil || used != tt.wantUsed {
-					t.Errorf("the blockhash is %+v, error %v; want the shared one: %t", h, err, tt.wantUsed)
+				if used := h.Hash == hashOf(7); err != nil || used != tt.wantUsed || h.LastValidBlockHeight < trueLastValid(slot) {
+					t.Errorf("the blockhash is %+v, error %v; want the shared one: %t, and none that ends early", h, err, tt.wantUsed)
 				}
 			})
 		})
 	}
+}
+
+// Processes with other endpoints may use the same database while their settings change.
+func TestAProcessWithSeveralEndpointsUsesNothingOfOneWithASingleOne(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f, n := newFleet(), newNetwork("a", "b")
+		single, _ := newEndpoints(t, n, endpointsNamed("a"), func(o *EndpointsOptions) { o.ReadOnce = f.readOnce })
+		several, _ := newEndpoints(t, n, endpointsNamed("a", "b"), func(o *EndpointsOptions) { o.ReadOnce, o.Probe = f.readOnce, time.Nanosecond })
+		for range 2 {
+			for _, e := range []*Endpoints{single, several} {
+				for _, ep := range e.all {
+					e.pollEndpoint(t.Context(), ep)
+				}
+				if _, err := e.LatestBlockhash(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		one, _, setOne := newPeers(t, 1)
+		two, _, setTwo := newPeers(t, 2)
+		one[0].readOnce, two[0].readOnce = f.readOnce, f.readOnce
+		setOne(0, 100, treeOf(t, one[0].pool, 4))
+		setTwo(0, 100, treeOf(t, two[0].pool, 4))
+		for _, p := range []*PoolReader{one[0], two[0]} {
+			if _, err := p.AgreedTree(t.Context(), 0, time.Second); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if len(f.shared) != 4 {
+			t.Errorf("%d values are shared, want two of each process", len(f.shared))
+		}
+	})
+}
+
+// A tree that endpoints have agreed on once counts for a minute, however many processes there are.
+func TestAnOldAgreementIsNotSharedAsANewOne(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		peers, all, setTree := newPeers(t, 2)
+		pool := peers[0].pool
+		for i := range peers {
+			setTree(i, 100, treeOf(t, pool, 6))
+		}
+		var failed [2]bool
+		for range 200 {
+			for i, p := range peers {
+				_, err := p.AgreedTree(t.Context(), 0, time.Second)
+				failed[i] = err != nil
+				all[i][0].set(101, pool.MerkleTree, treeOf(t, pool, 2))
+				all[i][1].set(101, pool.MerkleTree, invented(t, pool, 0, 1, 2, 3))
+				time.Sleep(250 * time.Millisecond)
+			}
+		}
+		if failed != [2]bool{true, true} {
+			t.Errorf("after 100 seconds without an agreement, the processes fail: %t, want both", failed)
+		}
+	})
+}
+
+// An endpoint may show old content at a new slot for a moment.
+func TestAnEndpointWithMoreLeavesIsAskedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		peers, all, setTree := newPeers(t, 2)
+		p, pool := peers[0], peers[0].pool
+		setTree(0, 100, treeOf(t, pool, 4))
+		if _, err := p.AgreedTree(t.Context(), 0, 0); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		all[0][0].set(500, pool.MerkleTree, treeOf(t, pool, 6))
+		all[0][1].set(505, pool.MerkleTree, treeOf(t, pool, 4)) // old content
+		if s, err := p.AgreedTree(t.Context(), 500, time.Minute); err != nil || s.Tree.NextIndex != 4 {
+			t.Fatalf("the tree has %d leaves, error %v, want 4, which both endpoints had", s.Tree.NextIndex, err)
+		}
+		time.Sleep(time.Second)
+		all[0][1].set(506, pool.MerkleTree, treeOf(t, pool, 6))
+		if s, err := p.AgreedTree(t.Context(), 500, time.Minute); err != nil || s.Tree.NextIndex != 6 {
+			t.Errorf("the tree has %d leaves, error %v, want 6, now that both endpoints show them", s.Tree.NextIndex, err)
+		}
+	})
+}
+
+// Callers do not wait until a blockhash is shared.
+func TestASlowDatabaseDelaysNoBlockhash(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		n := newNetwork("a")
+		e, _ := newEndpoints(t, n, endpointsNamed("a"), func(o *EndpointsOptions) {
+			o.ReadOnce = func(ctx context.Context, _ string, _ func([]byte, time.Duration) bool, read func(context.Context) []byte) {
+				read(ctx)
+				time.Sleep(2 * time.Second)
+			}
+		})
+		for range 5 {
+			began := time.Now()
+			if _, err := e.LatestBlockhash(t.Context()); err != nil || time.Since(began) > time.Millisecond {
+				t.Errorf("a blockhash comes after %s, error %v, want it at once", time.Since(began), err)
+			}
+			time.Sleep(700 * time.Millisecond)
+		}
+	})
 }

@@ -1,0 +1,67 @@
+package admission
+
+import (
+	"context"
+	"time"
+
+	"github.com/relaypool/relaypool/relay/internal/submission"
+	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/shieldpool"
+)
+
+// simulationTimeout is how long the acceptance of a request waits for the simulation. An endpoint that is slow
+// to simulate may still read accounts quickly.
+const simulationTimeout = 500 * time.Millisecond
+
+// firstTransaction is the first transaction of a request that is being checked, with the capacity to send
+// it.
+type firstTransaction struct {
+	submissions *submission.Handler
+	prepared    *txmgr.Prepared // nil before begin, and after take
+}
+
+// begin reserves capacity, and begins to prepare and simulate the transaction. It returns false if there is no
+// capacity.
+func (f *firstTransaction) begin(ctx context.Context, s *submission.Submission) bool {
+	if f.prepared == nil && f.submissions.Manager.ReserveCapacity() {
+		f.prepared = f.submissions.Prepare(ctx, s)
+	}
+	return f.prepared != nil
+}
+
+// simulated waits for the simulation, and reports whether it succeeded.
+func (f *firstTransaction) simulated(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, simulationTimeout)
+	defer cancel()
+	return f.prepared.Succeeded(ctx)
+}
+
+// take returns the transaction to the caller, who has to start it.
+func (f *firstTransaction) take() *txmgr.Prepared {
+	p := f.prepared
+	f.prepared = nil
+	return p
+}
+
+// cancel releases capacity and transaction, unless they were taken.
+func (f *firstTransaction) cancel() {
+	if f.prepared != nil {
+		f.prepared.Cancel()
+		f.submissions.Manager.CancelReservation()
+	}
+}
+
+// needsOnlySimulation reports whether the call passes checkNotes if its transaction can succeed: the program
+// refuses notes that are spent. The rules of the relay about recipients are not the program's, so the recipient's
+// account has to be read if they may be broken.
+func (a *Admission) needsOnlySimulation(c *shieldpool.Call) bool {
+	switch c.Kind() {
+	case shieldpool.KindTransfer:
+		return true
+	case shieldpool.KindWithdrawal:
+		net, ok := a.Pool.Profile.Fees.Net(c.Inputs.Gross())
+		return ok && net >= a.Submissions.RecipientMinimum()
+	default: // a swap's refund goes to the recipient, who has to be a wallet
+		return false
+	}
+}
