@@ -102,11 +102,11 @@ func (a *Admission) admit(ctx context.Context, call *shieldpool.Call, encoding g
 	if err := a.Ready(); err != nil {
 		return nil, err
 	}
-	s, earlier, err := a.Check(ctx, call, encoding, key)
+	c, earlier, err := a.Check(ctx, call, encoding, key)
 	if err != nil || earlier != nil {
 		return earlier, err
 	}
-	accepted, err := a.Accept(ctx, s, key)
+	accepted, err := c.Accept(ctx)
 	if err == nil {
 		a.pause.countAccepted(a.Now())
 		a.Observer.Stage("admission", checksTook+a.Now().Sub(began))
@@ -114,15 +114,23 @@ func (a *Admission) admit(ctx context.Context, call *shieldpool.Call, encoding g
 	return accepted, err
 }
 
+// Checked is a submission that may be accepted. The caller of Check must call Accept.
+type Checked struct {
+	a     *Admission
+	s     *submission.Submission
+	key   []byte
+	first firstTransaction
+}
+
 // Check checks with database and chain whether a call may be accepted. The call's bytes and proof
 // must be valid. Check returns the submission to accept, or the earlier submission that the call
 // repeats.
-func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding groth16.ProofAEncoding, key []byte) (s, earlier *submission.Submission, err error) {
+func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding groth16.ProofAEncoding, key []byte) (_ *Checked, earlier *submission.Submission, err error) {
 	encodingAccepted, err := a.acceptsEncoding(ctx, encoding)
 	if err != nil {
 		return nil, nil, err
 	}
-	s = &submission.Submission{ID: a.NewID(), Pool: a.Pool.Address, Kind: call.Kind(), State: submission.Pending, Call: call, ProofAEncoding: encoding.String()}
+	s := &submission.Submission{ID: a.NewID(), Pool: a.Pool.Address, Kind: call.Kind(), State: submission.Pending, Call: call, ProofAEncoding: encoding.String()}
 	if earlier, err := a.Store.FindRepeated(ctx, s, key); err != nil || earlier != nil {
 		return nil, earlier, err
 	}
@@ -140,9 +148,11 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 	if err := a.enterQueue(ctx, call.Inputs.Root, window); err != nil {
 		return nil, nil, err
 	}
+	checked := &Checked{a: a, s: s, key: key, first: firstTransaction{submissions: a.Submissions}}
 	passed := false
 	defer func() {
 		if !passed { // also after a panic
+			checked.first.cancel()
 			a.queue.leave(window.seq, false)
 		}
 	}()
@@ -151,11 +161,15 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 			return nil, nil, err
 		}
 	}
-	if err := a.checkNotes(ctx, call); err != nil {
-		return nil, nil, err
+	funds := a.checkFunds(ctx, call)
+	// The simulation of the first transaction shows the same as checkNotes, and so saves a call.
+	if funds != nil || !encodingAccepted || !a.needsOnlySimulation(call) || !checked.first.begin(ctx, s) || !checked.first.simulated(ctx) {
+		if err := a.checkNotes(ctx, call); err != nil {
+			return nil, nil, err
+		}
 	}
-	if err := a.checkFunds(ctx, call); err != nil {
-		return nil, nil, err
+	if funds != nil {
+		return nil, nil, funds
 	}
 	if !encodingAccepted {
 		if err := a.tryEncoding(ctx, s, encoding); err != nil {
@@ -163,30 +177,25 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 		}
 	}
 	passed = true
-	return s, nil, nil
+	return checked, nil, nil
 }
 
-// Accept commits the submission that Check returned. If this process has capacity for it, the process owns the
-// submission from the commit on, without a claim from the queue.
-func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []byte) (accepted *submission.Submission, err error) {
-	defer func() { a.queue.leave(s.RootSeq, err == nil && accepted == s) }()
-	manager := a.Submissions.Manager
-	if !manager.ReserveCapacity() {
-		accepted, err = a.Store.Accept(ctx, s, key, nil)
+// Accept commits the submission. If this process has capacity for it, the process owns the submission from the
+// commit on, without a claim from the queue.
+func (c *Checked) Accept(ctx context.Context) (accepted *submission.Submission, err error) {
+	s, store, manager := c.s, c.a.Store, c.a.Submissions.Manager
+	defer func() {
+		c.first.cancel() // also after a panic
+		c.a.queue.leave(s.RootSeq, err == nil && accepted == s)
+	}()
+	if !c.first.begin(ctx, s) {
+		accepted, err = store.Accept(ctx, s, c.key, nil)
 		if accepted == s {
 			manager.NotifyOthers()
 		}
 		return accepted, err
 	}
-	prepared := a.Submissions.Prepare(ctx, s)
-	started := false
-	defer func() {
-		if !started { // also after a panic
-			prepared.Cancel()
-			manager.CancelReservation()
-		}
-	}()
-	accepted, err = a.Store.Accept(ctx, s, key, &manager.Worker)
+	accepted, err = store.Accept(ctx, s, c.key, &manager.Worker)
 	if err != nil || accepted != s {
 		return accepted, err
 	}
@@ -196,7 +205,6 @@ func (a *Admission) Accept(ctx context.Context, s *submission.Submission, key []
 	}
 	// The manager needs its own copy, because the caller goes on reading s.
 	managed := *s
-	started = true
-	manager.Start(ctx, managed.Job(), prepared)
+	manager.Start(ctx, managed.Job(), c.first.take())
 	return s, nil
 }

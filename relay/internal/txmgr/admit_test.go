@@ -2,10 +2,13 @@ package txmgr_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/relay/internal/feepayer"
 	"github.com/relaypool/relaypool/relay/internal/submission"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
 	"github.com/relaypool/relaypool/relay/onchain"
@@ -58,12 +61,119 @@ func TestNoteReportedSpentByOneEndpointIsAccepted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	req, _ := w.withdrawal(sol)
-	_, err := w.assemble(parts{state: &spentState{w.state, true}}).Submit(t.Context(), req)
+	fails := func(c txmgr.Chain) txmgr.Chain { return &slowSimulations{Chain: c, err: errNoSimulation} }
+	_, err := w.assemble(parts{state: &spentState{w.state, true}, chain: fails}).Submit(t.Context(), req)
 	if refused := wantCode(t, err, refusal.NullifierSpent); refused.Fields["nullifier_index"] != 0 {
 		t.Errorf("the refusal has the fields %v, want nullifier_index 0", refused.Fields)
 	}
-	if s := w.submit(w.assemble(parts{state: &spentState{w.state, false}}), req); s.State != submission.Pending {
+	r := w.assemble(parts{state: &spentState{w.state, false}, chain: fails})
+	if s := w.submit(r, req); s.State != submission.Pending {
 		t.Errorf("the submission is %+v, want it accepted", s)
+	}
+	r.WaitSteps()
+}
+
+var errNoSimulation = &onchain.Unavailable{Method: "simulateTransaction", Kind: onchain.KindTimeout}
+
+// slowSimulations is a chain whose simulations take a while, or fail.
+type slowSimulations struct {
+	txmgr.Chain
+	took time.Duration
+	err  error
+}
+
+func (s *slowSimulations) Simulate(ctx context.Context, raw []byte, replaceBlockhash bool, minContextSlot uint64) (onchain.Simulation, error) {
+	time.Sleep(s.took)
+	if s.err != nil {
+		return onchain.Simulation{}, s.err
+	}
+	return s.Chain.Simulate(ctx, raw, replaceBlockhash, minContextSlot)
+}
+
+// countedState counts reads of notes and recipient.
+type countedState struct {
+	submission.PoolState
+	lamports  uint64 // of the recipient
+	inspected atomic.Int64
+}
+
+func (s *countedState) Inspect(ctx context.Context, in *shieldpool.PublicInputs, recipient solana.PublicKey, minContextSlot uint64) (onchain.Inspection, error) {
+	s.inspected.Add(1)
+	seen, err := s.PoolState.Inspect(ctx, in, recipient, minContextSlot)
+	seen.RecipientLamports += s.lamports
+	return seen, err
+}
+
+// TestASimulationShowsThatNotesAreUnspent: each request takes a call less, and a round trip.
+func TestASimulationShowsThatNotesAreUnspent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const net = 700_000
+	for name, test := range map[string]struct {
+		simulations slowSimulations
+		concurrency int
+		minimum     uint64 // of the program, for the recipient
+		busy        bool   // the relay's capacity is used
+		want        int64
+	}{
+		"the simulation succeeds":                         {want: 0},
+		"the withdrawal may be too small for a recipient": {minimum: net + 1, want: 1},
+		"the simulation fails":                            {simulations: slowSimulations{err: errNoSimulation}, want: 1},
+		"the simulation is slow":                          {simulations: slowSimulations{took: time.Second}, want: 1},
+		"no capacity is left":                             {concurrency: 1, busy: true, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			state := &countedState{PoolState: w.state, lamports: test.minimum}
+			r := w.assemble(parts{state: state, concurrency: test.concurrency, chain: func(c txmgr.Chain) txmgr.Chain {
+				test.simulations.Chain = c
+				return &test.simulations
+			}})
+			r.HeartbeatOnce(t.Context())
+			if test.busy {
+				first, _ := w.withdrawal(w.gross(net))
+				w.submit(r, first)
+				state.inspected.Store(0)
+			}
+			w.pool.Profile.RecipientMinimum = test.minimum
+			req, _ := w.withdrawal(w.gross(net))
+			if s := w.submit(r, req); s.State != submission.Pending && s.State != submission.Processing {
+				t.Errorf("the submission is %+v, want it accepted", s)
+			}
+			r.WaitSteps()
+			if got := state.inspected.Load(); got != test.want {
+				t.Errorf("notes and recipient were read %d times, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// spentAtAll confirms each note that one endpoint reports as spent.
+type spentAtAll struct{ submission.PoolState }
+
+func (spentAtAll) Spent(context.Context, [32]byte) (bool, error) { return true, nil }
+
+// TestASpentNoteIsRefusedAfterItsSimulation: the simulation fails, and then the notes are read, so that the
+// request is refused with the index of its note.
+func TestASpentNoteIsRefusedAfterItsSimulation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := w.assemble(parts{state: &spentAtAll{w.state}})
+	req, _ := w.withdrawal(sol)
+	_, to := w.withdrawal(sol)
+	spent := w.inputs(-sol, to)
+	in, err := shieldpool.ParsePublicInputs(req.PublicInputs)
+	must(t, err)
+	spent.Nullifiers[1] = in.Nullifiers[1]
+	call := &shieldpool.Call{Inputs: spent, Proof: w.prove(spent)}
+	call.Recipient = to
+	w.land(w.payer, call)
+	_, err = r.Submit(t.Context(), req)
+	if refused := wantCode(t, err, refusal.NullifierSpent); refused.Fields["nullifier_index"] != 1 {
+		t.Errorf("the refusal has the fields %v, want nullifier_index 1", refused.Fields)
+	}
+	inFlight, _ := r.InProgress()
+	if payer := r.handler.Payers.(*feepayer.Payers).Balances()[0]; inFlight != 0 || payer.Reserved != 0 || payer.InFlight != 0 {
+		t.Errorf("after the refusal %d submissions are in progress, and %d lamports reserved for %d transactions; want none", inFlight, payer.Reserved, payer.InFlight)
 	}
 }
 

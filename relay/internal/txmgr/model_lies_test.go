@@ -26,7 +26,7 @@ type modelLiar struct {
 	// three: two honest endpoints outvote the lying one most of the time. With only one honest
 	// endpoint, a report that the liar contradicts cannot be verified.
 	three bool
-	// stays: the endpoint still lies after all other faults have ended.
+	// stays: the endpoint goes on lying for a while after all other faults have ended.
 	stays bool
 }
 
@@ -41,12 +41,6 @@ const (
 	aimNone
 	modelAims
 )
-
-// outcomesDecidable reports whether outcomes can be decided while the endpoint lies. They cannot when
-// it contradicts the only other endpoint in every call; they are then decided once it is honest.
-func (l modelLiar) outcomesDecidable() bool {
-	return l.percent < 100 || l.three || l.aim == aimNone
-}
 
 // lieSource returns the random source of a lie about a call; nil when the lying endpoint takes no part.
 func (p *modelProcess) lieSource(method, key string) *rand.Rand {

@@ -50,18 +50,18 @@ func (m *model) overlap(p *modelProcess) {
 	if m.rand.IntN(4) == 0 {
 		two = one
 	}
-	first, _, err := p.admission.Check(m.t.Context(), one, groth16.Plain, nil)
-	second, _, err2 := q.admission.Check(m.t.Context(), two, groth16.Plain, nil)
-	if err == nil {
-		first, err = p.admission.Accept(m.stepContext(), first, nil)
+	first, earlier, err := p.admission.Check(m.t.Context(), one, groth16.Plain, nil)
+	second, earlier2, err2 := q.admission.Check(m.t.Context(), two, groth16.Plain, nil)
+	if first != nil {
+		earlier, err = first.Accept(m.stepContext())
 		p.waitIdle()
 	}
-	m.checkAnswer(p, one, modelSender{}, first, err)
-	if err2 == nil {
-		second, err2 = q.admission.Accept(m.stepContext(), second, nil)
+	m.checkAnswer(p, one, modelSender{}, earlier, err)
+	if second != nil {
+		earlier2, err2 = second.Accept(m.stepContext())
 		q.waitIdle()
 	}
-	m.checkAnswer(q, two, modelSender{}, second, err2)
+	m.checkAnswer(q, two, modelSender{}, earlier2, err2)
 }
 
 // pick chooses one of the submissions for which fits returns true; nil when there is none.

@@ -278,9 +278,9 @@ func TestRuleUniqueIndex(t *testing.T) {
 		modelMust(t, err)
 		second, _, err := b.admission.Check(t.Context(), two, groth16.Plain, nil)
 		modelMust(t, err)
-		_, err = a.admission.Accept(w.stepContext(), first, nil)
+		_, err = first.Accept(w.stepContext())
 		modelMust(t, err)
-		_, err = b.admission.Accept(w.stepContext(), second, nil)
+		_, err = second.Accept(w.stepContext())
 		w.wantRefusal(err, refusal.NullifierReserved)
 		a.waitIdle()
 		w.check()
@@ -359,7 +359,7 @@ func TestRuleNullifierAccount(t *testing.T) {
 	})
 	t.Run("notes spent in a block that is not final do not fail the submission", func(t *testing.T) {
 		w, a, b := newModelFleet(t, db)
-		a.dieAt = "simulate before" // before anything was signed
+		a.dieAt = "blockhash before" // before anything was signed
 		s := w.acceptNew(a)
 		w.chain.produce(0, []*modelTx{w.foreign(s.call)})
 		w.slots(2, landNone)

@@ -274,13 +274,10 @@ func (w *modelWorld) post(p *modelProcess, c *shieldpool.Call, from modelSender)
 	if hasNegatedA(c) {
 		encoding = groth16.Negated
 	}
-	s, earlier, err := p.admission.Check(ctx, c, encoding, nil)
-	if err == nil && earlier == nil {
-		s, err = p.admission.Accept(context.WithValue(w.stepContext(), senderKey{}, from), s, nil)
+	checked, s, err := p.admission.Check(ctx, c, encoding, nil)
+	if checked != nil {
+		s, err = checked.Accept(context.WithValue(w.stepContext(), senderKey{}, from))
 		p.waitIdle()
-	}
-	if earlier != nil {
-		s = earlier
 	}
 	w.checkAnswer(p, c, from, s, err)
 	return s, err

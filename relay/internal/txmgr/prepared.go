@@ -2,9 +2,8 @@ package txmgr
 
 import "context"
 
-// Prepared is the first transaction of a job, prepared and simulated while the commit of its acceptance is
-// under way, because each of the two takes a millisecond or more. If the preparation fails, Launch begins
-// anew.
+// Prepared is the first transaction of a job, prepared and simulated before its acceptance is committed: it
+// shows whether the job's notes are unspent. If the preparation fails, Launch begins anew.
 type Prepared struct {
 	m *Manager
 	// stop ends the preparation. done is closed when it has ended; t is then set if it succeeded.
@@ -34,6 +33,17 @@ func (m *Manager) Prepare(ctx context.Context, j *Job, draft func(context.Contex
 		}
 	})
 	return p
+}
+
+// Succeeded waits until the preparation has ended, and reports whether a node has simulated the transaction
+// with success. It returns false if ctx ends first.
+func (p *Prepared) Succeeded(ctx context.Context) bool {
+	select {
+	case <-p.done:
+		return p.t != nil
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // Cancel ends the preparation, and releases what the transaction has reserved.
