@@ -45,6 +45,16 @@ func (s *benchRun) carry(ctx context.Context) error {
 // rate is how many should be done in the time of a bare check, if relays and Postgres had all cores.
 type costAims struct{ processor, calls, statements, rate float64 }
 
+// calls reports the RPC calls per submission or swap.
+func (s *benchRun) calls(each string, before, after reading, done int, aim float64) {
+	var total uint64
+	for method, n := range after.calls {
+		total += n - before.calls[method]
+	}
+	s.report.Add(report.Group{Title: "RPC calls per " + each, Better: report.Less, Aim: aim}, s.label, float64(total)/float64(done))
+	s.progressf("%s: RPC calls per %s: %s", s.name, each, perEach(before.calls, after.calls, done))
+}
+
 // costs reports the processor time, RPC calls and SQL statements per submission or swap.
 func (s *benchRun) costs(each string, before, after reading, done int, aims costAims) {
 	took := after.processor.Since(before.processor)
@@ -62,12 +72,7 @@ func (s *benchRun) costs(each string, before, after reading, done int, aims cost
 	title := fmt.Sprintf("Estimated rate if relays and Postgres had all %d cores, %ss", runtime.NumCPU(), each)
 	s.report.Add(report.Group{Title: title, Unit: perSecond, Better: report.More}, s.label, rate)
 	s.report.Add(report.Group{Title: title + " in the time of a bare check", Better: report.More, Aim: aims.rate}, s.label, rate*s.bareCheck()/1000)
-	var total uint64
-	for method, n := range after.calls {
-		total += n - before.calls[method]
-	}
-	s.report.Add(report.Group{Title: "RPC calls per " + each, Better: report.Less, Aim: aims.calls}, s.label, float64(total)/float64(done))
-	s.progressf("%s: RPC calls per %s: %s", s.name, each, perEach(before.calls, after.calls, done))
+	s.calls(each, before, after, done, aims.calls)
 	s.progressf("%s: SQL statements per %s: %s", s.name, each, perEach(before.statements, after.statements, done))
 	var statements int64
 	for kind, n := range after.statements {

@@ -41,6 +41,21 @@ func (s *benchRun) steady(ctx context.Context, what string, rate float64, window
 	return before, after, answered, err
 }
 
+// latencyAndCalls measures the time to the first send, and then the calls at twice the rate: few submissions
+// share a call there.
+func (s *benchRun) latencyAndCalls(ctx context.Context) error {
+	if err := s.latency(ctx); err != nil {
+		return err
+	}
+	rate := 2 * s.sizes.rate
+	before, after, answered, err := s.steady(ctx, "the calls", rate, 1)
+	if err != nil {
+		return err
+	}
+	s.calls(fmt.Sprintf("submission at %.0f a second", rate), before, after, answered.done, 2.2)
+	return nil
+}
+
 // latency measures the time from acceptance to the first send at a steady rate.
 func (s *benchRun) latency(ctx context.Context) error {
 	finishProfiles := s.profiles(ctx, "latency", s.window)

@@ -66,7 +66,7 @@ func TestEveryPartMeasures(t *testing.T) {
 		"Processor time per steady submission, relays": 2, "Processor time per steady submission, Postgres": 2,
 		"Processor time per steady submission, local chain and clients":              2,
 		"CPU used by other programs, percent, while steady submissions are measured": 2,
-		"RPC calls per steady submission":                                            2, "SQL statements per steady submission": 2,
+		"RPC calls per submission at 20 a second":                                    2, "RPC calls per steady submission": 2, "SQL statements per steady submission": 2,
 		"Accepted to first send, p50, at 10 submissions a second": 2, "Accepted to first send, p95, at 10 submissions a second": 2,
 		"Accepted to first send, p50, at 10 submissions a second, in bare checks": 2, "Accepted to first send, p95, at 10 submissions a second, in bare checks": 2,
 		"Accepted to first send, p99, at 10 submissions a second, in bare checks": 2,

@@ -131,7 +131,7 @@ func (b *bench) session(ctx context.Context, s *session, name string, round int)
 	run := &benchRun{bench: b, session: s, name: name, round: round, stand: st, crowd: clients, bareCheckBefore: b.measureBareCheck()}
 	run.progressf("%s: set up in %.1f s", name, time.Since(began).Seconds())
 	measures := map[part]func(context.Context) error{
-		partLatency: run.latency, partCarry: run.carry, partAccept: run.accept, partForged: run.forged, partOverload: run.overload, partClients: run.clients, partRootHistory: run.withRootEviction, partSwaps: run.swap, partMemory: run.memory, partList: run.list,
+		partLatency: run.latencyAndCalls, partCarry: run.carry, partAccept: run.accept, partForged: run.forged, partOverload: run.overload, partClients: run.clients, partRootHistory: run.withRootEviction, partSwaps: run.swap, partMemory: run.memory, partList: run.list,
 	}
 	if err := measures[s.part](ctx); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -50,6 +51,8 @@ type Admission struct {
 	queue    queue
 	pause    busyPause
 	waits    chainWaits
+	// checking is the number of requests whose notes are being checked.
+	checking atomic.Int64
 }
 
 // New checks the options and computes the note bounds.
@@ -162,8 +165,10 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 		}
 	}
 	funds := a.checkFunds(ctx, call)
-	// The simulation of the first transaction shows the same as checkNotes, and so saves a call.
-	if funds != nil || !encodingAccepted || !a.needsOnlySimulation(call) || !checked.first.begin(ctx, s) || !checked.first.simulated(ctx) {
+	// The simulation of the first transaction shows the same as checkNotes, and so saves a call and a round trip.
+	a.checking.Add(1)
+	defer a.checking.Add(-1)
+	if funds != nil || !encodingAccepted || a.checking.Load() > manyChecks || !a.needsOnlySimulation(call) || !checked.first.begin(ctx, s) || !checked.first.simulated(ctx) {
 		if err := a.checkNotes(ctx, call); err != nil {
 			return nil, nil, err
 		}

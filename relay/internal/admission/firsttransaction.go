@@ -13,6 +13,10 @@ import (
 // to simulate may still read accounts quickly.
 const simulationTimeout = 500 * time.Millisecond
 
+// manyChecks is the number of requests whose checks of notes share calls so well that a simulation would save
+// little. Their simulations run while their acceptances are committed, which then share commits.
+const manyChecks = 16
+
 // firstTransaction is the first transaction of a request that is being checked, with the capacity to send
 // it.
 type firstTransaction struct {
