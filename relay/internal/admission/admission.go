@@ -165,13 +165,8 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 		}
 	}
 	funds := a.checkFunds(ctx, call)
-	// The simulation of the first transaction shows the same as checkNotes, and so saves a call and a round trip.
-	a.checking.Add(1)
-	defer a.checking.Add(-1)
-	if funds != nil || !encodingAccepted || a.checking.Load() > manyChecks || !a.needsOnlySimulation(call) || !checked.first.begin(ctx, s) || !checked.first.simulated(ctx) {
-		if err := a.checkNotes(ctx, call); err != nil {
-			return nil, nil, err
-		}
+	if err := a.checkUnspent(ctx, call, checked, encodingAccepted && funds == nil); err != nil {
+		return nil, nil, err
 	}
 	if funds != nil {
 		return nil, nil, funds

@@ -24,10 +24,14 @@ type firstTransaction struct {
 	prepared    *txmgr.Prepared // nil before begin, and after take
 }
 
-// begin reserves capacity, and begins to prepare and simulate the transaction. It returns false if there is no
-// capacity.
+// begin reserves capacity, and begins to prepare and simulate the transaction, unless it has begun. It returns
+// false if there is no capacity, or none any more, because the process stops.
 func (f *firstTransaction) begin(ctx context.Context, s *submission.Submission) bool {
-	if f.prepared == nil && f.submissions.Manager.ReserveCapacity() {
+	manager := f.submissions.Manager
+	if f.prepared != nil && !manager.TakesNew() {
+		f.cancel()
+	}
+	if f.prepared == nil && manager.ReserveCapacity() {
 		f.prepared = f.submissions.Prepare(ctx, s)
 	}
 	return f.prepared != nil
@@ -50,9 +54,19 @@ func (f *firstTransaction) take() *txmgr.Prepared {
 // cancel releases capacity and transaction, unless they were taken.
 func (f *firstTransaction) cancel() {
 	if f.prepared != nil {
-		f.prepared.Cancel()
+		f.take().Cancel()
 		f.submissions.Manager.CancelReservation()
 	}
+}
+
+// checkUnspent checks what checkNotes does. It may begin the first transaction: its simulation shows the same, and
+// so saves a call and a round trip.
+func (a *Admission) checkUnspent(ctx context.Context, call *shieldpool.Call, c *Checked, mayBegin bool) error {
+	defer a.checking.Add(-1)
+	if few := a.checking.Add(1) <= manyChecks; few && mayBegin && a.needsOnlySimulation(call) && c.first.begin(ctx, c.s) && c.first.simulated(ctx) {
+		return nil
+	}
+	return a.checkNotes(ctx, call)
 }
 
 // needsOnlySimulation reports whether the call passes checkNotes if its transaction can succeed: the program

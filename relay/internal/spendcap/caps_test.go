@@ -203,6 +203,20 @@ func TestOwnSpendingCountsImmediatelyAndOnce(t *testing.T) {
 	})
 }
 
+// A request that is only being checked may be refused, and then others are allowed at once.
+func TestWhatIsPendingRefusesForAMoment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCaps(t, new(fakeStore), Limits{Day: 100}, nil)
+		done := startAttempt(t, c, false, 60)
+		if r := checkRefused(t, allowError(t, c, false, 60), "day"); r.RetryAfter != minRetry {
+			t.Errorf("Retry-After is %s, want %s, because the first attempt may be abandoned", r.RetryAfter, minRetry)
+		}
+		done(false)
+		startAttempt(t, c, false, 60)(true)
+	})
+}
+
 // TestAttemptCountsUntilRecorded: the simulation of an attempt may take seconds, and no
 // sum shows the attempt before it is recorded.
 func TestAttemptCountsUntilRecorded(t *testing.T) {

@@ -29,7 +29,10 @@ func (s *spendCap) refusal(lamports uint64) error {
 	spent := s.window.spent + s.pending
 	excess := spent + lamports - s.limit
 	wait, ok := s.window.timeUntilFree(excess)
-	if !ok {
+	switch {
+	case s.window.spent+lamports <= s.limit:
+		wait = minRetry // what is pending may not be spent
+	case !ok:
 		wait = maxRetry
 	}
 	return refusal.New(refusal.SpendCapReached,

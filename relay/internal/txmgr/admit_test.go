@@ -129,12 +129,12 @@ func TestASimulationShowsThatNotesAreUnspent(t *testing.T) {
 				return &test.simulations
 			}})
 			r.HeartbeatOnce(t.Context())
+			w.pool.Profile.RecipientMinimum = test.minimum
 			if test.busy {
 				first, _ := w.withdrawal(w.gross(net))
 				w.submit(r, first)
 				state.inspected.Store(0)
 			}
-			w.pool.Profile.RecipientMinimum = test.minimum
 			req, _ := w.withdrawal(w.gross(net))
 			if s := w.submit(r, req); s.State != submission.Pending && s.State != submission.Processing {
 				t.Errorf("the submission is %+v, want it accepted", s)
