@@ -28,6 +28,7 @@ const (
 // process runs, no other call of Find in any process returns the same addresses, so that the
 // caller may listen later. The error is that of ctx, or of a failed attempt to listen.
 func Find(ctx context.Context, n int) (addresses []string, err error) {
+	defer excludeForks()()
 	var listen net.ListenConfig
 	var listeners []net.Listener // open until all ports are chosen, so that they differ
 	defer func() {
@@ -86,9 +87,17 @@ func reserve(port int) (bool, error) {
 
 // Check returns an error if a process already listens at the address.
 func Check(ctx context.Context, address string) error {
+	defer excludeForks()()
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
 	return l.Close()
+}
+
+// excludeForks lets this process start no other one until allow is called. A process that is being started has
+// its parent's listeners, closed ones too, until it runs its own program: the port would still be taken.
+func excludeForks() (allow func()) {
+	syscall.ForkLock.RLock()
+	return syscall.ForkLock.RUnlock
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/relaypool/relaypool/hack/freeport"
@@ -77,5 +78,35 @@ func TestProcessesGetDifferentPorts(t *testing.T) {
 		if slices.Contains(addresses, address) {
 			t.Fatalf("both processes found %s", address)
 		}
+	}
+}
+
+func TestPortsAreFreeWhileOtherProcessesStart(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var starts sync.WaitGroup
+	for range 2 {
+		starts.Go(func() {
+			for ctx.Err() == nil {
+				_ = exec.CommandContext(ctx, "true").Run()
+			}
+		})
+	}
+	taken := 0
+	for range 300 {
+		addresses, err := freeport.Find(t.Context(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range addresses {
+			if freeport.Check(t.Context(), a) != nil {
+				taken++
+			}
+		}
+	}
+	cancel()
+	starts.Wait()
+	if taken > 0 {
+		t.Errorf("%d of 900 ports were taken, want none", taken)
 	}
 }
