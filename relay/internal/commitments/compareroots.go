@@ -130,7 +130,7 @@ func (f *Follower) compareStored(ctx context.Context, n need) (comparison, error
 }
 
 // advance reads new slots, and then compares the leaves with the tree. It reads the tree again only if
-// the tree from before does not confirm all leaves, because that read waits for its turn, and clients
+// the tree from before does not confirm all leaves, because the rate of reads is limited, and clients
 // wait for the outcome of what landed.
 func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snapshot) (comparison, error) {
 	leavesBefore := snap.Tree.NextIndex

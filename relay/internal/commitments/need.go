@@ -12,6 +12,7 @@ type need struct {
 	maxAge time.Duration
 }
 
+// recentTree is what every pass needs.
 var recentTree = need{maxAge: maxTreeAge}
 
 // upTo needs a tree of the slot or later, read by any process. If the slot is 0, it is not known, and the tree

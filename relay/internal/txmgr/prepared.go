@@ -2,8 +2,8 @@ package txmgr
 
 import "context"
 
-// Prepared is the first transaction of a job, prepared and simulated before its acceptance is committed: it
-// shows whether the job's notes are unspent. If the preparation fails, Launch begins anew.
+// Prepared is the first transaction of a job, prepared and simulated before its acceptance is committed, which
+// shows that the job's notes are unspent, or beside the commit. If the preparation fails, Launch begins anew.
 type Prepared struct {
 	m *Manager
 	// stop ends the preparation. done is closed when it has ended; t is then set if it succeeded.
