@@ -3,6 +3,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	cryptorand "crypto/rand"
 	"errors"
@@ -20,7 +21,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// Options configure an Admission. All fields are needed.
+// Options configure an Admission. All fields but SimulationTimeout are needed.
 type Options struct {
 	Store    submission.Store
 	Pool     *shieldpool.Pool
@@ -40,6 +41,9 @@ type Options struct {
 	// CallTimeout bounds each try to accept a request. A request that waits for the chain is
 	// tried several times.
 	CallTimeout time.Duration
+	// SimulationTimeout is how long a request waits for the simulation of its transaction, before its notes are
+	// read: an endpoint that is slow to simulate may still read accounts quickly. 0 means 500 ms.
+	SimulationTimeout time.Duration
 }
 
 // Admission checks requests and accepts them.
@@ -61,6 +65,7 @@ func New(o Options) (*Admission, error) {
 		o.Key == nil || o.ProofA == nil || o.Observer == nil || o.Submissions == nil || o.Ready == nil || o.Now == nil || o.NewID == nil || o.CallTimeout <= 0 {
 		return nil, errors.New("admission needs all of its options")
 	}
+	o.SimulationTimeout = cmp.Or(o.SimulationTimeout, defaultSimulationTimeout)
 	a := &Admission{Options: o, verified: lru.New(verifiedKept), waits: chainWaits{now: o.Now, random: rand.Float64, callTimeout: o.CallTimeout, closing: make(chan struct{})}}
 	a.proofs = newProofQueue(proofCores(runtime.GOMAXPROCS(0)), func(claims []groth16.Claim, expected groth16.ProofAEncoding) []groth16.Verdict {
 		return o.Key.VerifyBatch(claims, expected, cryptorand.Reader)
@@ -151,7 +156,7 @@ func (a *Admission) Check(ctx context.Context, call *shieldpool.Call, encoding g
 	if err := a.enterQueue(ctx, call.Inputs.Root, window); err != nil {
 		return nil, nil, err
 	}
-	checked := &Checked{a: a, s: s, key: key, first: firstTransaction{submissions: a.Submissions}}
+	checked := &Checked{a: a, s: s, key: key, first: firstTransaction{submissions: a.Submissions, timeout: a.SimulationTimeout}}
 	passed := false
 	defer func() {
 		if !passed { // also after a panic
@@ -188,7 +193,7 @@ func (c *Checked) Accept(ctx context.Context) (accepted *submission.Submission, 
 		c.first.cancel() // also after a panic
 		c.a.queue.leave(s.RootSeq, err == nil && accepted == s)
 	}()
-	if !c.first.begin(ctx, s) {
+	if !c.first.prepare(ctx, s) {
 		accepted, err = store.Accept(ctx, s, c.key, nil)
 		if accepted == s {
 			manager.NotifyOthers()
@@ -205,6 +210,6 @@ func (c *Checked) Accept(ctx context.Context) (accepted *submission.Submission, 
 	}
 	// The manager needs its own copy, because the caller goes on reading s.
 	managed := *s
-	manager.Start(ctx, managed.Job(), c.first.take())
+	manager.Start(ctx, managed.Job(), c.first.handOver())
 	return s, nil
 }

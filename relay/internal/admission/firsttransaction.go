@@ -9,9 +9,7 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// simulationTimeout is how long the acceptance of a request waits for the simulation. An endpoint that is slow
-// to simulate may still read accounts quickly.
-const simulationTimeout = 500 * time.Millisecond
+const defaultSimulationTimeout = 500 * time.Millisecond
 
 // manyChecks is the number of requests whose checks of notes share calls so well that a simulation would save
 // little. Their simulations run while their acceptances are committed, which then share commits.
@@ -21,14 +19,15 @@ const manyChecks = 16
 // it.
 type firstTransaction struct {
 	submissions *submission.Handler
-	prepared    *txmgr.Prepared // nil before begin, and after take
+	timeout     time.Duration   // of the wait for the simulation
+	prepared    *txmgr.Prepared // nil before prepare, and after handOver
 }
 
-// begin reserves capacity, and begins to prepare and simulate the transaction, unless it has begun. It returns
-// false if there is no capacity, or none any more, because the process stops.
-func (f *firstTransaction) begin(ctx context.Context, s *submission.Submission) bool {
+// prepare reserves capacity, and starts to prepare and simulate the transaction, if it has not done so before. It
+// returns false if there is no capacity, or none any more, because the process stops or its queue is paused.
+func (f *firstTransaction) prepare(ctx context.Context, s *submission.Submission) bool {
 	manager := f.submissions.Manager
-	if f.prepared != nil && !manager.TakesNew() {
+	if f.prepared != nil && !manager.StartsJobs() {
 		f.cancel()
 	}
 	if f.prepared == nil && manager.ReserveCapacity() {
@@ -39,31 +38,31 @@ func (f *firstTransaction) begin(ctx context.Context, s *submission.Submission) 
 
 // simulated waits for the simulation, and reports whether it succeeded.
 func (f *firstTransaction) simulated(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, simulationTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	return f.prepared.Succeeded(ctx)
 }
 
-// take returns the transaction to the caller, who has to start it.
-func (f *firstTransaction) take() *txmgr.Prepared {
+// handOver returns the transaction to the caller, who has to start its job.
+func (f *firstTransaction) handOver() *txmgr.Prepared {
 	p := f.prepared
 	f.prepared = nil
 	return p
 }
 
-// cancel releases capacity and transaction, unless they were taken.
+// cancel releases capacity and transaction, unless they were handed over.
 func (f *firstTransaction) cancel() {
 	if f.prepared != nil {
-		f.take().Cancel()
+		f.handOver().Cancel()
 		f.submissions.Manager.CancelReservation()
 	}
 }
 
-// checkUnspent checks what checkNotes does. It may begin the first transaction: its simulation shows the same, and
-// so saves a call and a round trip.
-func (a *Admission) checkUnspent(ctx context.Context, call *shieldpool.Call, c *Checked, mayBegin bool) error {
+// checkUnspent checks what checkNotes does. It may prepare the first transaction: its simulation shows the same,
+// and so saves a call and a round trip.
+func (a *Admission) checkUnspent(ctx context.Context, call *shieldpool.Call, c *Checked, mayPrepare bool) error {
 	defer a.checking.Add(-1)
-	if few := a.checking.Add(1) <= manyChecks; few && mayBegin && a.needsOnlySimulation(call) && c.first.begin(ctx, c.s) && c.first.simulated(ctx) {
+	if few := a.checking.Add(1) <= manyChecks; few && mayPrepare && a.needsOnlySimulation(call) && c.first.prepare(ctx, c.s) && c.first.simulated(ctx) {
 		return nil
 	}
 	return a.checkNotes(ctx, call)

@@ -45,10 +45,10 @@ type hashFlight struct {
 }
 
 // LatestBlockhash returns a confirmed blockhash that was the newest one less than about a second
-// ago. All callers share it. When it is older than hashRenewAge, one call in the background, or another
-// process's blockhash, replaces it. LatestBlockhash fails with onchain.KindNodeBehind if the endpoint's blockhash no
-// longer changes or the endpoint is behind the others, and with onchain.KindContradiction if the
-// blockhash's slot or height is impossible.
+// ago. All callers share it. When it is older than hashRenewAge, one call in the background, or
+// another process's blockhash, replaces it. LatestBlockhash fails with onchain.KindNodeBehind if the
+// endpoint's blockhash no longer changes or the endpoint is behind the others, and with
+// onchain.KindContradiction if the blockhash's slot or height is impossible.
 //
 // The blockhash's last valid block height is the highest one that the agreement of two endpoints
 // allows. With a single endpoint it is the height that the endpoint reports. If there are several

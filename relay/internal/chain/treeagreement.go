@@ -23,9 +23,9 @@ var errTreesDiffer = fmt.Errorf("%w: the endpoints show different trees: GET /he
 
 // AgreedTree returns the newest tree that two endpoints show. If this process, or another one of the fleet,
 // has read one of minSlot or later at most maxAge ago, AgreedTree returns that. Otherwise, and always with
-// maxAge 0, it reads the tree at every endpoint; the result may then be of an earlier slot than minSlot. A second
-// endpoint shows a tree if its root history contains the tree's root. A
-// tree that only one endpoint shows counts in two cases. First, it is the only tree whose root
+// maxAge 0, it reads the tree at every endpoint; the result may then be of an earlier slot than
+// minSlot. A second endpoint shows a tree if its root history contains the tree's root. A tree
+// that only one endpoint shows counts in two cases. First, it is the only tree whose root
 // history contains the last agreed root; if its slot is doubtful, ten seconds must have passed
 // since the last agreement. Second, no other endpoint answers, and there was no agreement in the
 // last minute. If no tree counts, AgreedTree returns the last agreed tree: for up to a minute, or

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -30,7 +31,7 @@ func (s *Store) lock(ctx context.Context, name string, wait time.Duration) (tx p
 		defer cancel()
 		_ = tx.Rollback(ctx) // if it fails, the connection is closed, which unlocks too
 	}
-	if _, err := tx.Exec(locking, advisoryLockSQL, name, wait.String()); err != nil {
+	if _, err := tx.Exec(locking, advisoryLockSQL, name, strconv.FormatInt(wait.Milliseconds(), 10)); err != nil {
 		unlock()
 		return nil, func() {}
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // heartbeatSQL returns whether the worker's last heartbeat had expired, and whether there is no other
-// live worker. It locks the row first, so that FreeDeadProcesses skips it. If FreeDeadProcesses has already deleted the row,
-// heartbeatSQL inserts it again.
+// live worker. It locks the row first, so that FreeDeadProcesses skips it. If FreeDeadProcesses has
+// already deleted the row, heartbeatSQL inserts it again.
 const heartbeatSQL = `
 WITH before AS MATERIALIZED (
 	SELECT id, until <= now() AS lapsed FROM workers WHERE id = $1 FOR UPDATE

@@ -7,9 +7,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// readOnceWait is how long a process waits for another one that reads the same. A client may wait for what is
+// defaultReadOnceWait is how long a process waits for another one that reads the same. A client may wait for what is
 // read, and those who wait for a new blockhash wait for the lock too.
-const readOnceWait = 200 * time.Millisecond
+const defaultReadOnceWait = 200 * time.Millisecond
 
 // ReadOnce implements chain.ReadOnce. When the database fails, each process reads for itself.
 func (s *Store) ReadOnce(ctx context.Context, name string, use func(value []byte, age time.Duration) bool, read func(context.Context) (value []byte)) {
@@ -17,13 +17,13 @@ func (s *Store) ReadOnce(ctx context.Context, name string, use func(value []byte
 		read(ctx)
 		return
 	}
-	tx, unlock := s.lock(ctx, "read "+name, readOnceWait)
+	tx, unlock := s.lock(ctx, "read "+name, s.readOnceWait)
 	defer unlock()
 	if tx == nil {
 		read(ctx)
 		return
 	}
-	value, age, readAt := sharedValue(ctx, tx, name)
+	value, age, readAt := sharedValue(ctx, tx, name, s.readOnceWait)
 	if value != nil && use(value, age) {
 		return
 	}
@@ -34,8 +34,8 @@ func (s *Store) ReadOnce(ctx context.Context, name string, use func(value []byte
 
 // sharedValue returns the value that was shared, nil if there is none, and how old it is at most. now is the
 // time of the database's clock; zero if it does not answer.
-func sharedValue(ctx context.Context, tx pgx.Tx, name string) (value []byte, age time.Duration, now time.Time) {
-	ctx, cancel := context.WithTimeout(ctx, readOnceWait)
+func sharedValue(ctx context.Context, tx pgx.Tx, name string, timeout time.Duration) (value []byte, age time.Duration, now time.Time) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
 	var aged *float64

@@ -26,11 +26,19 @@ func readOnce(t *testing.T, s *Store, name, fresh string, accept func(age time.D
 	return got
 }
 
+// patient opens a store that waits for others as long as a busy machine needs.
+func patient(t *testing.T) *Store {
+	t.Helper()
+	s := open(t)
+	s.readOnceWait = time.Minute
+	return s
+}
+
 func anyValue(time.Duration) bool { return true }
 
 func TestAFleetReadsOnce(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := patient(t)
 	var reads, uses atomic.Int64
 	var running sync.WaitGroup
 	for range 8 {
@@ -55,7 +63,7 @@ func TestAFleetReadsOnce(t *testing.T) {
 
 func TestASharedValueIsUsedOnlyIfItFits(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := patient(t)
 	readOnce(t, s, "tree", "first", anyValue)
 	for _, step := range []struct {
 		what, name, want string
@@ -79,7 +87,7 @@ func TestASharedValueIsUsedOnlyIfItFits(t *testing.T) {
 // A blockhash is used for a second, so the time that its read took counts.
 func TestASharedValueIsAsOldAsItsRead(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := patient(t)
 	const took = 100 * time.Millisecond
 	s.ReadOnce(t.Context(), "tree", nil, func(context.Context) []byte {
 		time.Sleep(took)
@@ -123,7 +131,7 @@ func TestAReadGoesOnWithoutTheLock(t *testing.T) {
 
 func TestAProcessAloneSharesNothing(t *testing.T) {
 	t.Parallel()
-	s := open(t)
+	s := patient(t)
 	shared := func() int {
 		t.Helper()
 		readOnce(t, s, "tree", "leaves", func(time.Duration) bool { return false })

@@ -29,6 +29,8 @@ type Store struct {
 	// Pool behind clients' requests would let the leases expire. Nil uses Pool.
 	Heartbeats *pgxpool.Pool
 
+	// readOnceWait is defaultReadOnceWait, except in tests.
+	readOnceWait time.Duration
 	// alone is set while the last heartbeat of this process found no other live one.
 	alone atomic.Bool
 
@@ -46,7 +48,7 @@ func New(pool *pgxpool.Pool) (*Store, error) {
 	if pool == nil {
 		return nil, errors.New("store needs a connection pool")
 	}
-	s := &Store{Pool: pool}
+	s := &Store{Pool: pool, readOnceWait: defaultReadOnceWait}
 	s.accepts, s.repeats, s.attempts, s.reads = queueOf(s.insertTogether), queueOf(s.readKeysAndReservations), queueOf(s.recordTogether), queueOf(s.readTogether)
 	return s, nil
 }

@@ -1,6 +1,7 @@
 package txmgr_test
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"testing"
@@ -111,6 +112,7 @@ func TestASimulationShowsThatNotesAreUnspent(t *testing.T) {
 	const net = 700_000
 	for name, test := range map[string]struct {
 		simulations slowSimulations
+		timeout     time.Duration // of the wait for the simulation; 0 means one that suffices
 		concurrency int
 		minimum     uint64 // of the program, for the recipient
 		busy        bool   // the relay's capacity is used
@@ -119,12 +121,12 @@ func TestASimulationShowsThatNotesAreUnspent(t *testing.T) {
 		"the simulation succeeds":                         {want: 0},
 		"the withdrawal may be too small for a recipient": {minimum: net + 1, want: 1},
 		"the simulation fails":                            {simulations: slowSimulations{err: errNoSimulation}, want: 1},
-		"the simulation is slow":                          {simulations: slowSimulations{took: time.Second}, want: 1},
+		"the simulation is slow":                          {simulations: slowSimulations{took: 100 * time.Millisecond}, timeout: time.Millisecond, want: 1},
 		"no capacity is left":                             {concurrency: 1, busy: true, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			state := &countedState{PoolState: w.state, lamports: test.minimum}
-			r := w.assemble(parts{state: state, concurrency: test.concurrency, chain: func(c txmgr.Chain) txmgr.Chain {
+			r := w.assemble(parts{state: state, concurrency: test.concurrency, simulationTimeout: cmp.Or(test.timeout, time.Minute), chain: func(c txmgr.Chain) txmgr.Chain {
 				test.simulations.Chain = c
 				return &test.simulations
 			}})

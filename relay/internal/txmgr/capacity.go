@@ -38,11 +38,11 @@ func (s *capacity) inUse() int {
 // job then waits in the queue, where the most urgent job goes first. After a reservation the
 // caller must call Start, which uses the capacity, or CancelReservation.
 func (m *Manager) ReserveCapacity() bool {
-	return m.TakesNew() && !m.rowsMayRemain.Load() && m.main().inUse.acquire(1) == 1
+	return m.StartsJobs() && !m.rowsMayRemain.Load() && m.main().inUse.acquire(1) == 1
 }
 
-// TakesNew reports whether this process may start new jobs: it does not stop, and the queue is not paused.
-func (m *Manager) TakesNew() bool { return m.stopping.Err() == nil && m.paused.reason() == "" }
+// StartsJobs reports whether this process starts new jobs: it does not stop, and the queue is not paused.
+func (m *Manager) StartsJobs() bool { return m.stopping.Err() == nil && m.paused.reason() == "" }
 
 // CancelReservation releases reserved capacity.
 func (m *Manager) CancelReservation() {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A row that waits for capacity is claimed as soon as a request that was being checked gives it back.
-func TestCapacityThatIsGivenBackIsClaimed(t *testing.T) {
+// A row that waits for capacity is claimed as soon as a request that was being checked releases it.
+func TestReleasedCapacityIsClaimed(t *testing.T) {
 	t.Parallel()
 	for name, rowsRemain := range map[string]bool{"rows wait": true, "none waits": false} {
 		m := new(Manager)
@@ -23,8 +23,8 @@ func TestCapacityThatIsGivenBackIsClaimed(t *testing.T) {
 			t.Errorf("%s: a claim is due: %t, and %d of the capacity is in use; want %t and 0", name, claims, q.inUse.inUse(), rowsRemain)
 		}
 		m.stop()
-		if m.TakesNew() {
-			t.Errorf("%s: a process that stops takes new jobs", name)
+		if m.StartsJobs() {
+			t.Errorf("%s: a process that stops starts new jobs", name)
 		}
 	}
 }

@@ -271,17 +271,18 @@ func (unlimited) Allow(context.Context, bool, uint64) (func(bool), error) {
 
 // parts are the parts of a relay that a test may change.
 type parts struct {
-	chain       func(txmgr.Chain) txmgr.Chain
-	store       func(submission.Store) submission.Store
-	state       submission.PoolState
-	spending    txmgr.Spending
-	payer       txmgr.Payer   // in place of the world's own
-	payers      []txmgr.Payer // in addition to that
-	timing      txmgr.Timing
-	concurrency int
-	formats     shieldpool.Formats
-	price       txmgr.PriceRule
-	slot        func() time.Duration
+	chain             func(txmgr.Chain) txmgr.Chain
+	store             func(submission.Store) submission.Store
+	state             submission.PoolState
+	spending          txmgr.Spending
+	payer             txmgr.Payer   // in place of the world's own
+	payers            []txmgr.Payer // in addition to that
+	timing            txmgr.Timing
+	concurrency       int
+	formats           shieldpool.Formats
+	price             txmgr.PriceRule
+	slot              func() time.Duration
+	simulationTimeout time.Duration
 	// maxEarlyFees is in lamports.
 	maxEarlyFees uint64
 }
@@ -340,7 +341,7 @@ func (w *world) assemble(p parts) *relay {
 	r.Manager = r.handler.Manager
 	r.Admission, err = admission.New(admission.Options{
 		Store: db, Pool: w.pool, State: p.state, Payers: payers, Spending: p.spending, Key: w.key, ProofA: proofA, Observer: r.counts,
-		Submissions: r.handler, Ready: always, Now: w.clock.now, NewID: uuid.New, CallTimeout: time.Minute,
+		Submissions: r.handler, Ready: always, Now: w.clock.now, NewID: uuid.New, CallTimeout: time.Minute, SimulationTimeout: p.simulationTimeout,
 	})
 	must(w.t, err)
 	r.Reader, err = submission.NewReader(db, w.leaves, log)

@@ -178,7 +178,7 @@ func (w *modelWorld) newProcess(i, concurrency int) *modelProcess {
 	p.manager, p.concurrency = handler.Manager, concurrency
 	handler.Formats = func() []shieldpool.Format { return []shieldpool.Format{w.chain.format} }
 	p.admission = &admission.Admission{Options: admission.Options{
-		Store: modelStore{w.store, p}, Pool: w.pool, State: modelNode{p}, Payers: p, Spending: unlimited{}, ProofA: proofA, Observer: p, Submissions: handler, Ready: always, Now: w.now, NewID: w.newID,
+		Store: modelStore{w.store, p}, Pool: w.pool, State: modelNode{p}, Payers: p, Spending: unlimited{}, ProofA: proofA, Observer: p, Submissions: handler, Ready: always, Now: w.now, NewID: w.newID, SimulationTimeout: time.Minute,
 	}}
 	p.manager.HeartbeatOnce(w.t.Context())
 	return p
