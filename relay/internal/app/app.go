@@ -73,7 +73,6 @@ type App struct {
 	requests        *ratelimit.Counter
 	caps            *spendcap.Caps
 	ledger          *ledger.Reconciler
-	recentPayments  *ledger.RecentPayments
 	accounting      *accountingCache
 	commitmentIndex *commitments.Follower
 	reader          *submission.Reader

@@ -21,14 +21,14 @@ const indexPollInterval = 500 * time.Millisecond
 // commitmentHistory adapts the endpoints to the commitment index.
 type commitmentHistory struct {
 	*chain.Endpoints
-	read func(*onchain.Block)
+	read func(context.Context, *onchain.Block)
 }
 
 // Block implements commitments.Chain, and calls read with the block.
 func (h commitmentHistory) Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error) {
 	b, err := h.Endpoints.Block(ctx, slot, account)
 	if err == nil {
-		h.read(b)
+		h.read(ctx, b)
 	}
 	return b, err
 }
@@ -46,12 +46,24 @@ func (h commitmentHistory) FirstAvailableBlock(ctx context.Context) (uint64, err
 }
 
 func (a *App) newCommitmentIndex(p *shieldpool.Pool) (*commitments.Follower, error) {
-	// The payers are opened after the index.
-	history := commitmentHistory{a.endpoints, func(b *onchain.Block) { a.recentPayments.Add(b) }}
+	history := commitmentHistory{a.endpoints, a.keepPayments}
 	return commitments.New(commitments.Options{
 		Store: a.store.Commitments(p.Address), Chain: history, Tree: a.poolReader, Pool: p, Log: a.log, Now: time.Now, Interval: indexPollInterval,
 		Finalized: a.finalizedSlot, Subscribed: a.subscribed,
 	})
+}
+
+// keepPayments stores what the payers paid in the block, for the ledger.
+func (a *App) keepPayments(ctx context.Context, b *onchain.Block) {
+	var paid []*onchain.Payment
+	for i := range b.Transactions {
+		if p := b.Transactions[i].Payment; p != nil && a.payers.Owns(p.FeePayer) {
+			paid = append(paid, p)
+		}
+	}
+	if len(paid) > 0 {
+		a.store.Ledger().KeepPayments(ctx, b.Slot, paid)
+	}
 }
 
 // finalizedSlot returns the newest slot that is known to be final; 0 if none is.

@@ -42,10 +42,9 @@ func (a *App) openSpending(ctx context.Context) error {
 		return err
 	}
 	a.accounting = &accountingCache{ledger: a.store.Ledger()}
-	a.recentPayments = ledger.NewRecentPayments(a.payers.Keys(), a.finalizedSlot)
 	a.ledger, err = ledger.NewReconciler(ledger.ReconcilerOptions{
 		Payers: a.payers.Keys(), Store: a.store.Ledger(), Chain: a.endpoints, Observer: ledgerEvents{a.metrics}, Log: a.log, Now: time.Now,
-		Rent: a.rent.Rate, Recent: a.recentPayments,
+		Rent: a.rent.Rate, Finalized: a.finalizedSlot,
 	})
 	return err
 }

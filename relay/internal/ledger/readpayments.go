@@ -19,9 +19,22 @@ type slot struct {
 	number     uint64
 }
 
-// readPayments fetches the payments of slots, unless they are known from a block. If a call fails, it
+// blockPayments returns the payments in final slots that are known from blocks. While the history does not add
+// up, it returns none, because a block may have been of a fork, or false.
+func (r *Reconciler) blockPayments(ctx context.Context, h *payerHistory, slots []slot) (map[solana.Signature]*onchain.Payment, error) {
+	var final []uint64
+	for newest, i := r.Finalized(), 0; i < len(slots) && slots[i].number <= newest; i++ {
+		final = append(final, slots[i].number)
+	}
+	if len(final) == 0 || !h.gapSince.IsZero() {
+		return nil, nil
+	}
+	return r.Store.BlockPayments(ctx, final)
+}
+
+// readPayments reads the payments of slots from the chain, unless they are known. If a call fails, it
 // returns only the slots before the first slot with a failed call.
-func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, slots []slot) ([]slot, error) {
+func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, slots []slot, known map[solana.Signature]*onchain.Payment) ([]slot, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Parallel)
 	for i := range slots {
@@ -31,7 +44,7 @@ func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, s
 	var mu sync.Mutex
 	for i := range slots {
 		for j, signature := range slots[i].signatures {
-			if p := r.Recent.take(signature, payer, slots[i].number); p != nil {
+			if p := known[signature]; p != nil && p.FeePayer == payer && p.Slot == slots[i].number {
 				slots[i].payments[j] = p
 				continue
 			}

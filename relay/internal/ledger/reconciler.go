@@ -41,6 +41,9 @@ type Store interface {
 	Cursor(ctx context.Context, payer solana.PublicKey) (*Cursor, error)
 	// Attempts returns the attempts that are stored for the signatures.
 	Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]Attempt, error)
+	// BlockPayments returns what the fleet's payers paid in these slots, as far as a process of the fleet has
+	// read a block of the slot for another purpose. The block may be of a fork.
+	BlockPayments(ctx context.Context, slots []uint64) (map[solana.Signature]*onchain.Payment, error)
 	// Append adds entries and moves the cursor, in one database transaction. from is the cursor
 	// that the caller has read; nil if there was none. If the stored cursor is another one, Append
 	// changes nothing and returns ErrCursorMoved. Append skips entries that exist already.
@@ -87,8 +90,9 @@ type ReconcilerOptions struct {
 	Observer Observer
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Recent are payments that need not be read; nil for none.
-	Recent *RecentPayments
+	// Finalized returns the newest slot that is known to be final, 0 if none is. Payments up to it that
+	// Store.BlockPayments has are not read from the chain. If Finalized is nil, all are read.
+	Finalized func() uint64
 	// Payments bounds the transactions that one pass reads, over all payers; a slot is
 	// always finished. 0 means 2000. Parallel is the number of concurrent reads; 0 means 4.
 	Payments, Parallel int
@@ -116,6 +120,9 @@ func NewReconciler(o ReconcilerOptions) (*Reconciler, error) {
 		return nil, errors.New("the ledger needs payers, a store, a chain, an observer, a logger and a clock")
 	case o.Payments < 0 || o.Parallel < 0 || o.GapTimeout < 0:
 		return nil, fmt.Errorf("the ledger's bounds are %d payments, %d at once and %s: expected 0 or more for each", o.Payments, o.Parallel, o.GapTimeout)
+	}
+	if o.Finalized == nil {
+		o.Finalized = func() uint64 { return 0 }
 	}
 	if o.Rent == nil {
 		o.Rent = func() shieldpool.Rent { return shieldpool.HighestRent }
@@ -180,7 +187,12 @@ func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (
 	if listed, err := r.listHistory(ctx, h, cursor); err != nil || !listed {
 		return 0, err
 	}
-	slots, readErr := r.readPayments(ctx, h.payer, h.nextSlots(cursor, limit))
+	slots := h.nextSlots(cursor, limit)
+	known, err := r.blockPayments(ctx, h, slots)
+	if err != nil {
+		return 0, err
+	}
+	slots, readErr := r.readPayments(ctx, h.payer, slots, known)
 	signatures := signaturesOf(slots)
 	attempts, err := r.Store.Attempts(ctx, signatures)
 	if err != nil {

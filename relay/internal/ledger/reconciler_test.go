@@ -32,6 +32,7 @@ type fixture struct {
 	payments       []*onchain.Payment // in the order in which they landed
 	lamports       uint64
 	storedAttempts map[solana.Signature]Attempt
+	blockPayments  map[uint64][]*onchain.Payment // by slot
 
 	unlisted     map[solana.Signature]bool // listed by no endpoint
 	unknown      map[solana.Signature]bool // listed, but no endpoint has the transaction
@@ -56,7 +57,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	return &fixture{
-		T: t, now: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), storedAttempts: map[solana.Signature]Attempt{},
+		T: t, now: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), storedAttempts: map[solana.Signature]Attempt{}, blockPayments: map[uint64][]*onchain.Payment{},
 		unlisted: map[solana.Signature]bool{}, unknown: map[solana.Signature]bool{}, paymentErrs: map[solana.Signature]error{},
 	}
 }
@@ -152,6 +153,16 @@ func (w *fixture) Cursor(context.Context, solana.PublicKey) (*Cursor, error) {
 func (w *fixture) Attempts(_ context.Context, signatures []solana.Signature) (map[solana.Signature]Attempt, error) {
 	found := maps.Clone(w.storedAttempts)
 	maps.DeleteFunc(found, func(s solana.Signature, _ Attempt) bool { return !slices.Contains(signatures, s) })
+	return found, nil
+}
+
+func (w *fixture) BlockPayments(_ context.Context, slots []uint64) (map[solana.Signature]*onchain.Payment, error) {
+	found := map[solana.Signature]*onchain.Payment{}
+	for _, slot := range slots {
+		for _, p := range w.blockPayments[slot] {
+			found[p.Signature] = p
+		}
+	}
 	return found, nil
 }
 
