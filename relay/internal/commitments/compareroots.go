@@ -93,6 +93,13 @@ func (f *Follower) update(ctx context.Context, n need) error {
 	if c = f.compare(pos, snap.Tree.NextIndex, snap); c.complete() {
 		return f.applyVerdict(ctx, c)
 	}
+	c, ok, err := f.readChanged(ctx, pos, snap)
+	if err != nil {
+		return err
+	}
+	if ok {
+		return f.applyVerdict(ctx, c)
+	}
 	if c, err = f.advance(ctx, pos, snap); err != nil {
 		return err
 	}

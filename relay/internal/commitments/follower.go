@@ -37,6 +37,8 @@ type Follower struct {
 	stuckAt    uint64
 	stuckSince time.Time
 	newest     newest
+	// Until listUntil, a pass lists the slots that it reads.
+	listUntil time.Time
 
 	noticed chan struct{} // holds a token after a Notice
 	quiet   int           // intervals since a change was reported, or something was missing; only Run uses it
@@ -46,8 +48,9 @@ type Follower struct {
 	processed      processed
 
 	mu        sync.Mutex
-	started   uint64 // number of passes that have started
-	needed    need   // by those who wait for the next pass, and for the changes that were reported
+	started   uint64   // number of passes that have started
+	needed    need     // by those who wait for the next pass, and for the changes that were reported
+	changed   []uint64 // slots at which the tree is said to have changed, oldest report first
 	last      outcome
 	status    Report
 	final     finality
@@ -79,6 +82,7 @@ func New(o Options) (*Follower, error) {
 // were waiting when a pass started get its result. If ctx ends during a pass, the leaves that the
 // pass has stored remain.
 func (f *Follower) Sync(ctx context.Context, slot uint64) error {
+	f.noteChange(slot)
 	return f.pass(ctx, f.require(upTo(slot)))
 }
 

@@ -83,35 +83,58 @@ func (f *Follower) read(ctx context.Context, pos Position) (Position, error) {
 	}
 	var done int
 	for batch := range slices.Chunk(slots, slotBatch) {
-		leaves, err := f.readLeaves(ctx, batch)
+		next, err := f.extend(ctx, batch)
 		if err != nil {
 			return pos, err
 		}
-		next, due := *f.tree, []Checkpoint{}
-		for _, l := range leaves {
-			if err := appendLeaf(&next, l); err != nil {
-				return pos, err
-			}
-			if next.NextIndex()%f.CheckpointEvery == 0 {
-				due = append(due, checkpointOf(&next))
-			}
-		}
-		slot := batch[len(batch)-1]
-		if err := f.Store.Append(ctx, pos, leaves, slot); err != nil {
+		if pos, err = f.store(ctx, pos, next, batch[len(batch)-1]); err != nil {
 			return pos, err
-		}
-		f.tree = &next
-		for i, l := range leaves {
-			f.newest.add(pos.Leaves+uint64(i), l)
-		}
-		pos.Leaves, pos.Slot = pos.Leaves+uint64(len(leaves)), slot
-		for _, c := range due {
-			if err := f.Store.AddCheckpoint(ctx, pos.Generation, c); err != nil {
-				return pos, err
-			}
 		}
 		if done += len(batch); done%progressEvery == 0 {
 			f.Log.InfoContext(ctx, "reading commitments from the chain", "slots", done, "of", len(slots), "leaves", pos.Leaves)
+		}
+	}
+	return pos, nil
+}
+
+// extension is the tree with further leaves, and its checkpoints among them.
+type extension struct {
+	tree        *merkle.Tree
+	leaves      []IndexedCommitment
+	checkpoints []Checkpoint
+}
+
+// extend reads the leaves of the slots, and adds them to a copy of the tree.
+func (f *Follower) extend(ctx context.Context, slots []uint64) (next extension, err error) {
+	if next.leaves, err = f.readLeaves(ctx, slots); err != nil {
+		return next, err
+	}
+	tree := *f.tree
+	next.tree = &tree
+	for _, l := range next.leaves {
+		if err := appendLeaf(&tree, l); err != nil {
+			return next, err
+		}
+		if tree.NextIndex()%f.CheckpointEvery == 0 {
+			next.checkpoints = append(next.checkpoints, checkpointOf(&tree))
+		}
+	}
+	return next, nil
+}
+
+// store stores the leaves of the extension, after which every slot up to slot counts as read.
+func (f *Follower) store(ctx context.Context, pos Position, next extension, slot uint64) (Position, error) {
+	if err := f.Store.Append(ctx, pos, next.leaves, slot); err != nil {
+		return pos, err
+	}
+	f.tree = next.tree
+	for i, l := range next.leaves {
+		f.newest.add(pos.Leaves+uint64(i), l)
+	}
+	pos.Leaves, pos.Slot = pos.Leaves+uint64(len(next.leaves)), slot
+	for _, c := range next.checkpoints {
+		if err := f.Store.AddCheckpoint(ctx, pos.Generation, c); err != nil {
+			return pos, err
 		}
 	}
 	return pos, nil

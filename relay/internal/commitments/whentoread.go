@@ -29,6 +29,7 @@ func (f *Follower) Run(ctx context.Context) {
 
 // Notice is called when an endpoint reports that the tree has changed at the slot; 0 if it does not say when.
 func (f *Follower) Notice(slot uint64) {
+	f.noteChange(slot)
 	f.require(upTo(slot))
 	select {
 	case f.noticed <- struct{}{}:

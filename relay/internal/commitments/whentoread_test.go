@@ -95,7 +95,7 @@ func TestLeavesAreComparedWithATreeThatIsReadAfterThem(t *testing.T) {
 	h.block(2, h.transact())
 	h.old = copyOf(h.tree) // what a read that may be older returns
 	h.block(3, h.transact())
-	must(t, f.Sync(t.Context(), 2))
+	must(t, f.Sync(t.Context(), 3))
 	if got := f.Status(); !got.Verified || got.Published != 6 {
 		t.Errorf("the status is %+v, want 6 leaves, verified", got)
 	}

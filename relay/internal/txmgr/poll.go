@@ -12,8 +12,15 @@ import (
 // statusBatch is the largest number of signatures in one call (Solana).
 const statusBatch = 256
 
-// finalityEvery is the number of polls of jobs in flight for each poll of landed jobs. Landed jobs
-// are polled less often, because they only wait to be finalized.
+// pollBatch has the jobs whose statuses one call asks for, and their signatures in the same order.
+type pollBatch struct {
+	inFlight   []*entry
+	landed     []*landedEntry
+	signatures []solana.Signature
+}
+
+// finalityEvery is the number of polls after which a landed job is polled again. Landed jobs
+// are polled less often than jobs in flight, because they only wait to be finalized.
 const finalityEvery = 4
 
 // run polls every Timing.Poll, and earlier when a notification arrives, until ctx ends.
@@ -21,52 +28,45 @@ func (t *tracker) run(ctx context.Context) {
 	defer func() { _ = t.sends.Wait() }() // the sends log their own errors
 	timer := time.NewTimer(t.m.Timing.Poll)
 	defer timer.Stop()
-	for round := 0; ; round++ {
+	for {
 		notified, ok := t.awaitPoll(ctx, timer.C)
 		if !ok {
 			return
 		}
-		t.poll(ctx, round, notified)
+		t.poll(ctx, notified)
 		timer.Reset(t.pollInterval(notified))
 	}
 }
 
-// poll asks for the statuses of jobs in flight, and in every finalityEvery-th round also for those
-// of landed jobs. It acts on the statuses.
-func (t *tracker) poll(ctx context.Context, round int, notified bool) {
-	inFlight := t.tracked()
-	signatures := t.pollInFlight(ctx, inFlight)
-	if round%finalityEvery == 0 {
-		signatures += t.pollLanded(ctx)
+// poll asks for the statuses of the jobs in flight, and acts on them. Landed jobs that are due share
+// these calls. Without jobs in flight, landed jobs are polled together, in every finalityEvery-th poll.
+func (t *tracker) poll(ctx context.Context, notified bool) {
+	inFlight, landed := t.startPoll()
+	var b pollBatch
+	var signatures int
+	flush := func() {
+		signatures += len(b.signatures)
+		t.ask(ctx, &b)
+		b = pollBatch{}
 	}
+	for _, w := range inFlight {
+		if len(b.signatures)+len(w.j.Live) > statusBatch {
+			flush()
+		}
+		b.inFlight, b.signatures = append(b.inFlight, w), append(b.signatures, signaturesOf(w.j.Live)...)
+	}
+	for _, w := range landed {
+		if len(b.signatures) == statusBatch {
+			flush()
+		}
+		b.landed, b.signatures = append(b.landed, w), append(b.signatures, w.Signature)
+	}
+	flush()
 	if signatures > 0 {
 		t.m.Observer.Poll(signatures, notified)
 	}
 	t.resolveOld(ctx, inFlight)
 	t.recordUnverified(ctx, inFlight)
-}
-
-// pollInFlight asks for the statuses of the attempts of jobs in flight. It returns the number of
-// their signatures.
-func (t *tracker) pollInFlight(ctx context.Context, inFlight []*entry) (asked int) {
-	var batch []*entry
-	var sigs []solana.Signature
-	flush := func() {
-		if len(sigs) > 0 {
-			asked += len(sigs)
-			t.pollBatch(ctx, batch, sigs)
-		}
-		batch, sigs = nil, nil
-	}
-	for _, w := range inFlight {
-		jobSigs := signaturesOf(w.j.Live)
-		if len(sigs)+len(jobSigs) > statusBatch {
-			flush()
-		}
-		batch, sigs = append(batch, w), append(sigs, jobSigs...)
-	}
-	flush()
-	return asked
 }
 
 // statuses asks for the statuses of the signatures. It returns nil when no endpoint answers. The
@@ -82,17 +82,25 @@ func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*onch
 	return statuses
 }
 
-func (t *tracker) pollBatch(ctx context.Context, batch []*entry, sigs []solana.Signature) {
-	statuses := t.statuses(ctx, sigs)
-	if statuses == nil {
+// ask asks for the statuses of one batch, and acts on them.
+func (t *tracker) ask(ctx context.Context, b *pollBatch) {
+	if len(b.signatures) == 0 {
+		return
+	}
+	statuses := t.statuses(ctx, b.signatures)
+	answered := statuses != nil
+	if !answered {
 		// Without an answer no attempt is known to be on the chain, so the attempts are sent again
 		// when their rebroadcasts are due.
-		statuses = make([]*onchain.Status, len(sigs))
+		statuses = make([]*onchain.Status, len(b.signatures))
 	}
-	for _, w := range batch {
+	for _, w := range b.inFlight {
 		n := len(w.j.Live)
 		t.applyStatuses(ctx, w, statuses[:n])
 		statuses = statuses[n:]
+	}
+	if answered {
+		t.applyLandedStatuses(ctx, b.landed, statuses)
 	}
 }
 
@@ -134,23 +142,4 @@ func (t *tracker) runNextStep(ctx context.Context, w *entry) {
 		defer cancel()
 		t.m.step(ctx, w)
 	})
-}
-
-// pollLanded asks for the statuses of jobs that are confirmed and not yet final.
-func (t *tracker) pollLanded(ctx context.Context) (asked int) {
-	all := t.unfinalized()
-	for len(all) > 0 && ctx.Err() == nil {
-		n := min(len(all), statusBatch)
-		batch := all[:n]
-		all = all[n:]
-		sigs := make([]solana.Signature, n)
-		for i, w := range batch {
-			sigs[i] = w.Signature
-		}
-		asked += n
-		if statuses := t.statuses(ctx, sigs); statuses != nil {
-			t.applyLandedStatuses(ctx, batch, statuses)
-		}
-	}
-	return asked
 }

@@ -20,6 +20,7 @@ type tracker struct {
 	mu      sync.Mutex
 	entries map[uuid.UUID]*entry
 	landed  map[uuid.UUID]*landedEntry
+	polls   int // number of polls that have started
 
 	// sends runs rebroadcasts. resolving is locked while a search for old attempts runs. Both run
 	// concurrently with the polling.
@@ -69,11 +70,11 @@ const (
 // because there may be thousands of landed jobs.
 type landedEntry struct {
 	Landed
-	// missed counts the polls in a row that did not find the signature. busy is set while all
-	// history is searched for the signature, and while a write finalizes or reopens the job.
-	// The tracker's mu guards missed and busy.
-	missed int
-	busy   bool
+	// pollAt is the number of the poll from which on the signature is due. missed counts the polls in a
+	// row that did not find the signature. busy is set while all history is searched for the signature,
+	// and while a write finalizes or reopens the job. The tracker's mu guards all three.
+	pollAt, missed int
+	busy           bool
 }
 
 func newTracker(m *Manager) *tracker {
@@ -221,7 +222,7 @@ func (t *tracker) addLanded(w *entry, l Landing) {
 	t.landed[w.j.ID] = t.newLandedEntry(Landed{Job: w.j, Landing: l})
 }
 
-// newLandedEntry makes an entry with the part of a landed job that Finalize needs.
+// newLandedEntry makes an entry with the part of a landed job that Finalize needs. The caller has locked mu.
 func (t *tracker) newLandedEntry(l Landed) *landedEntry {
 	for _, a := range l.Attempts() {
 		if a.Signature == l.Signature {
@@ -229,7 +230,7 @@ func (t *tracker) newLandedEntry(l Landed) *landedEntry {
 		}
 	}
 	l.Job = &Job{Lease: l.Lease, Row: t.m.Outcomes.TrimRow(l.Row), Kind: l.Kind, CreatedAt: l.CreatedAt}
-	return &landedEntry{Landed: l}
+	return &landedEntry{Landed: l, pollAt: t.polls + finalityEvery}
 }
 
 // adoptLanded tracks a job whose landing another process recorded.
@@ -284,30 +285,27 @@ func (t *tracker) dropLease(l Lease) {
 	}
 }
 
-// tracked lists the entries whose signatures are polled.
-func (t *tracker) tracked() []*entry {
+// startPoll returns the entries whose signatures the next poll asks for.
+func (t *tracker) startPoll() (inFlight []*entry, landed []*landedEntry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := make([]*entry, 0, len(t.entries))
+	t.polls++
+	inFlight = make([]*entry, 0, len(t.entries))
 	for _, w := range t.entries {
 		if w.phase == tracking {
-			out = append(out, w)
+			inFlight = append(inFlight, w)
 		}
 	}
-	return out
-}
-
-// unfinalized lists the landed jobs whose signatures are polled.
-func (t *tracker) unfinalized() []*landedEntry {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	out := make([]*landedEntry, 0, len(t.landed))
+	if len(inFlight) == 0 && t.polls%finalityEvery != 0 {
+		return nil, nil
+	}
 	for _, w := range t.landed {
-		if !w.busy {
-			out = append(out, w)
+		if !w.busy && t.polls >= w.pollAt {
+			w.pollAt = t.polls + finalityEvery
+			landed = append(landed, w)
 		}
 	}
-	return out
+	return inFlight, landed
 }
 
 func (t *tracker) isTracked(w *entry) bool {
