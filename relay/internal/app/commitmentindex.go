@@ -74,6 +74,14 @@ func (a *App) finalizedSlot() uint64 {
 	return 0
 }
 
+// finalizedAt returns the same, after a read if the slot is not known to be final.
+func (a *App) finalizedAt(ctx context.Context, slot uint64) uint64 {
+	if a.finalizedSlot() < slot {
+		a.finality.Read(ctx)
+	}
+	return a.finalizedSlot()
+}
+
 // subscribed reports whether an endpoint reports changes of the tree account now.
 func (a *App) subscribed() bool {
 	return slices.ContainsFunc(a.endpoints.Status(), func(s chain.EndpointStatus) bool { return s.Subscribed })

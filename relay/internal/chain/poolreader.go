@@ -99,7 +99,7 @@ type PoolReader struct {
 	last      *onchain.Snapshot // the newest known tree
 	agreed    *onchain.Snapshot // the last tree that two endpoints showed, to any process
 	readAllAt time.Time         // when all endpoints were last read together
-	noticedAt time.Time         // when NoticeChange was last called
+	noticed   notice            // of NoticeChange, the last one of a later slot than the known tree's
 	processed reading           // the last one of the processed commitment
 }
 
@@ -151,12 +151,15 @@ func (p *PoolReader) FindCreation(ctx context.Context, nullifier [32]byte) (*onc
 // MinInterval permits. With maxAge 0 that read starts after the call. The snapshot is shared: do not
 // change it.
 func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
-	since := p.lastNotice()
-	if t := p.now().Add(-maxAge); t.After(since) {
-		since = t
-	}
-	if s := p.cached(); s != nil && !s.At.Before(since) {
+	since := p.now().Add(-maxAge)
+	p.mu.Lock()
+	s, last := p.last, p.noticed
+	p.mu.Unlock()
+	if s != nil && !s.At.Before(since) && last.has(s) {
 		return *s, nil
+	}
+	if last.at.After(since) {
+		since = last.at
 	}
 	for {
 		// The read serves all waiting callers, so no single caller's context ends it.

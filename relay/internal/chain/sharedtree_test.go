@@ -379,3 +379,36 @@ func TestASlowDatabaseDelaysNoBlockhash(t *testing.T) {
 		}
 	})
 }
+
+// The notice of a change may come after another process has read the change for this one.
+func TestANoticeOfAChangeThatAnotherProcessHasReadCausesNoRead(t *testing.T) {
+	for name, tt := range map[string]struct {
+		slot uint64 // of the notice
+		want int    // reads
+	}{
+		"the slot of the shared tree": {slot: 100},
+		"a later slot":                {slot: 101, want: 1},
+		"a slot that is not known":    {slot: 0, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				peers, all, setTree := newPeers(t, 1)
+				for i := range peers {
+					setTree(i, 100, treeOf(t, peers[0].pool, 4))
+				}
+				_, err := peers[0].AgreedTree(t.Context(), 0, time.Second)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Millisecond)
+				peers[1].NoticeChange(tt.slot)
+				if _, err := peers[1].AgreedTree(t.Context(), 100, time.Second); err != nil {
+					t.Fatal(err)
+				}
+				if s := mustTree(t, peers[1], time.Second); s.Tree.NextIndex != 4 || all[1].count() != tt.want {
+					t.Errorf("the tree has %d leaves after %d reads, want 4 after %d", s.Tree.NextIndex, all[1].count(), tt.want)
+				}
+			})
+		})
+	}
+}

@@ -1,6 +1,10 @@
 package chain
 
-import "time"
+import (
+	"time"
+
+	"github.com/relaypool/relaypool/relay/onchain"
+)
 
 // NoticeChange is called when an endpoint reports that the tree account has changed at the slot. A known
 // tree of an earlier slot then counts as too old for every caller of Tree, because a root that reaches
@@ -11,11 +15,17 @@ func (p *PoolReader) NoticeChange(slot uint64) {
 	if slot > 0 && p.last != nil && !p.last.Doubtful && p.last.Slot >= slot {
 		return
 	}
-	p.noticedAt = p.now()
+	p.noticed = notice{p.now(), slot}
 }
 
-func (p *PoolReader) lastNotice() time.Time {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.noticedAt
+// notice is a report that the tree has changed; slot is 0 if it is not known when.
+type notice struct {
+	at   time.Time
+	slot uint64
+}
+
+// has reports whether the known tree has the change. Another process may have read it for this one before the
+// notice came.
+func (n notice) has(known *onchain.Snapshot) bool {
+	return !known.At.Before(n.at) || n.slot > 0 && !known.Doubtful && known.Slot >= n.slot
 }

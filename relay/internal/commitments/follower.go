@@ -201,6 +201,19 @@ func (f *Follower) Status() Report {
 	return f.status
 }
 
+// FindLanded returns the highest leaf index of each commitment, after a Sync for the slot. If the Sync fails, it
+// returns the error with the leaves that are stored.
+func (f *Follower) FindLanded(ctx context.Context, slot uint64, commitments [][32]byte) (map[[32]byte]uint64, error) {
+	err := f.Sync(ctx, slot)
+	if err == nil {
+		if found := f.findRecent(commitments); len(found) == len(commitments) {
+			return found, nil
+		}
+	}
+	found, findErr := f.Find(ctx, commitments)
+	return found, errors.Join(err, findErr)
+}
+
 // Find returns the highest leaf index of each commitment that is stored, as Store.Find does.
 func (f *Follower) Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
 	return f.Store.Find(ctx, commitments)

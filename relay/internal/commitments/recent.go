@@ -2,6 +2,7 @@ package commitments
 
 import (
 	"encoding/hex"
+	"slices"
 
 	"github.com/relaypool/relaypool/relay/merkle"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -48,7 +49,7 @@ func (n *newest) addRoots(t *shieldpool.TreeAccount) {
 			counts[root] = count
 		}
 	}
-	for count := min(t.NextIndex, n.next); ; count-- {
+	for count := min(t.NextIndex, n.next); count+uint64(len(n.leaves)) >= n.next; count-- {
 		root, ok := t.RootAt(count)
 		if !ok {
 			break
@@ -85,6 +86,26 @@ type published struct {
 	newest
 	root [32]byte
 	tree *merkle.Tree
+}
+
+// findRecent returns the highest leaf index of each commitment among the leaves that the chain confirmed last.
+func (f *Follower) findRecent(commitments [][32]byte) map[[32]byte]uint64 {
+	f.mu.Lock()
+	p := f.published
+	f.mu.Unlock()
+	found := make(map[[32]byte]uint64, len(commitments))
+	for _, c := range commitments {
+		text := hex.EncodeToString(c[:])
+		index := p.next
+		for _, leaf := range slices.Backward(p.leaves) {
+			index--
+			if leaf == text {
+				found[c] = index
+				break
+			}
+		}
+	}
+	return found
 }
 
 // Since returns the leaves that the chain confirmed last and that were appended after the root was

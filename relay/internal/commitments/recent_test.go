@@ -1,7 +1,9 @@
 package commitments_test
 
 import (
+	"context"
 	"encoding/hex"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -120,4 +122,47 @@ func TestSinceForgetsADeadFork(t *testing.T) {
 	must(t, f.Sync(t.Context(), 0))
 	wantSince(t, f, h.tree.Root, true)
 	wantSince(t, f, dead, false)
+}
+
+// withoutFind is a store that is not asked for leaves.
+type withoutFind struct{ commitments.Store }
+
+func (withoutFind) Find(context.Context, [][32]byte) (map[[32]byte]uint64, error) {
+	return nil, errors.New("the database is asked")
+}
+
+func TestLandedLeavesAreFoundInMemory(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	s := newStore(t, h)
+	f, asking := newFollower(t, h, withoutFind{s}), newFollower(t, h, s)
+	const transactions = 2 * commitments.MaxRecent // twice as many leaves as are kept
+	for n := range uint64(transactions) {
+		h.block(n+1, h.transact())
+	}
+	var newest, all [][32]byte
+	for n := range uint64(transactions) {
+		all = append(all, leaf(n+1, 0), leaf(n+1, 1))
+	}
+	newest = all[len(all)-commitments.MaxRecent:]
+	got, err := f.FindLanded(t.Context(), transactions, newest)
+	must(t, err)
+	for i, c := range newest {
+		if want := uint64(len(all) - len(newest) + i); got[c] != want || len(got) != len(newest) {
+			t.Fatalf("leaf %d is found at %d, and %d leaves in all; want %d leaves", want, got[c], len(got), len(newest))
+		}
+	}
+	if _, err := f.FindLanded(t.Context(), transactions, all[:1]); err == nil {
+		t.Error("a leaf that is not in memory is not looked for in the database")
+	}
+	if got, err := asking.FindLanded(t.Context(), transactions, all); err != nil || len(got) != len(all) || got[all[1]] != 1 {
+		t.Errorf("%d of %d leaves are found (%v)", len(got), len(all), err)
+	}
+	h.set(func() { h.unchecked = true })
+	if got, err := asking.FindLanded(t.Context(), 0, newest); err == nil || len(got) != len(newest) {
+		t.Errorf("after a pass that failed, %d leaves are found (%v); want %d and the error", len(got), err, len(newest))
+	}
+	if got, _ := f.FindLanded(t.Context(), 0, newest); len(got) != 0 {
+		t.Errorf("%d leaves are found in memory after a pass that failed", len(got))
+	}
 }

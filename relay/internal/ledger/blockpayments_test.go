@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"context"
 	"testing"
 
 	"github.com/relaypool/relaypool/relay/onchain"
@@ -23,7 +24,14 @@ func TestPaymentsOfReadBlocksAreNotReadAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newFixture(t)
-			r := w.reconciler(func(o *ReconcilerOptions) { o.Finalized = func() uint64 { return test.final } })
+			r := w.reconciler(func(o *ReconcilerOptions) {
+				o.Finalized = func(_ context.Context, slot uint64) uint64 {
+					if slot != 5 && slot != 3 {
+						t.Errorf("the chain is read for slot %d, want that of the newest payment", slot)
+					}
+					return test.final
+				}
+			})
 			w.fund(3, 1e9)
 			w.reconcile(r)
 			w.transfer(5)

@@ -22,11 +22,17 @@ type slot struct {
 // blockPayments returns the payments in final slots that are known from blocks. While the history does not add
 // up, it returns none, because a block may have been of a fork, or false.
 func (r *Reconciler) blockPayments(ctx context.Context, h *payerHistory, slots []slot) (map[solana.Signature]*onchain.Payment, error) {
-	var final []uint64
-	for newest, i := r.Finalized(), 0; i < len(slots) && slots[i].number <= newest; i++ {
-		final = append(final, slots[i].number)
+	if len(slots) == 0 || !h.gapSince.IsZero() {
+		return nil, nil
 	}
-	if len(final) == 0 || !h.gapSince.IsZero() {
+	newest := r.Finalized(ctx, slots[len(slots)-1].number)
+	var final []uint64
+	for _, s := range slots {
+		if s.number <= newest {
+			final = append(final, s.number)
+		}
+	}
+	if len(final) == 0 {
 		return nil, nil
 	}
 	return r.Store.BlockPayments(ctx, final)

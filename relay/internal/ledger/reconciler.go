@@ -90,9 +90,10 @@ type ReconcilerOptions struct {
 	Observer Observer
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Finalized returns the newest slot that is known to be final, 0 if none is. Payments up to it that
-	// Store.BlockPayments has are not read from the chain. If Finalized is nil, all are read.
-	Finalized func() uint64
+	// Finalized returns the newest slot that is known to be final, 0 if none is; it reads the chain if that is
+	// earlier than the slot. Payments up to it that Store.BlockPayments has are not read from the chain. If
+	// Finalized is nil, all are read.
+	Finalized func(ctx context.Context, slot uint64) uint64
 	// Payments bounds the transactions that one pass reads, over all payers; a slot is
 	// always finished. 0 means 2000. Parallel is the number of concurrent reads; 0 means 4.
 	Payments, Parallel int
@@ -122,7 +123,7 @@ func NewReconciler(o ReconcilerOptions) (*Reconciler, error) {
 		return nil, fmt.Errorf("the ledger's bounds are %d payments, %d at once and %s: expected 0 or more for each", o.Payments, o.Parallel, o.GapTimeout)
 	}
 	if o.Finalized == nil {
-		o.Finalized = func() uint64 { return 0 }
+		o.Finalized = func(context.Context, uint64) uint64 { return 0 }
 	}
 	if o.Rent == nil {
 		o.Rent = func() shieldpool.Rent { return shieldpool.HighestRent }

@@ -26,12 +26,9 @@ func (h *Handler) addLeavesAndRoot(ctx context.Context, landed []txmgr.Landed, l
 	for _, l := range landed {
 		wanted, slot = append(wanted, commitmentsOf(FromJob(l.Job))...), max(slot, l.Slot)
 	}
-	if err := h.Leaves.Sync(ctx, slot); err != nil {
-		h.Log.DebugContext(ctx, "submissions completed before the index had read their blocks", "error", err)
-	}
-	found, err := h.Leaves.Find(ctx, wanted)
+	found, err := h.Leaves.FindLanded(ctx, slot, wanted)
 	if err != nil {
-		h.Log.DebugContext(ctx, "submissions completed without leaf indices", "error", err)
+		h.Log.DebugContext(ctx, "submissions completed before the index had read their blocks", "error", err)
 	}
 	snap, err := h.State.Tree(ctx, h.Timing.Poll)
 	for i, l := range landed {

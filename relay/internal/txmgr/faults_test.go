@@ -339,7 +339,10 @@ type lateLeaves struct {
 	readable atomic.Bool
 }
 
-func (*lateLeaves) Sync(context.Context, uint64) error { return errors.New("behind") }
+func (*lateLeaves) FindLanded(context.Context, uint64, [][32]byte) (map[[32]byte]uint64, error) {
+	return nil, errors.New("behind")
+}
+
 func (l *lateLeaves) Find(_ context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
 	found := map[[32]byte]uint64{}
 	for _, c := range commitments {

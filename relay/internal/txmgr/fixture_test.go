@@ -212,7 +212,10 @@ func (w *world) withdrawal(lamports int64) (submission.Request, solana.PublicKey
 // noLeaves is an index that has read nothing.
 type noLeaves struct{}
 
-func (noLeaves) Sync(context.Context, uint64) error { return nil }
+func (noLeaves) FindLanded(context.Context, uint64, [][32]byte) (map[[32]byte]uint64, error) {
+	return nil, nil
+}
+
 func (noLeaves) Find(context.Context, [][32]byte) (map[[32]byte]uint64, error) {
 	return nil, nil
 }

@@ -323,8 +323,10 @@ func (p *modelProcess) Since([32]byte) (r commitments.Recent, ok bool) { return 
 // IsProcessed implements submission.LeafIndex. The model's clients prove against confirmed roots.
 func (p *modelProcess) IsProcessed(context.Context, [32]byte) bool { return false }
 
-// Sync implements submission.LeafIndex.
-func (p *modelProcess) Sync(context.Context, uint64) error { return nil }
+// FindLanded implements submission.LeafIndex.
+func (p *modelProcess) FindLanded(ctx context.Context, _ uint64, commitments [][32]byte) (map[[32]byte]uint64, error) {
+	return p.Find(ctx, commitments)
+}
 
 // Find implements submission.LeafIndex.
 func (p *modelProcess) Find(_ context.Context, commitments [][32]byte) (map[[32]byte]uint64, error) {
