@@ -64,6 +64,7 @@ type settings struct {
 	window    time.Duration
 	processes []int
 	rows      []int
+	endpoints int
 	out       string
 	profile   bool
 	crypto    bool // was measured before
@@ -100,6 +101,7 @@ func parse(args []string) (*settings, error) {
 	flags.DurationVar(&s.window, "window", 8*time.Second, "how long one measurement takes, after its warm-up")
 	flags.Func("processes", "`numbers` of relay processes, separated by commas (default 1,4)", numbers(&s.processes))
 	flags.Func("rows", "`numbers` of finished submissions in the database at the start (default 1000,100000,1000000)", numbers(&s.rows))
+	flags.IntVar(&s.endpoints, "endpoints", 1, "as how many RPC endpoints the relays see the chain")
 	flags.StringVar(&s.out, "out", filepath.Join("bin", "bench"), "`folder` for results and picture")
 	flags.StringVar(&s.page, "page", "", "also write the figures that have an aim, and the further tables, to this `file`, as a page of the documentation")
 	flags.BoolVar(&s.profile, "profile", false, "keep profiles of relay and chain, and the database's statements, of the first round of latency, carry and swaps")
@@ -108,8 +110,8 @@ func parse(args []string) (*settings, error) {
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}
-	if flags.NArg() > 0 || s.rounds < 1 || s.window < time.Second {
-		return nil, fmt.Errorf("want flags only, -rounds of at least 1 and -window of at least 1s; got %d other arguments, -rounds %d and -window %s", flags.NArg(), s.rounds, s.window)
+	if flags.NArg() > 0 || s.rounds < 1 || s.endpoints < 1 || s.window < time.Second {
+		return nil, fmt.Errorf("want flags only, -rounds and -endpoints of at least 1, and -window of at least 1s; got %d other arguments, -rounds %d, -endpoints %d and -window %s", flags.NArg(), s.rounds, s.endpoints, s.window)
 	}
 	return s, nil
 }

@@ -120,7 +120,12 @@ func (b *bench) openLab(ctx context.Context) (*stand.Lab, error) {
 		}
 		flags = []string{"-overlay", overlay}
 	}
-	return stand.NewLab(ctx, b.root, b.state, b.rows, b.progress, flags...)
+	lab, err := stand.NewLab(ctx, b.root, b.state, b.rows, b.progress, flags...)
+	if err != nil {
+		return nil, err
+	}
+	lab.Endpoints = b.endpoints
+	return lab, nil
 }
 
 // addConditions adds the conditions of the run to the report.

@@ -37,6 +37,8 @@ const (
 type Lab struct {
 	*sandbox.Sandbox
 	Simulator *simulator.Simulator
+	// Endpoints is as how many RPC endpoints relays see the chain.
+	Endpoints int
 }
 
 // NewLab builds the relay with additional flags for go build, starts the database server,
@@ -161,7 +163,11 @@ func (s *Stand) serveRecorder(ctx context.Context) (url string, err error) {
 }
 
 func (s *Stand) startRelays(ctx context.Context, url string) error {
-	s.options = sandbox.RelayOptions{Endpoints: []sandbox.Endpoint{{Name: "rpc", URL: url}}, Flags: []string{
+	var endpoints []sandbox.Endpoint
+	for i := range max(s.Endpoints, 1) {
+		endpoints = append(endpoints, sandbox.Endpoint{Name: fmt.Sprintf("rpc-%d", i+1), URL: fmt.Sprintf("%s/%d", url, i+1)})
+	}
+	s.options = sandbox.RelayOptions{Endpoints: endpoints, Flags: []string{
 		fmt.Sprintf("--database-max-connections=%d", min(maxConnectionsEach, connections/s.Processes)), fmt.Sprintf("--root-history-size=%d", s.RootHistorySize),
 		"--rate-limit=0", "--spend-cap-transfers-day=0", fmt.Sprintf("--concurrency=%d", s.Concurrency), "--log-format=json", "--log-level=info",
 	}}

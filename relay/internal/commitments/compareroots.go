@@ -68,6 +68,10 @@ func (f *Follower) compare(pos Position, leavesBefore uint64, snap onchain.Snaps
 
 // update reads the slots since the position and publishes the leaves that the chain confirms.
 func (f *Follower) update(ctx context.Context, n need) error {
+	locked := n.slot > f.readTo // another pod is likely to read its blocks now
+	if locked {
+		defer f.Store.Lock(ctx)()
+	}
 	c, err := f.compareStored(ctx, n)
 	if err != nil {
 		return err
@@ -79,10 +83,12 @@ func (f *Follower) update(ctx context.Context, n need) error {
 		f.report(c)
 		return f.lastFailure
 	}
-	defer f.Store.Lock(ctx)()
-	pos, err := f.load(ctx) // another pod may have read the blocks meanwhile
-	if err != nil {
-		return err
+	pos := c.pos
+	if !locked {
+		defer f.Store.Lock(ctx)()
+		if pos, err = f.load(ctx); err != nil { // another pod may have read the blocks meanwhile
+			return err
+		}
 	}
 	snap := c.snap
 	if snap.Slot < pos.Slot {

@@ -26,6 +26,7 @@ type Follower struct {
 	lock       chan struct{}
 	tree       *merkle.Tree // nil before the first pass
 	generation uint64       // of the stored leaves that tree was built from
+	readTo     uint64       // the slot of the position that was loaded last
 	rebuilt    bool         // this follower has hashed all stored leaves once
 	trusted    bool         // the chain has confirmed the tree, so its checkpoint was right
 	// rewinds and failures count the rewinds and the failed attempts since the chain last

@@ -32,6 +32,7 @@ func (f *Follower) load(ctx context.Context) (Position, error) {
 	if err != nil {
 		return pos, err
 	}
+	f.readTo = pos.Slot
 	if f.tree == nil || f.generation != pos.Generation || f.tree.NextIndex() > pos.Leaves {
 		tree, err := f.restore(ctx, pos.Generation, pos.Leaves)
 		if err != nil {

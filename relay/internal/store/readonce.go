@@ -17,6 +17,9 @@ func (s *Store) ReadOnce(ctx context.Context, name string, use func(value []byte
 		read(ctx)
 		return
 	}
+	if value, age, _ := sharedValue(ctx, s.Pool, name, s.readOnceWait); value != nil && use(value, age) {
+		return
+	}
 	tx, unlock := s.lock(ctx, "read "+name, s.readOnceWait)
 	defer unlock()
 	if tx == nil {
@@ -34,12 +37,14 @@ func (s *Store) ReadOnce(ctx context.Context, name string, use func(value []byte
 
 // sharedValue returns the value that was shared, nil if there is none, and how old it is at most. now is the
 // time of the database's clock; zero if it does not answer.
-func sharedValue(ctx context.Context, tx pgx.Tx, name string, timeout time.Duration) (value []byte, age time.Duration, now time.Time) {
+func sharedValue(ctx context.Context, db interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}, name string, timeout time.Duration) (value []byte, age time.Duration, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
 	var aged *float64
-	err := tx.QueryRow(ctx, `SELECT clock, value, EXTRACT(epoch FROM clock - read_at)::float8
+	err := db.QueryRow(ctx, `SELECT clock, value, EXTRACT(epoch FROM clock - read_at)::float8
 		FROM clock_timestamp() AS clock LEFT JOIN chain_reads ON name = $1`, name).Scan(&now, &value, &aged)
 	if err != nil || aged == nil || *aged < 0 { // a failover may set the clock back
 		return nil, 0, now
