@@ -83,12 +83,13 @@ func (f *Follower) update(ctx context.Context, n need) error {
 		f.report(c)
 		return f.lastFailure
 	}
-	pos := c.pos
-	if !locked {
-		defer f.Store.Lock(ctx)()
-		if pos, err = f.load(ctx); err != nil { // another pod may have read the blocks meanwhile
-			return err
-		}
+	if locked {
+		return f.catchUp(ctx, c)
+	}
+	defer f.Store.Lock(ctx)()
+	pos, err := f.load(ctx) // another pod may have read the blocks meanwhile
+	if err != nil {
+		return err
 	}
 	snap := c.snap
 	if snap.Slot < pos.Slot {
@@ -99,14 +100,19 @@ func (f *Follower) update(ctx context.Context, n need) error {
 	if c = f.compare(pos, snap.Tree.NextIndex, snap); c.complete() {
 		return f.applyVerdict(ctx, c)
 	}
-	c, ok, err := f.readChanged(ctx, pos, snap)
+	return f.catchUp(ctx, c)
+}
+
+// catchUp reads the slots after those of the comparison, and those that a fork has replaced.
+func (f *Follower) catchUp(ctx context.Context, c comparison) error {
+	read, done, err := f.readChanged(ctx, c.pos, c.snap)
 	if err != nil {
 		return err
 	}
-	if ok {
-		return f.applyVerdict(ctx, c)
+	if done {
+		return f.applyVerdict(ctx, read)
 	}
-	if c, err = f.advance(ctx, pos, snap); err != nil {
+	if c, err = f.advance(ctx, c.pos, c.snap); err != nil {
 		return err
 	}
 	if c.verdict == wrong && !f.rebuilt && !f.trusted {
@@ -119,7 +125,8 @@ func (f *Follower) update(ctx context.Context, n need) error {
 		if err := f.rewind(ctx, c.pos, c.snap); err != nil {
 			return err
 		}
-		if pos, err = f.load(ctx); err != nil {
+		pos, err := f.load(ctx)
+		if err != nil {
 			return err
 		}
 		if c, err = f.advance(ctx, pos, c.snap); err != nil {
