@@ -102,16 +102,7 @@ func (e *Endpoints) replaceBlockhash(f *hashFlight) {
 		e.hashes.ownAt = began
 		return encodeBlockhash(h)
 	}
-	genesis := e.knownGenesis()
-	if e.readOnce == nil || genesis.IsZero() {
-		read(e.background)
-		return
-	}
-	name := "blockhash " + genesis.String()
-	if e.hasSeveral() {
-		name = "agreed " + name
-	}
-	e.readOnce(e.background, name, func(value []byte, age time.Duration) bool {
+	e.readForFleet(e.background, "blockhash", func(value []byte, age time.Duration) bool {
 		h, ok := decodeBlockhash(value)
 		if !ok || age >= hashRenewAge || e.ownBlockhashDue() || !e.confirms(&h) {
 			return false

@@ -2,7 +2,10 @@ package chain
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
+	"time"
 
 	"github.com/gagliardetto/solana-go"
 
@@ -104,15 +107,28 @@ func (e *Endpoints) lamports(ctx context.Context, method string, do func(context
 	return s.value, s.slot, err
 }
 
+// sharedFeesMaxAge is the age up to which priority fees that another process has read are used.
+const sharedFeesMaxAge = time.Second
+
 // PriorityFees returns one fee for each recent block, in micro-lamports a compute unit: the lowest
 // priority fee among the block's transactions that write the accounts.
-func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKey) ([]uint64, error) {
-	return ask(ctx, e, query[[]uint64]{
-		method: "getRecentPrioritizationFees", urgency: outbound.Read, roles: []Role{RoleRead},
-		do: func(ctx context.Context, source askedEndpoint) ([]uint64, error) {
-			return source.PriorityFees(ctx, writable)
-		},
+func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKey) (fees []uint64, err error) {
+	e.readForFleet(ctx, fmt.Sprintf("priority fees for %s", writable), func(value []byte, age time.Duration) bool {
+		return age < sharedFeesMaxAge && json.Unmarshal(value, &fees) == nil
+	}, func(ctx context.Context) []byte {
+		fees, err = ask(ctx, e, query[[]uint64]{
+			method: "getRecentPrioritizationFees", urgency: outbound.Read, roles: []Role{RoleRead},
+			do: func(ctx context.Context, source askedEndpoint) ([]uint64, error) {
+				return source.PriorityFees(ctx, writable)
+			},
+		})
+		value, marshalErr := json.Marshal(fees)
+		if err != nil || marshalErr != nil {
+			return nil
+		}
+		return value
 	})
+	return fees, err
 }
 
 // Statuses looks up at most 256 signatures in about the last 150 blocks, and returns the

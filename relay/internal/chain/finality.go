@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -43,7 +44,7 @@ type Finality struct {
 
 	mu        sync.Mutex
 	last      FinalityReport
-	processed uint64 // the newest processed slot of the last reading
+	processed uint64 // the processed slot when the finalized slot was last seen to stand still; 0 since it advanced
 }
 
 // finalityMaxAge is the age beyond which a reading no longer describes the chain.
@@ -66,10 +67,10 @@ func (f *Finality) Report() FinalityReport {
 	return f.last
 }
 
-// Run reads until the context ends.
+// Run reads until the context ends, but not the slots that another process of the fleet reads.
 func (f *Finality) Run(ctx context.Context) {
 	for n := 0; ; n++ {
-		f.Read(ctx)
+		f.readForFleet(ctx)
 		if n%consensusEvery == 0 {
 			f.ReadConsensus(ctx)
 		}
@@ -79,30 +80,70 @@ func (f *Finality) Run(ctx context.Context) {
 	}
 }
 
-// Read reads the slots once. Without an answer the last reading stays.
+// Read reads the finalized slot once. Without an answer the last reading stays.
 func (f *Finality) Read(ctx context.Context) {
-	slot, hasSlot := f.slot(ctx, onchain.Finalized)
-	processed, hasProcessed := f.slot(ctx, onchain.Processed)
-	if !hasSlot || !hasProcessed {
+	if slot, ok := f.slot(ctx, onchain.Finalized); ok {
+		f.observe(ctx, slot, f.now())
+	}
+}
+
+// readForFleet reads the finalized slot, unless another process has read it since this one did.
+func (f *Finality) readForFleet(ctx context.Context) {
+	f.endpoints.readForFleet(ctx, "finalized slot", func(value []byte, age time.Duration) bool {
+		slot, err := strconv.ParseUint(string(value), 10, 64)
+		at := f.now().Add(-age)
+		if err != nil || age >= finalityInterval || !at.After(f.Report().ReadAt) || !f.endpoints.Corroborated(slot) {
+			return false
+		}
+		f.observe(ctx, slot, at)
+		return true
+	}, func(ctx context.Context) []byte {
+		slot, ok := f.slot(ctx, onchain.Finalized)
+		if !ok {
+			return nil
+		}
+		f.observe(ctx, slot, f.now())
+		return strconv.AppendUint(nil, slot, 10)
+	})
+}
+
+// observe records the finalized slot that endpoints reported at that time. If it stands still, observe also
+// reads the processed slot.
+func (f *Finality) observe(ctx context.Context, slot uint64, at time.Time) {
+	if f.advance(ctx, slot, at) {
 		return
 	}
-	now := f.now()
+	processed, ok := f.slot(ctx, onchain.Processed)
+	if !ok {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	wasStalled := f.last.Stalled
-	switch {
-	case f.last.AdvancedAt.IsZero() || slot > f.last.Slot:
-		f.last.Slot, f.last.AdvancedAt, f.last.Stalled, f.last.ProcessedAdvances = slot, now, false, false
-	case now.Sub(f.last.AdvancedAt) >= finalityStalledAfter:
-		f.last.Stalled, f.last.ProcessedAdvances = true, processed > f.processed
+	wasStalled, before := f.last.Stalled, f.processed
+	f.processed = processed
+	if at.Sub(f.last.AdvancedAt) < finalityStalledAfter {
+		return
 	}
-	f.processed, f.last.ReadAt = processed, now
-	switch {
-	case f.last.Stalled && !wasStalled:
+	f.last.Stalled, f.last.ProcessedAdvances = true, before > 0 && processed > before
+	if !wasStalled {
 		f.log.WarnContext(ctx, "finality stands still; no more attempts expire until it goes on", "slot", f.last.Slot, "slots_go_on", f.last.ProcessedAdvances)
-	case wasStalled && !f.last.Stalled:
+	}
+}
+
+// advance records the finalized slot, and reports whether it is newer than the last one.
+func (f *Finality) advance(ctx context.Context, slot uint64, at time.Time) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.last.ReadAt = at
+	if !f.last.AdvancedAt.IsZero() && slot <= f.last.Slot {
+		return false
+	}
+	if f.last.Stalled {
 		f.log.InfoContext(ctx, "finality goes on", "slot", slot)
 	}
+	f.last.Slot, f.last.AdvancedAt, f.last.Stalled, f.last.ProcessedAdvances = slot, at, false, false
+	f.processed = 0
+	return true
 }
 
 // slot returns the newest slot that two endpoints have reached at the commitment. If only one
