@@ -141,6 +141,9 @@ func (b *bench) addConditions() {
 	if len(b.others) > 0 && gauge.Median(b.others) > 0.1 {
 		b.report.Heading[1] += " Times and rates suffer from that; processor times and counts less."
 	}
+	if b.endpoints > 1 {
+		b.report.Note("Relays see the chain as %d RPC endpoints, which never differ.", b.endpoints)
+	}
 	b.report.Note("Rows are the finished submissions in the database at the start. A root history of %d is the real program's, and has mainnet's compute limits of a block. The longer histories (latency %d, confirmed %d, accepted %d roots) have no such limits, so that neither bounds the relay. Concurrency per process: %d, overload %d; where acceptance is measured, alone and with forged proofs, %d, so that next to nothing is carried meanwhile.", programRootHistory, latencyRootHistory, carryRootHistory, acceptRootHistory, concurrency, defaultConcurrency, oneByOne)
 	b.report.Note("From accepted to the first send: from the row's created_at, which is before its commit, to the arrival of the first send at the chain's endpoint. Confirmed: answered with 200 to a client that waited. The database commits with fsync.")
 	b.report.Note("Swaps: over the local chain's own router and market, whose processor time counts as the chain's; clients poll /status every 2 s. To tokens: from the first leg's created_at to the confirmed execution. An execution is signed once there is a price and the accounts exist that it does not create.")

@@ -122,6 +122,7 @@ type SwapEnd struct {
 }
 
 // Payment is the effect of one finalized transaction on an account's lamports.
+// Processes of a fleet share it as JSON: rename a field whose meaning changes.
 type Payment struct {
 	Signature solana.Signature
 	Slot      uint64

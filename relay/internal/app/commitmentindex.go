@@ -21,14 +21,14 @@ const indexPollInterval = 500 * time.Millisecond
 // commitmentHistory adapts the endpoints to the commitment index.
 type commitmentHistory struct {
 	*chain.Endpoints
-	read func(context.Context, *onchain.Block)
+	keep func(context.Context, *onchain.Block)
 }
 
-// Block implements commitments.Chain, and calls read with the block.
+// Block implements commitments.Chain, and calls keep with the block.
 func (h commitmentHistory) Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error) {
 	b, err := h.Endpoints.Block(ctx, slot, account)
 	if err == nil {
-		h.read(ctx, b)
+		h.keep(ctx, b)
 	}
 	return b, err
 }
@@ -53,16 +53,16 @@ func (a *App) newCommitmentIndex(p *shieldpool.Pool) (*commitments.Follower, err
 	})
 }
 
-// keepPayments stores what the payers paid in the block, for the ledger.
+// keepPayments stores what was paid in the block for the ledgers, those of other fleets of the pool included.
 func (a *App) keepPayments(ctx context.Context, b *onchain.Block) {
-	var paid []*onchain.Payment
+	var payments []*onchain.Payment
 	for i := range b.Transactions {
-		if p := b.Transactions[i].Payment; p != nil && a.payers.Owns(p.FeePayer) {
-			paid = append(paid, p)
+		if p := b.Transactions[i].Payment; p != nil {
+			payments = append(payments, p)
 		}
 	}
-	if len(paid) > 0 {
-		a.store.Ledger().KeepPayments(ctx, b.Slot, paid)
+	if err := a.store.Ledger().KeepPayments(ctx, b.Slot, payments); err != nil {
+		a.log.DebugContext(ctx, "payments are not kept; the ledger reads them from the chain", "slot", b.Slot, "error", err)
 	}
 }
 
@@ -74,8 +74,17 @@ func (a *App) finalizedSlot() uint64 {
 	return 0
 }
 
-// finalizedAt returns the same, after a read if the slot is not known to be final.
-func (a *App) finalizedAt(ctx context.Context, slot uint64) uint64 {
+// estimatedFinalizedSlot returns which slot is final by now, if finality goes on; 0 if it does not, or nothing is known.
+func (a *App) estimatedFinalizedSlot() uint64 {
+	r, now := a.finality.Report(), time.Now()
+	if !r.Current(now) || r.Stalled {
+		return 0
+	}
+	return r.Slot + uint64(now.Sub(r.AdvancedAt)/a.endpoints.SlotDuration()) //nolint:gosec // AdvancedAt is in the past
+}
+
+// readFinalizedSlot returns finalizedSlot, after a read if that is earlier than the slot.
+func (a *App) readFinalizedSlot(ctx context.Context, slot uint64) uint64 {
 	if a.finalizedSlot() < slot {
 		a.finality.Read(ctx)
 	}

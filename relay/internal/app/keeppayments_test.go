@@ -1,8 +1,11 @@
 package app
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
-// The ledger needs no call for what the fleet has paid, because the index has read the blocks.
+// The ledger need not call an endpoint for what was paid in blocks that the index has read, once they are final.
 func TestPaymentsInReadBlocksAreKept(t *testing.T) {
 	t.Parallel()
 	f, vk := newForger(t)
@@ -11,7 +14,9 @@ func TestPaymentsInReadBlocksAreKept(t *testing.T) {
 	f.depositNotes(s) // paid by others
 	const submissions = 3
 	s.waitCompleted(f.submitWithdrawals(s, submissions))
-	eventually(t, "the payments of the submissions are kept, and only these", func() bool {
-		return s.queryInt(`SELECT coalesce(sum(json_array_length(payments)), 0) FROM block_payments`) == submissions
+	own := fmt.Sprintf(`SELECT coalesce(sum(json_array_length(payments)), 0) FROM block_payments WHERE payer = '\x%x'`, s.payer.PublicKey().Bytes())
+	eventually(t, "the payments of the submissions are kept", func() bool { return s.queryInt(own) == submissions })
+	eventually(t, "ledger and submissions know what is final", func() bool {
+		return s.app.ledger.Finalized(t.Context(), 1) > 0 && s.app.submissions.Manager.Finalized() > 0
 	})
 }

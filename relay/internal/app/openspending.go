@@ -44,7 +44,7 @@ func (a *App) openSpending(ctx context.Context) error {
 	a.accounting = &accountingCache{ledger: a.store.Ledger()}
 	a.ledger, err = ledger.NewReconciler(ledger.ReconcilerOptions{
 		Payers: a.payers.Keys(), Store: a.store.Ledger(), Chain: a.endpoints, Observer: ledgerEvents{a.metrics}, Log: a.log, Now: time.Now,
-		Rent: a.rent.Rate, Finalized: a.finalizedAt,
+		Rent: a.rent.Rate, Finalized: a.readFinalizedSlot,
 	})
 	return err
 }

@@ -18,6 +18,8 @@ const (
 	// finalityStalledAfter is how long the finalized slot has to stand still to count as stalled.
 	// On a healthy chain it advances several times a second.
 	finalityStalledAfter = 20 * time.Second
+	// processedAdvancesIn is a time in which the processed slot of a healthy chain advances.
+	processedAdvancesIn = time.Second
 )
 
 // FinalityReport is what is known of the chain's finality.
@@ -42,9 +44,15 @@ type Finality struct {
 	now       func() time.Time
 	log       *slog.Logger
 
-	mu        sync.Mutex
-	last      FinalityReport
-	processed uint64 // the processed slot when the finalized slot was last seen to stand still; 0 since it advanced
+	mu         sync.Mutex
+	last       FinalityReport
+	standstill standstill // zero since the finalized slot advanced
+}
+
+// standstill is the processed slot that was read when the finalized slot was last seen to stand still.
+type standstill struct {
+	processed uint64
+	at        time.Time
 }
 
 // finalityMaxAge is the age beyond which a reading no longer describes the chain.
@@ -110,7 +118,11 @@ func (f *Finality) readForFleet(ctx context.Context) {
 // observe records the finalized slot that endpoints reported at that time. If it stands still, observe also
 // reads the processed slot.
 func (f *Finality) observe(ctx context.Context, slot uint64, at time.Time) {
-	if f.advance(ctx, slot, at) {
+	f.mu.Lock()
+	advanced := f.advance(ctx, slot, at)
+	last := f.standstill
+	f.mu.Unlock()
+	if advanced || at.Sub(last.at) < processedAdvancesIn {
 		return
 	}
 	processed, ok := f.slot(ctx, onchain.Processed)
@@ -119,21 +131,19 @@ func (f *Finality) observe(ctx context.Context, slot uint64, at time.Time) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	wasStalled, before := f.last.Stalled, f.processed
-	f.processed = processed
+	f.standstill = standstill{processed, at}
 	if at.Sub(f.last.AdvancedAt) < finalityStalledAfter {
 		return
 	}
-	f.last.Stalled, f.last.ProcessedAdvances = true, before > 0 && processed > before
+	wasStalled := f.last.Stalled
+	f.last.Stalled, f.last.ProcessedAdvances = true, last.processed > 0 && processed > last.processed
 	if !wasStalled {
 		f.log.WarnContext(ctx, "finality stands still; no more attempts expire until it goes on", "slot", f.last.Slot, "slots_go_on", f.last.ProcessedAdvances)
 	}
 }
 
-// advance records the finalized slot, and reports whether it is newer than the last one.
+// advance records the finalized slot, and reports whether it is newer than the last one. The caller has locked mu.
 func (f *Finality) advance(ctx context.Context, slot uint64, at time.Time) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.last.ReadAt = at
 	if !f.last.AdvancedAt.IsZero() && slot <= f.last.Slot {
 		return false
@@ -142,7 +152,7 @@ func (f *Finality) advance(ctx context.Context, slot uint64, at time.Time) bool 
 		f.log.InfoContext(ctx, "finality goes on", "slot", slot)
 	}
 	f.last.Slot, f.last.AdvancedAt, f.last.Stalled, f.last.ProcessedAdvances = slot, at, false, false
-	f.processed = 0
+	f.standstill = standstill{}
 	return true
 }
 

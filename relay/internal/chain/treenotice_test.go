@@ -75,3 +75,27 @@ func TestNoticedReadsAreRateLimited(t *testing.T) {
 		}
 	})
 }
+
+// An earlier notice counts until the tree is as new.
+func TestAnEarlierNoticeIsNotForgotten(t *testing.T) {
+	for name, first := range map[string]uint64{"a notice of a later slot": 20, "a notice of a slot that is not known": 0} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				a := new(accounts)
+				p, _ := newPool(t, a)
+				a.set(10, p.pool.MerkleTree, treeOf(t, p.pool, 2))
+				mustTree(t, p, time.Minute)
+				tick()
+				p.NoticeChange(first)
+				p.NoticeChange(11)
+				p.mu.Lock()
+				p.last.Slot = 12 // as another process has read it, before the notices
+				p.mu.Unlock()
+				a.set(20, p.pool.MerkleTree, treeOf(t, p.pool, 4))
+				if s := mustTree(t, p, time.Minute); s.Tree.NextIndex != 4 {
+					t.Errorf("the tree has %d leaves, want 4", s.Tree.NextIndex)
+				}
+			})
+		})
+	}
+}

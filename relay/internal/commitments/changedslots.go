@@ -11,76 +11,83 @@ import (
 )
 
 const (
-	// maxChangedSlots is how many slots are read without a list of the tree's transactions.
-	maxChangedSlots = readAhead
-	// listFor is how long slots are listed after the reported ones were not the right ones, because a block
-	// is much larger than a list.
+	// maxChangedSlots is how many slots are read without a list of the tree's transactions. maxNotedSlots is
+	// how many are noted, because some may be later than the tree.
+	maxChangedSlots, maxNotedSlots = readAhead, 16
+	// listFor is how long slots are listed after one was read in vain, because a block is much larger than a list.
 	listFor = time.Minute
 )
 
+// changedSlots are the slots at which the tree is said to have changed.
+type changedSlots struct {
+	noted []uint64
+	// lost is true if more were reported than are noted.
+	lost bool
+}
+
 // noteChange notes that the tree is said to have changed at the slot; 0 if it is not known.
 func (f *Follower) noteChange(slot uint64) {
-	if slot == 0 {
-		return
-	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !slices.Contains(f.changed, slot) {
-		f.changed = append(f.changed, slot)
-		f.changed = f.changed[max(0, len(f.changed)-maxChangedSlots-1):] // one too many: the slots have to be listed
+	switch c := &f.changed; {
+	case slot == 0 || slices.Contains(c.noted, slot):
+	case len(c.noted) == maxNotedSlots:
+		c.lost = true
+	default:
+		c.noted = append(c.noted, slot)
 	}
 }
 
-// changedSlots returns the slots after the position and up to the tree's at which the tree is said to have
-// changed, in order; none if there are too many, or if such reports were wrong a moment ago. It forgets slots
-// up to the tree's.
-func (f *Follower) changedSlots(pos Position, snap onchain.Snapshot) (slots []uint64) {
+// changedBetween returns the noted slots after the first one and up to the last, in order; none if they may not
+// be all.
+func (f *Follower) changedBetween(after, last uint64) []uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	later := make([]uint64, 0, len(f.changed))
-	for _, slot := range f.changed {
-		switch {
-		case slot > snap.Slot:
-			later = append(later, slot)
-		case slot > pos.Slot:
-			slots = append(slots, slot)
-		}
-	}
-	f.changed = later
-	if len(slots) > maxChangedSlots || !f.trusted || f.Now().Before(f.listUntil) {
+	slots := slices.DeleteFunc(slices.Clone(f.changed.noted), func(slot uint64) bool { return slot <= after || slot > last })
+	if len(slots) > maxChangedSlots || f.changed.lost {
 		return nil
 	}
 	return oldestFirst(slots)
+}
+
+// forgetChanges forgets the noted slots up to the last one.
+func (f *Follower) forgetChanges(last uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.changed.noted = slices.DeleteFunc(f.changed.noted, func(slot uint64) bool { return slot <= last })
+	f.changed.lost = false
 }
 
 // readChanged reads the slots at which the tree is said to have changed, which saves the list of its
 // transactions. It stores their leaves only if the tree has them all and its root is theirs: else a
 // change was not reported, or falsely, and the slots have to be listed.
 func (f *Follower) readChanged(ctx context.Context, pos Position, snap onchain.Snapshot) (c comparison, ok bool, err error) {
-	slots := f.changedSlots(pos, snap)
-	if len(slots) == 0 || !snap.Checked {
+	slots := f.changedBetween(pos.Slot, snap.Slot)
+	if len(slots) == 0 || !f.trusted || f.Now().Before(f.listUntil) {
+		f.forgetChanges(snap.Slot)
 		return c, false, nil
 	}
 	next, err := f.extend(ctx, slots)
 	if ctx.Err() != nil {
 		return c, false, ctx.Err()
 	}
-	if ok = err == nil && next.isAll(snap.Tree); !ok || !slices.Equal(next.slots(), slots) {
+	if ok = err == nil && next.isWhole(snap.Tree); !ok || !slices.Equal(next.slots(), slots) {
 		f.listUntil = f.Now().Add(listFor)
 	}
-	if !ok {
-		return c, false, nil // the error is that of a slot that the list may not have
+	if ok {
+		// Not the last slot that was reported: the tree may be older than its slot.
+		if pos, err = f.store(ctx, pos, next, next.leaves[len(next.leaves)-1].Slot); err != nil {
+			return c, false, err
+		}
 	}
-	if pos, err = f.store(ctx, pos, next, slots[len(slots)-1]); err != nil {
-		return c, false, err
-	}
-	return f.compare(pos, snap.Tree.NextIndex, snap), true, nil
+	f.forgetChanges(snap.Slot)
+	return f.compare(pos, snap.Tree.NextIndex, snap), ok, nil // an error was of a block that may not have to be read
 }
 
-// isAll reports whether the chain's tree has these leaves and no more.
-func (e *extension) isAll(tree *shieldpool.TreeAccount) bool {
+// isWhole reports whether the leaves, of which there are some, are all that the chain's tree has.
+func (e *extension) isWhole(tree *shieldpool.TreeAccount) bool {
 	root := e.tree.Root()
-	return e.tree.NextIndex() == tree.NextIndex && merkle.Bytes(&root) == tree.Root
+	return len(e.leaves) > 0 && e.tree.NextIndex() == tree.NextIndex && merkle.Bytes(&root) == tree.Root
 }
 
 // slots returns the slots that have a leaf of the extension.

@@ -1,8 +1,13 @@
 package commitments_test
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"github.com/gagliardetto/solana-go"
+
+	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 // A slot that is reported is read at once. A list of the tree's transactions is read only if the reported
@@ -70,5 +75,102 @@ func TestReportedSlotsAreReadWithoutAList(t *testing.T) {
 				t.Errorf("a minute later they were listed %d times, want none", got)
 			}
 		})
+	}
+}
+
+// A tree may be older than its slot, if an endpoint shows old content at a new slot.
+func TestSlotsAfterTheNewestLeafAreReadAgain(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	f := newFollower(t, h, newStore(t, h))
+	h.treeSlot = 3
+	h.block(3, h.transact())
+	must(t, f.Sync(t.Context(), 0))
+	h.block(5, h.transact())
+	h.old = copyOf(h.tree)
+	h.block(8, h.transact())
+	h.block(9, h.fail())
+	h.treeSlot = 9
+	f.Notice(5)
+	must(t, f.Sync(t.Context(), 9))
+	wantServed(t, f, 1, 2)
+	h.old = nil
+	must(t, f.Sync(t.Context(), 9))
+	must(t, f.Sync(t.Context(), 0))
+	wantServed(t, f, 1, 2, 3)
+}
+
+// leaving is an endpoint whose caller leaves while it reads a block.
+type leaving struct {
+	*history
+	leave context.CancelFunc
+}
+
+func (l leaving) Block(ctx context.Context, _ uint64, _ solana.PublicKey) (*onchain.Block, error) {
+	l.leave()
+	return nil, ctx.Err()
+}
+
+func TestReportedSlotsAreKeptUntilTheyAreRead(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	f := newFollower(t, h, newStore(t, h))
+	h.block(3, h.transact())
+	h.treeSlot = 3
+	must(t, f.Sync(t.Context(), 0))
+	h.block(5, h.transact())
+	h.treeSlot = 5
+	ctx, leave := context.WithCancel(t.Context())
+	f.Chain = leaving{h, leave}
+	if err := f.Sync(ctx, 5); err == nil {
+		t.Error("a pass whose caller has left succeeds")
+	}
+	f.Chain = h
+	h.block(6, h.transact())
+	h.treeSlot = 6
+	lists := h.lists
+	if _, err := f.FindLanded(t.Context(), []uint64{6}, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantServed(t, f, 1, 2, 3)
+	if h.lists != lists {
+		t.Error("the slots are listed, although both were reported")
+	}
+	h.unchecked = true
+	h.block(7, h.transact())
+	h.treeSlot = 7
+	if err := f.Sync(t.Context(), 7); err == nil {
+		t.Error("leaves are compared with a tree that contradicts itself")
+	}
+}
+
+func TestAllSlotsOfLandingsAreRead(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	f := newFollower(t, h, newStore(t, h))
+	h.block(3, h.transact())
+	h.treeSlot = 3
+	must(t, f.Sync(t.Context(), 0))
+	h.block(5, h.transact())
+	h.block(6, h.transact())
+	h.blocks[2].UnknownVersions = 2
+	h.treeSlot = 6
+	lists := h.lists
+	if _, err := f.FindLanded(t.Context(), []uint64{6, 5}, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantServed(t, f, 1, 2, 3)
+	if h.lists != lists {
+		t.Error("the slots of landings are listed")
+	}
+	h.block(7, h.transact())
+	h.block(8, h.transact())
+	h.blocks[4].UnknownVersions = 3
+	h.treeSlot = 8
+	if _, err := f.FindLanded(t.Context(), []uint64{8}, nil); err != nil { // not all: block 8 is read twice
+		t.Fatal(err)
+	}
+	if r := f.Status(); r.UnknownVersions != 5 || r.Published != 10 {
+		t.Errorf("the status is %+v, want 10 leaves, and each block's transactions of unknown versions once: 5", r)
 	}
 }

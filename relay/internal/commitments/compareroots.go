@@ -68,39 +68,43 @@ func (f *Follower) compare(pos Position, leavesBefore uint64, snap onchain.Snaps
 
 // update reads the slots since the position and publishes the leaves that the chain confirms.
 func (f *Follower) update(ctx context.Context, n need) error {
-	locked := n.slot > f.readTo // another pod is likely to read its blocks now
-	if locked {
-		defer f.Store.Lock(ctx)()
-	}
-	c, err := f.compareStored(ctx, n)
+	snap, err := f.Tree.AgreedTree(ctx, max(n.slot, f.readTo), n.maxAge)
 	if err != nil {
 		return err
 	}
-	if c.complete() {
-		return f.applyVerdict(ctx, c)
-	}
-	if f.Now().Before(f.retryAt) {
-		f.report(c)
-		return f.lastFailure
-	}
-	if locked {
-		return f.catchUp(ctx, c)
-	}
-	defer f.Store.Lock(ctx)()
-	pos, err := f.load(ctx) // another pod may have read the blocks meanwhile
-	if err != nil {
-		return err
-	}
-	snap := c.snap
-	if snap.Slot < pos.Slot {
-		if snap, err = f.Tree.AgreedTree(ctx, pos.Slot, maxTreeAge); err != nil {
+	if f.tree == nil || n.slot <= f.readTo { // nobody says that there is something to read
+		if _, done, err := f.check(ctx, snap); done || err != nil {
 			return err
 		}
 	}
-	if c = f.compare(pos, snap.Tree.NextIndex, snap); c.complete() {
-		return f.applyVerdict(ctx, c)
+	defer f.Store.Lock(ctx)()
+	c, done, err := f.check(ctx, snap) // another pod may have read the blocks meanwhile
+	if done || err != nil {
+		return err
 	}
 	return f.catchUp(ctx, c)
+}
+
+// check compares the leaves that are stored with a tree that is not older than their blocks. If there is nothing
+// to read, or not yet, done is true.
+func (f *Follower) check(ctx context.Context, snap onchain.Snapshot) (c comparison, done bool, err error) {
+	pos, err := f.load(ctx)
+	if err != nil {
+		return c, false, err
+	}
+	if snap.Slot < pos.Slot {
+		if snap, err = f.Tree.AgreedTree(ctx, pos.Slot, maxTreeAge); err != nil {
+			return c, false, err
+		}
+	}
+	if c = f.compare(pos, snap.Tree.NextIndex, snap); c.complete() {
+		return c, true, f.applyVerdict(ctx, c)
+	}
+	if f.Now().Before(f.retryAt) {
+		f.report(c)
+		return c, true, f.lastFailure
+	}
+	return c, false, nil
 }
 
 // catchUp reads the slots after those of the comparison, and those that a fork has replaced.
@@ -134,19 +138,6 @@ func (f *Follower) catchUp(ctx context.Context, c comparison) error {
 		}
 	}
 	return f.applyVerdict(ctx, c)
-}
-
-// compareStored compares the leaves that are stored with a tree that is not older than their blocks.
-func (f *Follower) compareStored(ctx context.Context, n need) (comparison, error) {
-	pos, err := f.load(ctx)
-	if err != nil {
-		return comparison{}, err
-	}
-	snap, err := f.Tree.AgreedTree(ctx, max(n.slot, pos.Slot), n.maxAge)
-	if err != nil {
-		return comparison{}, err
-	}
-	return f.compare(pos, snap.Tree.NextIndex, snap), nil
 }
 
 // advance reads new slots, and then compares the leaves with the tree. It reads the tree again only if

@@ -3,6 +3,7 @@ package commitments
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,7 +27,7 @@ type Follower struct {
 	lock       chan struct{}
 	tree       *merkle.Tree // nil before the first pass
 	generation uint64       // of the stored leaves that tree was built from
-	readTo     uint64       // the slot of the position that was loaded last
+	readTo     uint64       // the slot of the position that was loaded last; what is stored may go further
 	rebuilt    bool         // this follower has hashed all stored leaves once
 	trusted    bool         // the chain has confirmed the tree, so its checkpoint was right
 	// rewinds and failures count the rewinds and the failed attempts since the chain last
@@ -37,9 +38,9 @@ type Follower struct {
 	// stuckAt is the number of leaves at which the index has been stuck since stuckSince.
 	stuckAt    uint64
 	stuckSince time.Time
-	newest     newest
 	// Until listUntil, a pass lists the slots that it reads.
 	listUntil time.Time
+	newest    newest
 
 	noticed chan struct{} // holds a token after a Notice
 	quiet   int           // intervals since a change was reported, or something was missing; only Run uses it
@@ -49,9 +50,9 @@ type Follower struct {
 	processed      processed
 
 	mu        sync.Mutex
-	started   uint64   // number of passes that have started
-	needed    need     // by those who wait for the next pass, and for the changes that were reported
-	changed   []uint64 // slots at which the tree is said to have changed, oldest report first
+	started   uint64 // number of passes that have started
+	needed    need   // by those who wait for the next pass, and for the changes that were reported
+	changed   changedSlots
 	last      outcome
 	status    Report
 	final     finality
@@ -123,6 +124,9 @@ func (f *Follower) pass(ctx context.Context, startedBefore uint64) error {
 	}
 	if errors.Is(err, ErrMoved) {
 		err = nil // other pods do this work
+		f.mu.Lock()
+		f.published = published{} // they may have rewound it
+		f.mu.Unlock()
 	}
 	if err != nil {
 		f.require(n) // the next pass has to fulfil it
@@ -185,14 +189,14 @@ func (f *Follower) report(c comparison) {
 	f.status.Verified, f.status.At = c.verdict == confirmed, f.Now()
 }
 
-// countUnknown counts the block's transactions of unknown versions, and logs the first such block.
-func (f *Follower) countUnknown(ctx context.Context, b *onchain.Block) {
+// countUnknown counts transactions of unknown versions in blocks up to the slot, and logs the first ones.
+func (f *Follower) countUnknown(ctx context.Context, slot, transactions uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if b.UnknownVersions > 0 && f.status.UnknownVersions == 0 {
-		f.Log.WarnContext(ctx, "block holds transactions of an unknown version; update the relay", "slot", b.Slot, "transactions", b.UnknownVersions)
+	if transactions > 0 && f.status.UnknownVersions == 0 {
+		f.Log.WarnContext(ctx, "blocks hold transactions of an unknown version; update the relay", "up_to_slot", slot, "transactions", transactions)
 	}
-	f.status.UnknownVersions += b.UnknownVersions
+	f.status.UnknownVersions += transactions
 }
 
 // Status returns the state of the index.
@@ -202,10 +206,13 @@ func (f *Follower) Status() Report {
 	return f.status
 }
 
-// FindLanded returns the highest leaf index of each commitment, after a Sync for the slot. If the Sync fails, it
+// FindLanded returns the highest leaf index of each commitment, after a Sync for the slots. If the Sync fails, it
 // returns the error with the leaves that are stored.
-func (f *Follower) FindLanded(ctx context.Context, slot uint64, commitments [][32]byte) (map[[32]byte]uint64, error) {
-	err := f.Sync(ctx, slot)
+func (f *Follower) FindLanded(ctx context.Context, slots []uint64, commitments [][32]byte) (map[[32]byte]uint64, error) {
+	for _, slot := range slots {
+		f.noteChange(slot)
+	}
+	err := f.Sync(ctx, slices.Max(append(slots, 0)))
 	if err == nil {
 		if found := f.findRecent(commitments); len(found) == len(commitments) {
 			return found, nil

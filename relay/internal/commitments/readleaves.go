@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/gagliardetto/solana-go"
 	"golang.org/x/sync/errgroup"
@@ -98,16 +99,18 @@ func (f *Follower) read(ctx context.Context, pos Position) (Position, error) {
 	return pos, nil
 }
 
-// extension is the tree with further leaves, and its checkpoints among them.
+// extension is the tree with further leaves, and its checkpoints among them. unknownVersions is the number of
+// transactions in their blocks that cannot be decoded.
 type extension struct {
-	tree        *merkle.Tree
-	leaves      []IndexedCommitment
-	checkpoints []Checkpoint
+	tree            *merkle.Tree
+	leaves          []IndexedCommitment
+	checkpoints     []Checkpoint
+	unknownVersions uint64
 }
 
 // extend reads the leaves of the slots, and adds them to a copy of the tree.
 func (f *Follower) extend(ctx context.Context, slots []uint64) (next extension, err error) {
-	if next.leaves, err = f.readLeaves(ctx, slots); err != nil {
+	if next.leaves, next.unknownVersions, err = f.readLeaves(ctx, slots); err != nil {
 		return next, err
 	}
 	tree := *f.tree
@@ -128,6 +131,7 @@ func (f *Follower) store(ctx context.Context, pos Position, next extension, slot
 	if err := f.Store.Append(ctx, pos, next.leaves, slot); err != nil {
 		return pos, err
 	}
+	f.countUnknown(ctx, slot, next.unknownVersions)
 	f.tree = next.tree
 	for i, l := range next.leaves {
 		f.newest.add(pos.Leaves+uint64(i), l)
@@ -173,8 +177,9 @@ func oldestFirst(slots []uint64) []uint64 {
 }
 
 // readLeaves reads the leaves of the slots, in the order of the slots.
-func (f *Follower) readLeaves(ctx context.Context, slots []uint64) ([]IndexedCommitment, error) {
+func (f *Follower) readLeaves(ctx context.Context, slots []uint64) (leaves []IndexedCommitment, unknownVersions uint64, err error) {
 	found := make([][]IndexedCommitment, len(slots))
+	var unknown atomic.Uint64
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readAhead)
 	for i, slot := range slots {
@@ -186,15 +191,15 @@ func (f *Follower) readLeaves(ctx context.Context, slots []uint64) ([]IndexedCom
 			case err != nil:
 				return fmt.Errorf("read block %d: %w", slot, err)
 			}
-			f.countUnknown(ctx, block)
+			unknown.Add(block.UnknownVersions)
 			found[i] = f.leaves(slot, block)
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return slices.Concat(found...), nil
+	return slices.Concat(found...), unknown.Load(), nil
 }
 
 // leaves returns a block's leaves in execution order. It skips failed transactions, because they

@@ -145,24 +145,24 @@ func TestLandedLeavesAreFoundInMemory(t *testing.T) {
 		all = append(all, leaf(n+1, 0), leaf(n+1, 1))
 	}
 	newest = all[len(all)-commitments.MaxRecent:]
-	got, err := f.FindLanded(t.Context(), transactions, newest)
+	got, err := f.FindLanded(t.Context(), []uint64{transactions}, newest)
 	must(t, err)
 	for i, c := range newest {
 		if want := uint64(len(all) - len(newest) + i); got[c] != want || len(got) != len(newest) {
 			t.Fatalf("leaf %d is found at %d, and %d leaves in all; want %d leaves", want, got[c], len(got), len(newest))
 		}
 	}
-	if _, err := f.FindLanded(t.Context(), transactions, all[:1]); err == nil {
+	if _, err := f.FindLanded(t.Context(), []uint64{transactions}, all[:1]); err == nil {
 		t.Error("a leaf that is not in memory is not looked for in the database")
 	}
-	if got, err := asking.FindLanded(t.Context(), transactions, all); err != nil || len(got) != len(all) || got[all[1]] != 1 {
+	if got, err := asking.FindLanded(t.Context(), []uint64{transactions}, all); err != nil || len(got) != len(all) || got[all[1]] != 1 {
 		t.Errorf("%d of %d leaves are found (%v)", len(got), len(all), err)
 	}
 	h.set(func() { h.unchecked = true })
-	if got, err := asking.FindLanded(t.Context(), 0, newest); err == nil || len(got) != len(newest) {
+	if got, err := asking.FindLanded(t.Context(), nil, newest); err == nil || len(got) != len(newest) {
 		t.Errorf("after a pass that failed, %d leaves are found (%v); want %d and the error", len(got), err, len(newest))
 	}
-	if got, _ := f.FindLanded(t.Context(), 0, newest); len(got) != 0 {
+	if got, _ := f.FindLanded(t.Context(), nil, newest); len(got) != 0 {
 		t.Errorf("%d leaves are found in memory after a pass that failed", len(got))
 	}
 }

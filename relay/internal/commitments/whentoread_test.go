@@ -52,6 +52,7 @@ func TestAPassNeedsATreeThatIsNewEnough(t *testing.T) {
 	check("a change was reported without its slot", 7, false)
 	h.block(12, h.transact())
 	must(t, other.Sync(t.Context(), 12))
+	h.treeSlot = 11
 	must(t, f.Sync(t.Context(), 7))
 	check("another process has stored the blocks up to slot 12", 12, true)
 	if got := f.Status().Published; got != 4 {

@@ -3,22 +3,27 @@ package ledger
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 func TestPaymentsOfReadBlocksAreNotReadAgain(t *testing.T) {
 	t.Parallel()
+	unchanged := func(*onchain.Payment) {}
 	tests := map[string]struct {
-		change func(*onchain.Payment) // of the block's payment of the last transfer
+		change func(*onchain.Payment) // of what the block of slot 6 shows
+		err    error                  // of the database
 		final  uint64                 // the newest final slot
-		calls  int                    // besides the one for the funds, which came from others
+		calls  int                    // for the four payments in the slots 5, 6 and 7
 	}{
-		"a block that is final":                       {change: func(*onchain.Payment) {}, final: 5},
-		"a block that is not final, though listed":    {change: func(*onchain.Payment) {}, final: 4, calls: 2},
-		"a block of a fork":                           {change: func(p *onchain.Payment) { p.Slot++ }, final: 5, calls: 1},
-		"a payment of another payer":                  {change: func(p *onchain.Payment) { p.FeePayer = otherKey }, final: 5, calls: 1},
-		"a block whose balances contradict the chain": {change: func(p *onchain.Payment) { p.Before += 7 }, final: 5, calls: 2},
+		"blocks that are final":                    {change: unchanged, final: 7, calls: 1},
+		"a block that is not final, though listed": {change: unchanged, final: 5, calls: 2},
+		"a block of a fork":                        {change: func(p *onchain.Payment) { p.Slot++ }, final: 7, calls: 2},
+		"a false balance before it":                {change: func(p *onchain.Payment) { p.Before += 7 }, final: 7, calls: 5},
+		"a false balance after it":                 {change: func(p *onchain.Payment) { p.After += 7 }, final: 7, calls: 5},
+		"a database that fails":                    {change: unchanged, err: errDown, final: 7, calls: 4},
+		"nothing is known to be final":             {change: unchanged, calls: 4},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -26,25 +31,54 @@ func TestPaymentsOfReadBlocksAreNotReadAgain(t *testing.T) {
 			w := newFixture(t)
 			r := w.reconciler(func(o *ReconcilerOptions) {
 				o.Finalized = func(_ context.Context, slot uint64) uint64 {
-					if slot != 5 && slot != 3 {
-						t.Errorf("the chain is read for slot %d, want that of the newest payment", slot)
+					if slot != 6 {
+						t.Errorf("the chain is asked whether slot %d is final, want the last but one", slot)
 					}
 					return test.final
 				}
 			})
 			w.fund(3, 1e9)
 			w.reconcile(r)
-			w.transfer(5)
-			w.transfer(5)
-			last := *w.payments[2]
-			test.change(&last)
-			w.blockPayments[5] = []*onchain.Payment{w.payments[1], &last}
+			for _, slot := range []uint64{5, 5, 6, 7} {
+				w.transfer(slot)
+			}
+			for _, p := range w.payments[1:] {
+				copied := *p
+				w.blockPayments[p.Slot] = append(w.blockPayments[p.Slot], &copied)
+			}
+			test.change(w.blockPayments[6][0])
+			w.blockErr = test.err
+			before := w.paymentCalls
 			w.reconcile(r)
-			w.reconcile(r) // what the first pass could not use is read now
 			w.checkWholeHistory()
-			if n := w.paymentCalls - 1; n != test.calls {
-				t.Errorf("%d payments were read besides that from others, want %d", n, test.calls)
+			w.checkLogged(map[string]int{"does not add up": 0})
+			if n := w.paymentCalls - before; n != test.calls {
+				t.Errorf("%d payments were read, want %d", n, test.calls)
 			}
 		})
+	}
+}
+
+// A gap that another process has read beyond does not make this one accept a later gap at once.
+func TestAGapThatAnotherProcessHasReadDoesNotCountForALaterOne(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.fund(3, 1e9)
+	one, two := w.reconciler(nil), w.reconciler(nil)
+	missing := w.transfer(5)
+	w.unknown[missing] = true
+	w.reconcile(one)
+	w.unknown[missing] = false
+	w.reconcile(two)
+	w.now = w.now.Add(time.Hour)
+	missing = w.transfer(6)
+	w.unknown[missing] = true
+	w.reconcile(one)
+	w.unknown[missing] = false
+	w.transfer(7)
+	w.reconcile(one)
+	w.checkWholeHistory()
+	if w.cursor.Gaps != 0 || w.observedGaps != 0 {
+		t.Errorf("%d gaps are in the ledger, want none", w.cursor.Gaps)
 	}
 }

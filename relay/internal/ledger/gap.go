@@ -57,11 +57,18 @@ func (h *payerHistory) gapTimedOut(now time.Time, timeout time.Duration) bool {
 	return !h.gapSince.IsZero() && now.Sub(h.gapSince) >= timeout
 }
 
+// forgetGap forgets a gap that another process has read beyond, so that it does not count for a later one.
+func (h *payerHistory) forgetGap(cursor *Cursor) {
+	if cursor != nil && cursor.Slot >= h.gapSlot && cursor.Slot != h.writtenTo {
+		h.gapSince = time.Time{}
+	}
+}
+
 // reportProblems logs once when the history does not add up, and once when it adds up again. After
 // a skipped gap it also counts as adding up again.
 func (r *Reconciler) reportProblems(ctx context.Context, h *payerHistory, b *accumulator) {
 	if b.problem != "" && h.gapSince.IsZero() {
-		h.gapSince = b.now
+		h.gapSince, h.gapSlot = b.now, b.problemSlot
 		r.Log.WarnContext(ctx, "fee payer history does not add up; reading it again", "payer", h.payer, "slot", b.problemSlot, "reason", b.problem)
 	}
 	if b.problem == "" && b.gapless && !h.gapSince.IsZero() {

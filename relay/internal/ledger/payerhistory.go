@@ -32,8 +32,11 @@ type payerHistory struct {
 	// truncated is true if the newest signatures were dropped, and have to be listed again.
 	truncated bool
 
-	// gapSince is when the present gap was found; zero while there is no gap.
+	// gapSince is when the present gap was found, in gapSlot or before it; zero while there is no gap.
 	gapSince time.Time
+	gapSlot  uint64
+	// writtenTo is the slot of the cursor that this process has written last.
+	writtenTo uint64
 }
 
 // listHistory lists the payer's transactions from the newest back to the cursor. This may take
@@ -43,7 +46,7 @@ func (r *Reconciler) listHistory(ctx context.Context, h *payerHistory, cursor *C
 		return true, nil
 	}
 	if !h.walking {
-		*h = payerHistory{payer: h.payer, gapSince: h.gapSince, walking: true, startedAt: r.Now()}
+		*h = payerHistory{payer: h.payer, gapSince: h.gapSince, gapSlot: h.gapSlot, writtenTo: h.writtenTo, walking: true, startedAt: r.Now()}
 	}
 	var until solana.Signature
 	if cursor != nil {

@@ -19,23 +19,29 @@ type slot struct {
 	number     uint64
 }
 
-// blockPayments returns the payments in final slots that are known from blocks. While the history does not add
-// up, it returns none, because a block may have been of a fork, or false.
-func (r *Reconciler) blockPayments(ctx context.Context, h *payerHistory, slots []slot) (map[solana.Signature]*onchain.Payment, error) {
-	if len(slots) == 0 || !h.gapSince.IsZero() {
-		return nil, nil
+// knownPayments returns the payments that are known from blocks. It returns none of the last slot: what blocks
+// show has to chain up to what the chain says of that one. While the history does not add up, it returns
+// none at all.
+func (r *Reconciler) knownPayments(ctx context.Context, h *payerHistory, slots []slot) map[solana.Signature]*onchain.Payment {
+	if len(slots) < 2 || !h.gapSince.IsZero() {
+		return nil
 	}
-	newest := r.Finalized(ctx, slots[len(slots)-1].number)
-	var final []uint64
+	slots = slots[:len(slots)-1]
+	finalized := r.Finalized(ctx, slots[len(slots)-1].number)
+	var numbers []uint64
 	for _, s := range slots {
-		if s.number <= newest {
-			final = append(final, s.number)
+		if s.number <= finalized {
+			numbers = append(numbers, s.number)
 		}
 	}
-	if len(final) == 0 {
-		return nil, nil
+	if len(numbers) == 0 {
+		return nil
 	}
-	return r.Store.BlockPayments(ctx, final)
+	known, err := r.Store.BlockPayments(ctx, h.payer, numbers)
+	if err != nil {
+		r.Log.DebugContext(ctx, "payments in blocks cannot be read; reading them from the chain", "payer", h.payer, "error", err)
+	}
+	return known
 }
 
 // readPayments reads the payments of slots from the chain, unless they are known. If a call fails, it
@@ -50,7 +56,7 @@ func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, s
 	var mu sync.Mutex
 	for i := range slots {
 		for j, signature := range slots[i].signatures {
-			if p := known[signature]; p != nil && p.FeePayer == payer && p.Slot == slots[i].number {
+			if p := known[signature]; p != nil && p.Slot == slots[i].number {
 				slots[i].payments[j] = p
 				continue
 			}

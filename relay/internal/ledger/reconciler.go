@@ -41,9 +41,9 @@ type Store interface {
 	Cursor(ctx context.Context, payer solana.PublicKey) (*Cursor, error)
 	// Attempts returns the attempts that are stored for the signatures.
 	Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]Attempt, error)
-	// BlockPayments returns what the fleet's payers paid in these slots, as far as a process of the fleet has
-	// read a block of the slot for another purpose. The block may be of a fork.
-	BlockPayments(ctx context.Context, slots []uint64) (map[solana.Signature]*onchain.Payment, error)
+	// BlockPayments returns what the payer paid in these slots, as far as the commitment index of any process
+	// has read their blocks. Such a block may be of a fork.
+	BlockPayments(ctx context.Context, payer solana.PublicKey, slots []uint64) (map[solana.Signature]*onchain.Payment, error)
 	// Append adds entries and moves the cursor, in one database transaction. from is the cursor
 	// that the caller has read; nil if there was none. If the stored cursor is another one, Append
 	// changes nothing and returns ErrCursorMoved. Append skips entries that exist already.
@@ -188,23 +188,10 @@ func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (
 	if listed, err := r.listHistory(ctx, h, cursor); err != nil || !listed {
 		return 0, err
 	}
-	slots := h.nextSlots(cursor, limit)
-	known, err := r.blockPayments(ctx, h, slots)
-	if err != nil {
-		return 0, err
-	}
-	slots, readErr := r.readPayments(ctx, h.payer, slots, known)
-	signatures := signaturesOf(slots)
-	attempts, err := r.Store.Attempts(ctx, signatures)
+	h.forgetGap(cursor)
+	b, n, readErr, err := r.addSlots(ctx, h, cursor, h.nextSlots(cursor, limit))
 	if err != nil {
 		return 0, errors.Join(readErr, err)
-	}
-	b := accumulator{payer: h.payer, now: r.Now(), rent: r.Rent(), attempts: attempts, acceptGap: h.gapTimedOut(r.Now(), r.GapTimeout)}
-	b.start(cursor)
-	for _, s := range slots {
-		if b.add(s); b.problem != "" {
-			break
-		}
 	}
 	done := h.finishStep(&b, readErr == nil)
 	if done && b.cursor != nil {
@@ -212,12 +199,37 @@ func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (
 	}
 	r.reportProblems(ctx, h, &b)
 	if b.cursor == nil || cursor != nil && *b.cursor == *cursor {
-		return len(signatures), readErr
+		return n, readErr
 	}
 	if err := r.Store.Append(ctx, cursor, *b.cursor, b.entries); err != nil {
 		h.restart() // another process moved the cursor, or the write failed
 		return 0, errors.Join(readErr, err)
 	}
+	h.writtenTo = b.cursor.Slot
 	r.reportStep(ctx, cursor, &b)
-	return len(signatures), readErr
+	return n, readErr
+}
+
+// addSlots reads the payments of the slots, n in all, and adds them up. If they do not add up with payments
+// that are known from blocks, it reads all from the chain.
+func (r *Reconciler) addSlots(ctx context.Context, h *payerHistory, cursor *Cursor, slots []slot) (b accumulator, n int, readErr, err error) {
+	for known := r.knownPayments(ctx, h, slots); ; known = nil {
+		var read []slot
+		read, readErr = r.readPayments(ctx, h.payer, slots, known)
+		signatures := signaturesOf(read)
+		attempts, err := r.Store.Attempts(ctx, signatures)
+		if err != nil {
+			return b, 0, readErr, err
+		}
+		b = accumulator{payer: h.payer, now: r.Now(), rent: r.Rent(), attempts: attempts, acceptGap: h.gapTimedOut(r.Now(), r.GapTimeout)}
+		b.start(cursor)
+		for _, s := range read {
+			if b.add(s); b.problem != "" {
+				break
+			}
+		}
+		if b.problem == "" || len(known) == 0 {
+			return b, len(signatures), readErr, nil
+		}
+	}
 }

@@ -33,6 +33,7 @@ type fixture struct {
 	lamports       uint64
 	storedAttempts map[solana.Signature]Attempt
 	blockPayments  map[uint64][]*onchain.Payment // by slot
+	blockErr       error
 
 	unlisted     map[solana.Signature]bool // listed by no endpoint
 	unknown      map[solana.Signature]bool // listed, but no endpoint has the transaction
@@ -156,7 +157,13 @@ func (w *fixture) Attempts(_ context.Context, signatures []solana.Signature) (ma
 	return found, nil
 }
 
-func (w *fixture) BlockPayments(_ context.Context, slots []uint64) (map[solana.Signature]*onchain.Payment, error) {
+func (w *fixture) BlockPayments(_ context.Context, payer solana.PublicKey, slots []uint64) (map[solana.Signature]*onchain.Payment, error) {
+	if payer != payerKey {
+		w.Errorf("unexpected read of what %s paid", payer)
+	}
+	if w.blockErr != nil {
+		return nil, w.blockErr
+	}
 	found := map[solana.Signature]*onchain.Payment{}
 	for _, slot := range slots {
 		for _, p := range w.blockPayments[slot] {

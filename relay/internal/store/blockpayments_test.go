@@ -14,20 +14,25 @@ import (
 func TestPaymentsInBlocksAreKept(t *testing.T) {
 	t.Parallel()
 	l := open(t).Ledger()
-	payment := func(n byte, slot uint64) *onchain.Payment {
+	payment := func(n byte, payer solana.PublicKey, slot uint64) *onchain.Payment {
 		return &onchain.Payment{
-			Signature: solana.Signature{n, 63: 9}, Slot: slot, At: time.Date(2026, 11, 29, 7, 0, 0, 0, time.UTC), FeePayer: payerOne, Failed: n%2 == 0,
+			Signature: solana.Signature{n, 63: 9}, Slot: slot, At: time.Date(2026, 11, 29, 7, 0, 0, 0, time.UTC), FeePayer: payer, Failed: n%2 == 0,
 			Fee: 5010, SignatureFees: 5000, Created: 1_781_760, CreatedSizes: []uint64{0, 165}, Before: 1<<63 + 1, After: 1<<63 - 1_786_769,
 		}
 	}
-	var want []*onchain.Payment
-	check := func(slots ...uint64) {
+	keep := func(slot uint64, payments ...*onchain.Payment) {
 		t.Helper()
-		found, err := l.BlockPayments(t.Context(), slots)
+		if err := l.KeepPayments(t.Context(), slot, payments); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(payer solana.PublicKey, slots []uint64, want ...*onchain.Payment) {
+		t.Helper()
+		found, err := l.BlockPayments(t.Context(), payer, slots)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := make([]*onchain.Payment, 0, len(found))
+		var got []*onchain.Payment
 		for signature, p := range found {
 			if p.Signature != signature {
 				t.Errorf("the payment of %s is found as that of %s", p.Signature, signature)
@@ -39,16 +44,17 @@ func TestPaymentsInBlocksAreKept(t *testing.T) {
 			t.Fatalf("payments in the slots %d differ (-want +got):\n%s", slots, diff)
 		}
 	}
-	l.KeepPayments(t.Context(), 100, []*onchain.Payment{payment(1, 100), payment(2, 100)})
-	l.KeepPayments(t.Context(), 101, []*onchain.Payment{payment(3, 101)})
-	want = []*onchain.Payment{payment(1, 100), payment(2, 100), payment(3, 101)}
-	check(99, 100, 101)
-	want = want[2:]
-	check(101)
-	l.KeepPayments(t.Context(), 101, []*onchain.Payment{payment(4, 101)}) // the block that replaces one of a fork
-	want = []*onchain.Payment{payment(4, 101)}
-	check(101)
-	l.KeepPayments(t.Context(), 101+keptPaymentSlots, []*onchain.Payment{payment(5, 101+keptPaymentSlots)})
-	want = append(want, payment(5, 101+keptPaymentSlots))
-	check(100, 101, 101+keptPaymentSlots)
+	one, two, three := payment(1, payerOne, 100), payment(2, payerOne, 100), payment(3, payerTwo, 100)
+	keep(100, one, three, two)
+	keep(101, payment(4, payerOne, 101))
+	check(payerOne, []uint64{99, 100, 101}, one, two, payment(4, payerOne, 101))
+	check(payerTwo, []uint64{99, 100, 101}, three)
+	check(payerOne, []uint64{101}, payment(4, payerOne, 101))
+	keep(101, payment(5, payerOne, 101)) // the block that replaces one of a fork
+	check(payerOne, []uint64{101}, payment(5, payerOne, 101))
+	keep(102)
+	const later = 101 + keptPaymentSlots
+	keep(later, payment(6, payerTwo, later))
+	check(payerOne, []uint64{100, 101}, payment(5, payerOne, 101))
+	check(payerTwo, []uint64{100, later}, payment(6, payerTwo, later))
 }

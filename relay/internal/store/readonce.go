@@ -17,7 +17,12 @@ func (s *Store) ReadOnce(ctx context.Context, name string, use func(value []byte
 		read(ctx)
 		return
 	}
-	if value, age, _ := sharedValue(ctx, s.Pool, name, s.readOnceWait); value != nil && use(value, age) {
+	value, age, readAt := sharedValue(ctx, s.Pool, name, s.readOnceWait)
+	if value != nil && use(value, age) {
+		return
+	}
+	if readAt.IsZero() { // the database does not answer
+		read(ctx)
 		return
 	}
 	tx, unlock := s.lock(ctx, "read "+name, s.readOnceWait)
@@ -26,7 +31,7 @@ func (s *Store) ReadOnce(ctx context.Context, name string, use func(value []byte
 		read(ctx)
 		return
 	}
-	value, age, readAt := sharedValue(ctx, tx, name, s.readOnceWait)
+	value, age, readAt = sharedValue(ctx, tx, name, s.readOnceWait)
 	if value != nil && use(value, age) {
 		return
 	}

@@ -118,7 +118,11 @@ func TestAReadGoesOnWithoutTheLock(t *testing.T) {
 		})
 	})
 	<-held
-	if got := readOnce(t, s, "tree", "own", anyValue); got != "own" {
+	one[int](t, s, `WITH shared AS (INSERT INTO chain_reads (name, value, read_at) VALUES ('tree', 'shared', clock_timestamp()) RETURNING 1) SELECT count(*) FROM shared`)
+	if got := readOnce(t, s, "tree", "own", anyValue); got != "shared" {
+		t.Errorf("while another process reads for long, got %q, want what was shared before", got)
+	}
+	if got := readOnce(t, s, "tree", "own", func(time.Duration) bool { return false }); got != "own" {
 		t.Errorf("while another process reads for long, got %q, want its own read", got)
 	}
 	close(release)

@@ -22,11 +22,11 @@ func (h *Handler) addLeavesAndRoot(ctx context.Context, landed []txmgr.Landed, l
 	ctx, cancel := context.WithTimeout(ctx, leavesTimeout)
 	defer cancel()
 	var wanted [][32]byte
-	var slot uint64
+	var slots []uint64
 	for _, l := range landed {
-		wanted, slot = append(wanted, commitmentsOf(FromJob(l.Job))...), max(slot, l.Slot)
+		wanted, slots = append(wanted, commitmentsOf(FromJob(l.Job))...), append(slots, l.Slot)
 	}
-	found, err := h.Leaves.FindLanded(ctx, slot, wanted)
+	found, err := h.Leaves.FindLanded(ctx, slots, wanted)
 	if err != nil {
 		h.Log.DebugContext(ctx, "submissions completed before the index had read their blocks", "error", err)
 	}

@@ -37,9 +37,9 @@ type PoolState interface {
 
 // LeafIndex finds the indices of commitments in the tree.
 type LeafIndex interface {
-	// FindLanded reads the blocks that the chain has confirmed up to the slot, and returns the leaf index of each
+	// FindLanded reads the blocks of the slots, in which the commitments landed, and returns the leaf index of each
 	// commitment. With an error it returns those that it finds all the same.
-	FindLanded(ctx context.Context, slot uint64, commitments [][32]byte) (map[[32]byte]uint64, error)
+	FindLanded(ctx context.Context, slots []uint64, commitments [][32]byte) (map[[32]byte]uint64, error)
 	// Find returns the leaf index of each commitment that is in the blocks read so far.
 	Find(ctx context.Context, commitments [][32]byte) (map[[32]byte]uint64, error)
 	// Since returns the newest leaves that follow a root; false when it does not have them. It

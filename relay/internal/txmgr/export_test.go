@@ -31,7 +31,7 @@ func (e *Manager) ClaimLandedOnce(ctx context.Context) { e.claimLanded(ctx) }
 
 // PollOnce polls once for everything that is due, including landed jobs.
 func (e *Manager) PollOnce(ctx context.Context) {
-	e.tracker.polls = (e.tracker.polls/finalityEvery+2)*finalityEvery - 1
+	e.tracker.polls = finalityEvery - 1
 	e.tracker.poll(ctx, false)
 }
 

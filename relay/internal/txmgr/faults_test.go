@@ -339,7 +339,7 @@ type lateLeaves struct {
 	readable atomic.Bool
 }
 
-func (*lateLeaves) FindLanded(context.Context, uint64, [][32]byte) (map[[32]byte]uint64, error) {
+func (*lateLeaves) FindLanded(context.Context, []uint64, [][32]byte) (map[[32]byte]uint64, error) {
 	return nil, errors.New("behind")
 }
 

@@ -212,7 +212,7 @@ func (w *world) withdrawal(lamports int64) (submission.Request, solana.PublicKey
 // noLeaves is an index that has read nothing.
 type noLeaves struct{}
 
-func (noLeaves) FindLanded(context.Context, uint64, [][32]byte) (map[[32]byte]uint64, error) {
+func (noLeaves) FindLanded(context.Context, []uint64, [][32]byte) (map[[32]byte]uint64, error) {
 	return nil, nil
 }
 

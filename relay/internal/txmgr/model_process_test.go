@@ -324,7 +324,7 @@ func (p *modelProcess) Since([32]byte) (r commitments.Recent, ok bool) { return 
 func (p *modelProcess) IsProcessed(context.Context, [32]byte) bool { return false }
 
 // FindLanded implements submission.LeafIndex.
-func (p *modelProcess) FindLanded(ctx context.Context, _ uint64, commitments [][32]byte) (map[[32]byte]uint64, error) {
+func (p *modelProcess) FindLanded(ctx context.Context, _ []uint64, commitments [][32]byte) (map[[32]byte]uint64, error) {
 	return p.Find(ctx, commitments)
 }
 

@@ -19,9 +19,14 @@ type pollBatch struct {
 	signatures []solana.Signature
 }
 
-// finalityEvery is the number of polls after which a landed job is polled again. Landed jobs
-// are polled less often than jobs in flight, because they only wait to be finalized.
-const finalityEvery = 4
+const (
+	// finalityEvery is the number of polls of jobs in flight for each poll of landed jobs too. Landed jobs
+	// are polled less often, because they only wait to be finalized.
+	finalityEvery = 4
+	// finalityMargin is how many slots after the one that is final by now a landed job is polled: two endpoints
+	// then report that it is final.
+	finalityMargin = 4
+)
 
 // run polls every Timing.Poll, and earlier when a notification arrives, until ctx ends.
 func (t *tracker) run(ctx context.Context) {
@@ -38,8 +43,8 @@ func (t *tracker) run(ctx context.Context) {
 	}
 }
 
-// poll asks for the statuses of the jobs in flight, and acts on them. Landed jobs that are due share
-// these calls. Without jobs in flight, landed jobs are polled together, in every finalityEvery-th poll.
+// poll asks for the statuses of the jobs in flight and, in every finalityEvery-th poll, of landed jobs that may be
+// final by now. It acts on the statuses.
 func (t *tracker) poll(ctx context.Context, notified bool) {
 	inFlight, landed := t.startPoll()
 	var b pollBatch

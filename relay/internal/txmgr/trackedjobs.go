@@ -70,11 +70,11 @@ const (
 // because there may be thousands of landed jobs.
 type landedEntry struct {
 	Landed
-	// pollAt is the number of the poll from which on the signature is due. missed counts the polls in a
-	// row that did not find the signature. busy is set while all history is searched for the signature,
-	// and while a write finalizes or reopens the job. The tracker's mu guards all three.
-	pollAt, missed int
-	busy           bool
+	// missed counts the polls in a row that did not find the signature. busy is set while all
+	// history is searched for the signature, and while a write finalizes or reopens the job.
+	// The tracker's mu guards missed and busy.
+	missed int
+	busy   bool
 }
 
 func newTracker(m *Manager) *tracker {
@@ -222,7 +222,7 @@ func (t *tracker) addLanded(w *entry, l Landing) {
 	t.landed[w.j.ID] = t.newLandedEntry(Landed{Job: w.j, Landing: l})
 }
 
-// newLandedEntry makes an entry with the part of a landed job that Finalize needs. The caller has locked mu.
+// newLandedEntry makes an entry with the part of a landed job that Finalize needs.
 func (t *tracker) newLandedEntry(l Landed) *landedEntry {
 	for _, a := range l.Attempts() {
 		if a.Signature == l.Signature {
@@ -230,7 +230,7 @@ func (t *tracker) newLandedEntry(l Landed) *landedEntry {
 		}
 	}
 	l.Job = &Job{Lease: l.Lease, Row: t.m.Outcomes.TrimRow(l.Row), Kind: l.Kind, CreatedAt: l.CreatedAt}
-	return &landedEntry{Landed: l, pollAt: t.polls + finalityEvery}
+	return &landedEntry{Landed: l}
 }
 
 // adoptLanded tracks a job whose landing another process recorded.
@@ -296,12 +296,12 @@ func (t *tracker) startPoll() (inFlight []*entry, landed []*landedEntry) {
 			inFlight = append(inFlight, w)
 		}
 	}
-	if len(inFlight) == 0 && t.polls%finalityEvery != 0 {
-		return nil, nil
+	if t.polls%finalityEvery != 0 {
+		return inFlight, nil
 	}
+	final := t.m.Finalized()
 	for _, w := range t.landed {
-		if !w.busy && t.polls >= w.pollAt {
-			w.pollAt = t.polls + finalityEvery
+		if !w.busy && (final == 0 || w.Slot+finalityMargin <= final) {
 			landed = append(landed, w)
 		}
 	}
