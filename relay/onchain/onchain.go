@@ -121,8 +121,8 @@ type SwapEnd struct {
 	FeePayer solana.PublicKey
 }
 
-// Payment is the effect of one finalized transaction on an account's lamports.
-// Processes of a fleet share it as JSON: rename a field whose meaning changes.
+// Payment is the effect of one transaction on an account's lamports; of a finalized one, unless it is from a
+// BlockTransaction. Processes share it as JSON in the database: rename a field whose meaning changes.
 type Payment struct {
 	Signature solana.Signature
 	Slot      uint64

@@ -28,6 +28,7 @@ import (
 	"github.com/relaypool/relaypool/relay/internal/swap"
 	"github.com/relaypool/relaypool/relay/internal/telemetry"
 	"github.com/relaypool/relaypool/relay/internal/txmgr"
+	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
@@ -75,6 +76,7 @@ type App struct {
 	ledger          *ledger.Reconciler
 	accounting      *accountingCache
 	commitmentIndex *commitments.Follower
+	readBlocks      chan *onchain.Block // by the index
 	reader          *submission.Reader
 	submissions     *submission.Handler
 	genesisGate     *genesisGate
@@ -107,7 +109,7 @@ func New(ctx context.Context, o Options) (_ *App, err error) {
 	if o.LedgerInterval == 0 {
 		o.LedgerInterval = ledgerInterval
 	}
-	a := &App{options: o, log: o.Log, started: time.Now(), fatal: make(chan error, 4), metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version, Revision: o.Build})}
+	a := &App{options: o, log: o.Log, started: time.Now(), fatal: make(chan error, 4), readBlocks: make(chan *onchain.Block, 64), metrics: telemetry.NewMetrics(telemetry.Build{Version: o.Version, Revision: o.Build})}
 	defer func() { //nolint:contextcheck // a.close needs no context
 		if err != nil {
 			a.close()

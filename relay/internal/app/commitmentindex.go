@@ -21,14 +21,17 @@ const indexPollInterval = 500 * time.Millisecond
 // commitmentHistory adapts the endpoints to the commitment index.
 type commitmentHistory struct {
 	*chain.Endpoints
-	keep func(context.Context, *onchain.Block)
+	blocks chan<- *onchain.Block
 }
 
-// Block implements commitments.Chain, and calls keep with the block.
+// Block implements commitments.Chain. It also sends the block to blocks, unless that is full.
 func (h commitmentHistory) Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error) {
 	b, err := h.Endpoints.Block(ctx, slot, account)
 	if err == nil {
-		h.keep(ctx, b)
+		select {
+		case h.blocks <- b:
+		default:
+		}
 	}
 	return b, err
 }
@@ -46,23 +49,31 @@ func (h commitmentHistory) FirstAvailableBlock(ctx context.Context) (uint64, err
 }
 
 func (a *App) newCommitmentIndex(p *shieldpool.Pool) (*commitments.Follower, error) {
-	history := commitmentHistory{a.endpoints, a.keepPayments}
+	history := commitmentHistory{a.endpoints, a.readBlocks}
 	return commitments.New(commitments.Options{
 		Store: a.store.Commitments(p.Address), Chain: history, Tree: a.poolReader, Pool: p, Log: a.log, Now: time.Now, Interval: indexPollInterval,
 		Finalized: a.finalizedSlot, Subscribed: a.subscribed,
 	})
 }
 
-// keepPayments stores what was paid in the block for the ledgers, those of other fleets of the pool included.
-func (a *App) keepPayments(ctx context.Context, b *onchain.Block) {
-	var payments []*onchain.Payment
-	for i := range b.Transactions {
-		if p := b.Transactions[i].Payment; p != nil {
-			payments = append(payments, p)
+// keepPayments stores what was paid in the blocks that the index reads, for the ledgers, those of other fleets of
+// the pool included. The index does not wait for it.
+func (a *App) keepPayments(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case b := <-a.readBlocks:
+			var payments []*onchain.Payment
+			for i := range b.Transactions {
+				if p := b.Transactions[i].Payment; p != nil {
+					payments = append(payments, p)
+				}
+			}
+			if err := a.store.Ledger().KeepPayments(ctx, b.Slot, payments); err != nil {
+				a.log.DebugContext(ctx, "payments are not kept; the ledger reads them from the chain", "slot", b.Slot, "error", err)
+			}
 		}
-	}
-	if err := a.store.Ledger().KeepPayments(ctx, b.Slot, payments); err != nil {
-		a.log.DebugContext(ctx, "payments are not kept; the ledger reads them from the chain", "slot", b.Slot, "error", err)
 	}
 }
 
@@ -74,8 +85,8 @@ func (a *App) finalizedSlot() uint64 {
 	return 0
 }
 
-// estimatedFinalizedSlot returns which slot is final by now, if finality goes on; 0 if it does not, or nothing is known.
-func (a *App) estimatedFinalizedSlot() uint64 {
+// estimateFinalizedSlot returns which slot is final by now, if finality goes on; 0 if it does not, or nothing is known.
+func (a *App) estimateFinalizedSlot() uint64 {
 	r, now := a.finality.Report(), time.Now()
 	if !r.Current(now) || r.Stalled {
 		return 0

@@ -21,7 +21,7 @@ func (a *App) openSubmissions(context.Context) error {
 	a.submissions, err = submission.New(submission.Options{
 		Store: a.store, Chain: a.endpoints, State: a.poolReader, Pool: a.pool, Payers: a.payers, Spending: a.caps,
 		Leaves: a.commitmentIndex, ProofA: proofAPolicy, Observer: a.metrics, Log: a.log, Now: time.Now,
-		Rent: a.rent.Rate, BaseFee: a.baseFee.Fee, Finalized: a.estimatedFinalizedSlot, SlotDuration: a.endpoints.SlotDuration, Table: a.lookupTable, Formats: a.formats.now, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.options.Timing,
+		Rent: a.rent.Rate, BaseFee: a.baseFee.Fee, EstimateFinalized: a.estimateFinalizedSlot, SlotDuration: a.endpoints.SlotDuration, Table: a.lookupTable, Formats: a.formats.now, Worker: uuid.New(), Concurrency: c.Concurrency, Timing: a.options.Timing,
 		Price: txmgr.PriceRule{Floor: c.PriorityFeeFloor, Cap: c.PriorityFeeCap, Percentile: c.PriorityFeePercentile}, Lanes: lanes(c.Endpoints), MaxEarlyFees: c.MaxEarlyFees,
 	})
 	if err != nil {

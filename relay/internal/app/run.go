@@ -48,6 +48,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.log.InfoContext(ctx, "serving", "listen", a.Address(), "operations", a.OperationsAddress(), "version", a.options.Version, "profile", a.options.Config.Profile.Name)
 
 	err := a.awaitEnd(ctx, a.fatal, gateOpened, func() {
+		p.services.Go(func() { a.keepPayments(background) })
 		p.services.Go(func() { a.commitmentIndex.Run(background) }) // only now: another chain's leaves must not enter the index
 		p.services.Go(func() { a.endpoints.Subscribe(background, a.pool.MerkleTree, a.treeNotification) })
 		p.workers.Go(func() { a.submissions.Run(work) })

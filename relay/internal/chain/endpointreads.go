@@ -111,7 +111,8 @@ func (e *Endpoints) lamports(ctx context.Context, method string, do func(context
 const sharedFeesMaxAge = time.Second
 
 // PriorityFees returns one fee for each recent block, in micro-lamports a compute unit: the lowest
-// priority fee among the block's transactions that write the accounts.
+// priority fee among the block's transactions that write the accounts. The fees may be of another process of
+// the fleet; those of this one are shared before PriorityFees returns.
 func (e *Endpoints) PriorityFees(ctx context.Context, writable []solana.PublicKey) (fees []uint64, err error) {
 	e.readForFleet(ctx, fmt.Sprintf("priority fees for %s", writable), func(value []byte, age time.Duration) bool {
 		return age < sharedFeesMaxAge && json.Unmarshal(value, &fees) == nil

@@ -99,8 +99,9 @@ func (f *Finality) Read(ctx context.Context) {
 func (f *Finality) readForFleet(ctx context.Context) {
 	f.endpoints.readForFleet(ctx, "finalized slot", func(value []byte, age time.Duration) bool {
 		slot, err := strconv.ParseUint(string(value), 10, 64)
-		at := f.now().Add(-age)
-		if err != nil || age >= finalityInterval || !at.After(f.Report().ReadAt) || !f.endpoints.Corroborated(slot) {
+		at, own := f.now().Add(-age), f.Report()
+		// Whether finality stands still is for this process's endpoints to say.
+		if err != nil || age >= finalityInterval || !at.After(own.ReadAt) || slot <= own.Slot || !f.endpoints.Corroborated(slot) {
 			return false
 		}
 		f.observe(ctx, slot, at)
@@ -119,41 +120,42 @@ func (f *Finality) readForFleet(ctx context.Context) {
 // reads the processed slot.
 func (f *Finality) observe(ctx context.Context, slot uint64, at time.Time) {
 	f.mu.Lock()
-	advanced := f.advance(ctx, slot, at)
-	last := f.standstill
+	wasStalled := f.last.Stalled
+	advanced := f.advance(slot, at)
+	stalled, last := f.last.Stalled, f.standstill
 	f.mu.Unlock()
-	if advanced || at.Sub(last.at) < processedAdvancesIn {
-		return
+	if !advanced && at.Sub(last.at) >= processedAdvancesIn {
+		f.readProcessed(ctx, last, at)
 	}
+	switch r := f.Report(); {
+	case stalled && !wasStalled:
+		f.log.WarnContext(ctx, "finality stands still; no more attempts expire until it goes on", "slot", r.Slot, "slots_go_on", r.ProcessedAdvances)
+	case wasStalled && !stalled:
+		f.log.InfoContext(ctx, "finality goes on", "slot", slot)
+	}
+}
+
+// advance records the finalized slot, and reports whether it is newer than the last one. The caller has locked mu.
+func (f *Finality) advance(slot uint64, at time.Time) bool {
+	f.last.ReadAt = at
+	if !f.last.AdvancedAt.IsZero() && slot <= f.last.Slot {
+		f.last.Stalled = at.Sub(f.last.AdvancedAt) >= finalityStalledAfter
+		return false
+	}
+	f.last.Slot, f.last.AdvancedAt, f.last.Stalled, f.last.ProcessedAdvances = slot, at, false, false
+	f.standstill = standstill{}
+	return true
+}
+
+// readProcessed reads the processed slot, and compares it with the one that was read before.
+func (f *Finality) readProcessed(ctx context.Context, before standstill, at time.Time) {
 	processed, ok := f.slot(ctx, onchain.Processed)
 	if !ok {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.standstill = standstill{processed, at}
-	if at.Sub(f.last.AdvancedAt) < finalityStalledAfter {
-		return
-	}
-	wasStalled := f.last.Stalled
-	f.last.Stalled, f.last.ProcessedAdvances = true, last.processed > 0 && processed > last.processed
-	if !wasStalled {
-		f.log.WarnContext(ctx, "finality stands still; no more attempts expire until it goes on", "slot", f.last.Slot, "slots_go_on", f.last.ProcessedAdvances)
-	}
-}
-
-// advance records the finalized slot, and reports whether it is newer than the last one. The caller has locked mu.
-func (f *Finality) advance(ctx context.Context, slot uint64, at time.Time) bool {
-	f.last.ReadAt = at
-	if !f.last.AdvancedAt.IsZero() && slot <= f.last.Slot {
-		return false
-	}
-	if f.last.Stalled {
-		f.log.InfoContext(ctx, "finality goes on", "slot", slot)
-	}
-	f.last.Slot, f.last.AdvancedAt, f.last.Stalled, f.last.ProcessedAdvances = slot, at, false, false
-	f.standstill = standstill{}
-	return true
+	f.standstill, f.last.ProcessedAdvances = standstill{processed, at}, before.processed > 0 && processed > before.processed
 }
 
 // slot returns the newest slot that two endpoints have reached at the commitment. If only one

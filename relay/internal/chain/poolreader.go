@@ -99,7 +99,7 @@ type PoolReader struct {
 	last      *onchain.Snapshot // the newest known tree
 	agreed    *onchain.Snapshot // the last tree that two endpoints showed, to any process
 	readAllAt time.Time         // when all endpoints were last read together
-	noticed   notice            // of NoticeChange, the last one of a later slot than the known tree's
+	noticed   notice            // the last change that the known tree may lack
 	processed reading           // the last one of the processed commitment
 }
 
@@ -146,8 +146,8 @@ func (p *PoolReader) FindCreation(ctx context.Context, nullifier [32]byte) (*onc
 	return p.history(ctx, p.pool, nullifier)
 }
 
-// Tree returns a snapshot of the tree account, at most maxAge old at the time of the call, and not
-// older than the last NoticeChange. The snapshot is from the cache, or else from the next read that
+// Tree returns a snapshot of the tree account, at most maxAge old at the time of the call, that has the
+// change of the last NoticeChange. The snapshot is from the cache, or else from the next read that
 // MinInterval permits. With maxAge 0 that read starts after the call. The snapshot is shared: do not
 // change it.
 func (p *PoolReader) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {

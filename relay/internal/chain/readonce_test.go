@@ -83,6 +83,7 @@ func TestASharedFinalizedSlotIsChecked(t *testing.T) {
 		used  bool
 	}{
 		"as expected":                {value: "120", age: time.Second, used: true},
+		"one that stands still":      {value: "100", age: time.Second},
 		"a slot that nobody reached": {value: "1000", age: time.Second},
 		"too old":                    {value: "120", age: 5 * time.Second},
 		"before the last reading":    {value: "120", age: 4 * time.Second},

@@ -15,7 +15,7 @@ func (p *PoolReader) NoticeChange(slot uint64) {
 	if slot > 0 && p.last != nil && !p.last.Doubtful && p.last.Slot >= slot {
 		return
 	}
-	if old := p.noticed; !old.at.IsZero() && (p.last == nil || !old.has(p.last)) && (old.slot == 0 || old.slot > slot) {
+	if old := p.noticed; slot > 0 && !old.at.IsZero() && (p.last == nil || !old.has(p.last)) && (old.slot == 0 || old.slot > slot) {
 		slot = old.slot // which is still to be read
 	}
 	p.noticed = notice{p.now(), slot}

@@ -76,9 +76,13 @@ func TestNoticedReadsAreRateLimited(t *testing.T) {
 	})
 }
 
-// An earlier notice counts until the tree is as new.
-func TestAnEarlierNoticeIsNotForgotten(t *testing.T) {
-	for name, first := range map[string]uint64{"a notice of a later slot": 20, "a notice of a slot that is not known": 0} {
+// A notice counts until the tree is as new, also with another one after it.
+func TestANoticeIsNotForgottenBeforeTheTreeIsAsNew(t *testing.T) {
+	for name, slots := range map[string][]uint64{
+		"an earlier slot follows":              {20, 11},
+		"a slot follows one that is not known": {0, 11},
+		"one that is not known follows":        {11, 0},
+	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				a := new(accounts)
@@ -86,8 +90,9 @@ func TestAnEarlierNoticeIsNotForgotten(t *testing.T) {
 				a.set(10, p.pool.MerkleTree, treeOf(t, p.pool, 2))
 				mustTree(t, p, time.Minute)
 				tick()
-				p.NoticeChange(first)
-				p.NoticeChange(11)
+				for _, slot := range slots {
+					p.NoticeChange(slot)
+				}
 				p.mu.Lock()
 				p.last.Slot = 12 // as another process has read it, before the notices
 				p.mu.Unlock()

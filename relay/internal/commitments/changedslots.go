@@ -18,7 +18,7 @@ const (
 	listFor = time.Minute
 )
 
-// changedSlots are the slots at which the tree is said to have changed.
+// changedSlots are the slots at which the tree is said to have changed, in order.
 type changedSlots struct {
 	noted []uint64
 	// lost is true if more were reported than are noted.
@@ -31,10 +31,12 @@ func (f *Follower) noteChange(slot uint64) {
 	defer f.mu.Unlock()
 	switch c := &f.changed; {
 	case slot == 0 || slices.Contains(c.noted, slot):
-	case len(c.noted) == maxNotedSlots:
-		c.lost = true
 	default:
 		c.noted = append(c.noted, slot)
+		slices.Sort(c.noted)
+		if len(c.noted) > maxNotedSlots { // the last ones may be false
+			c.noted, c.lost = c.noted[:maxNotedSlots], true
+		}
 	}
 }
 
@@ -47,7 +49,7 @@ func (f *Follower) changedBetween(after, last uint64) []uint64 {
 	if len(slots) > maxChangedSlots || f.changed.lost {
 		return nil
 	}
-	return oldestFirst(slots)
+	return slots
 }
 
 // forgetChanges forgets the noted slots up to the last one.
@@ -60,7 +62,7 @@ func (f *Follower) forgetChanges(last uint64) {
 
 // readChanged reads the slots at which the tree is said to have changed, which saves the list of its
 // transactions. It stores their leaves only if the tree has them all and its root is theirs: else a
-// change was not reported, or falsely, and the slots have to be listed.
+// report was missing or false, and the slots have to be listed.
 func (f *Follower) readChanged(ctx context.Context, pos Position, snap onchain.Snapshot) (c comparison, ok bool, err error) {
 	slots := f.changedBetween(pos.Slot, snap.Slot)
 	if len(slots) == 0 || !f.trusted || f.Now().Before(f.listUntil) {
@@ -81,7 +83,10 @@ func (f *Follower) readChanged(ctx context.Context, pos Position, snap onchain.S
 		}
 	}
 	f.forgetChanges(snap.Slot)
-	return f.compare(pos, snap.Tree.NextIndex, snap), ok, nil // an error was of a block that may not have to be read
+	if !ok {
+		return c, false, nil // an error was of a block that may not have to be read
+	}
+	return f.compare(pos, snap.Tree.NextIndex, snap), true, nil
 }
 
 // isWhole reports whether the leaves, of which there are some, are all that the chain's tree has.

@@ -72,7 +72,9 @@ func (f *Follower) update(ctx context.Context, n need) error {
 	if err != nil {
 		return err
 	}
-	if f.tree == nil || n.slot <= f.readTo { // nobody says that there is something to read
+	// If somebody says that there is something to read, other pods are likely to read it now. The first pass,
+	// which loads all leaves, does not keep them waiting.
+	if f.tree == nil || n.slot <= f.readTo {
 		if _, done, err := f.check(ctx, snap); done || err != nil {
 			return err
 		}
@@ -98,6 +100,7 @@ func (f *Follower) check(ctx context.Context, snap onchain.Snapshot) (c comparis
 		}
 	}
 	if c = f.compare(pos, snap.Tree.NextIndex, snap); c.complete() {
+		f.forgetChanges(pos.Slot)
 		return c, true, f.applyVerdict(ctx, c)
 	}
 	if f.Now().Before(f.retryAt) {

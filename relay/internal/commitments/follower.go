@@ -27,7 +27,7 @@ type Follower struct {
 	lock       chan struct{}
 	tree       *merkle.Tree // nil before the first pass
 	generation uint64       // of the stored leaves that tree was built from
-	readTo     uint64       // the slot of the position that was loaded last; what is stored may go further
+	readTo     uint64       // the slot of the position when it was last loaded
 	rebuilt    bool         // this follower has hashed all stored leaves once
 	trusted    bool         // the chain has confirmed the tree, so its checkpoint was right
 	// rewinds and failures count the rewinds and the failed attempts since the chain last

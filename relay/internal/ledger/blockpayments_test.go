@@ -14,6 +14,7 @@ func TestPaymentsOfReadBlocksAreNotReadAgain(t *testing.T) {
 	tests := map[string]struct {
 		change func(*onchain.Payment) // of what the block of slot 6 shows
 		err    error                  // of the database
+		unread bool                   // the payment of slot 7 cannot be read in the first pass
 		final  uint64                 // the newest final slot
 		calls  int                    // for the four payments in the slots 5, 6 and 7
 	}{
@@ -22,6 +23,7 @@ func TestPaymentsOfReadBlocksAreNotReadAgain(t *testing.T) {
 		"a block of a fork":                        {change: func(p *onchain.Payment) { p.Slot++ }, final: 7, calls: 2},
 		"a false balance before it":                {change: func(p *onchain.Payment) { p.Before += 7 }, final: 7, calls: 5},
 		"a false balance after it":                 {change: func(p *onchain.Payment) { p.After += 7 }, final: 7, calls: 5},
+		"the last slot cannot be read":             {change: func(p *onchain.Payment) { p.After += 7 }, unread: true, final: 7, calls: 6},
 		"a database that fails":                    {change: unchanged, err: errDown, final: 7, calls: 4},
 		"nothing is known to be final":             {change: unchanged, calls: 4},
 	}
@@ -49,6 +51,13 @@ func TestPaymentsOfReadBlocksAreNotReadAgain(t *testing.T) {
 			test.change(w.blockPayments[6][0])
 			w.blockErr = test.err
 			before := w.paymentCalls
+			if last := w.payments[4].Signature; test.unread {
+				w.paymentErrs[last] = &onchain.Unavailable{Method: "getTransaction", Kind: onchain.KindTimeout}
+				if err := r.Reconcile(t.Context()); err == nil || w.cursor.Slot != 3 {
+					t.Errorf("after a pass that could not read slot 7, the ledger is at slot %d (%v); want 3 and an error", w.cursor.Slot, err)
+				}
+				delete(w.paymentErrs, last)
+			}
 			w.reconcile(r)
 			w.checkWholeHistory()
 			w.checkLogged(map[string]int{"does not add up": 0})

@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/gagliardetto/solana-go"
@@ -19,10 +20,33 @@ type slot struct {
 	number     uint64
 }
 
+// BlockPayments are payments that blocks show.
+type BlockPayments map[solana.Signature]*onchain.Payment
+
+// of returns the payment of a transaction in the slot; nil if a block of that slot does not show it.
+func (b BlockPayments) of(signature solana.Signature, slot uint64) *onchain.Payment {
+	if p := b[signature]; p != nil && p.Slot == slot {
+		return p
+	}
+	return nil
+}
+
+// withoutLast returns the slots up to the last one with a payment that was read from the chain.
+func (b BlockPayments) withoutLast(slots []slot) []slot {
+	for len(b) > 0 && len(slots) > 0 {
+		last := slots[len(slots)-1]
+		if slices.ContainsFunc(last.signatures, func(s solana.Signature) bool { return b.of(s, last.number) == nil }) {
+			break
+		}
+		slots = slots[:len(slots)-1]
+	}
+	return slots
+}
+
 // knownPayments returns the payments that are known from blocks. It returns none of the last slot: what blocks
 // show has to chain up to what the chain says of that one. While the history does not add up, it returns
 // none at all.
-func (r *Reconciler) knownPayments(ctx context.Context, h *payerHistory, slots []slot) map[solana.Signature]*onchain.Payment {
+func (r *Reconciler) knownPayments(ctx context.Context, h *payerHistory, slots []slot) BlockPayments {
 	if len(slots) < 2 || !h.gapSince.IsZero() {
 		return nil
 	}
@@ -46,7 +70,7 @@ func (r *Reconciler) knownPayments(ctx context.Context, h *payerHistory, slots [
 
 // readPayments reads the payments of slots from the chain, unless they are known. If a call fails, it
 // returns only the slots before the first slot with a failed call.
-func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, slots []slot, known map[solana.Signature]*onchain.Payment) ([]slot, error) {
+func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, slots []slot, known BlockPayments) ([]slot, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Parallel)
 	for i := range slots {
@@ -56,7 +80,7 @@ func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, s
 	var mu sync.Mutex
 	for i := range slots {
 		for j, signature := range slots[i].signatures {
-			if p := known[signature]; p != nil && p.Slot == slots[i].number {
+			if p := known.of(signature, slots[i].number); p != nil {
 				slots[i].payments[j] = p
 				continue
 			}

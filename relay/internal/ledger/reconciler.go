@@ -43,7 +43,7 @@ type Store interface {
 	Attempts(ctx context.Context, signatures []solana.Signature) (map[solana.Signature]Attempt, error)
 	// BlockPayments returns what the payer paid in these slots, as far as the commitment index of any process
 	// has read their blocks. Such a block may be of a fork.
-	BlockPayments(ctx context.Context, payer solana.PublicKey, slots []uint64) (map[solana.Signature]*onchain.Payment, error)
+	BlockPayments(ctx context.Context, payer solana.PublicKey, slots []uint64) (BlockPayments, error)
 	// Append adds entries and moves the cursor, in one database transaction. from is the cursor
 	// that the caller has read; nil if there was none. If the stored cursor is another one, Append
 	// changes nothing and returns ErrCursorMoved. Append skips entries that exist already.
@@ -215,7 +215,9 @@ func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (
 func (r *Reconciler) addSlots(ctx context.Context, h *payerHistory, cursor *Cursor, slots []slot) (b accumulator, n int, readErr, err error) {
 	for known := r.knownPayments(ctx, h, slots); ; known = nil {
 		var read []slot
-		read, readErr = r.readPayments(ctx, h.payer, slots, known)
+		if read, readErr = r.readPayments(ctx, h.payer, slots, known); readErr != nil {
+			read = known.withoutLast(read)
+		}
 		signatures := signaturesOf(read)
 		attempts, err := r.Store.Attempts(ctx, signatures)
 		if err != nil {

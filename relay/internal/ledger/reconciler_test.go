@@ -157,14 +157,14 @@ func (w *fixture) Attempts(_ context.Context, signatures []solana.Signature) (ma
 	return found, nil
 }
 
-func (w *fixture) BlockPayments(_ context.Context, payer solana.PublicKey, slots []uint64) (map[solana.Signature]*onchain.Payment, error) {
+func (w *fixture) BlockPayments(_ context.Context, payer solana.PublicKey, slots []uint64) (BlockPayments, error) {
 	if payer != payerKey {
 		w.Errorf("unexpected read of what %s paid", payer)
 	}
 	if w.blockErr != nil {
 		return nil, w.blockErr
 	}
-	found := map[solana.Signature]*onchain.Payment{}
+	found := BlockPayments{}
 	for _, slot := range slots {
 		for _, p := range w.blockPayments[slot] {
 			found[p.Signature] = p

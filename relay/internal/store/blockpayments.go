@@ -11,12 +11,13 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/relaypool/relaypool/relay/internal/ledger"
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
 const (
-	// keptPaymentSlots is the number of slots whose payments are kept: some ten minutes, in which the ledger
-	// runs twenty times.
+	// keptPaymentSlots is the number of slots whose payments are kept: five minutes of 200 ms, in which the ledger
+	// runs ten times.
 	keptPaymentSlots = 1500
 	// blockPaymentsTimeout bounds reads and writes of payments, which the ledger can do without.
 	blockPaymentsTimeout = 200 * time.Millisecond
@@ -51,14 +52,14 @@ func (l *Ledger) KeepPayments(ctx context.Context, slot uint64, payments []*onch
 }
 
 // BlockPayments implements ledger.Store.
-func (l *Ledger) BlockPayments(ctx context.Context, payer solana.PublicKey, slots []uint64) (map[solana.Signature]*onchain.Payment, error) {
+func (l *Ledger) BlockPayments(ctx context.Context, payer solana.PublicKey, slots []uint64) (ledger.BlockPayments, error) {
 	ctx, cancel := context.WithTimeout(ctx, blockPaymentsTimeout)
 	defer cancel()
 	rows, err := l.store.Pool.Query(ctx, `SELECT payments FROM block_payments WHERE payer = $1 AND slot = ANY($2)`, payer.Bytes(), slots)
 	if err != nil {
 		return nil, unavailable(fmt.Errorf("read payments in blocks: %w", err))
 	}
-	found := map[solana.Signature]*onchain.Payment{}
+	found := ledger.BlockPayments{}
 	var payments []onchain.Payment
 	_, err = pgx.ForEachRow(rows, []any{&payments}, func() error {
 		for i := range payments {

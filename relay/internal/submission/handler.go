@@ -42,8 +42,8 @@ type Options struct {
 	// MaxEarlyFees is the most that the attempts of a submission may cost in vain because some of
 	// them were signed early, in lamports; 0 for no such attempts.
 	MaxEarlyFees uint64
-	// Finalized returns about the newest slot that is final by now, 0 if it is not known; nil if it is never known.
-	Finalized func() uint64
+	// EstimateFinalized estimates the newest final slot; 0 if nothing is known, nil if nothing ever is.
+	EstimateFinalized func() uint64
 	// SlotDuration returns how long a slot takes.
 	SlotDuration func() time.Duration
 	// Rent returns the network's rate of rent; 0 while it is unknown.
@@ -93,7 +93,7 @@ func New(o Options) (*Handler, error) {
 				h.TreeSlots.landed(l.Slot)
 			}
 		},
-		Rent: o.Rent, BaseFee: o.BaseFee, Finalized: o.Finalized, SlotDuration: o.SlotDuration,
+		Rent: o.Rent, BaseFee: o.BaseFee, EstimateFinalized: o.EstimateFinalized, SlotDuration: o.SlotDuration,
 		Writable: []solana.PublicKey{o.Pool.Address, o.Pool.MerkleTree, o.Pool.Treasury}, Worker: o.Worker, Timing: o.Timing, Price: o.Price, Lanes: o.Lanes, MaxEarlyFees: o.MaxEarlyFees,
 	})
 	if err != nil {

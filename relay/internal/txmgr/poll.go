@@ -26,6 +26,8 @@ const (
 	// finalityMargin is how many slots after the one that is final by now a landed job is polled: two endpoints
 	// then report that it is final.
 	finalityMargin = 4
+	// longestFinality is how many slots a job at most waits to be final. One with a later slot has a wrong one.
+	longestFinality = 512
 )
 
 // run polls every Timing.Poll, and earlier when a notification arrives, until ctx ends.
@@ -60,6 +62,7 @@ func (t *tracker) poll(ctx context.Context, notified bool) {
 		}
 		b.inFlight, b.signatures = append(b.inFlight, w), append(b.signatures, signaturesOf(w.j.Live)...)
 	}
+	flush() // what is in flight does not wait until endpoints agree about what landed
 	for _, w := range landed {
 		if len(b.signatures) == statusBatch {
 			flush()

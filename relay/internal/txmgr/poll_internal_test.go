@@ -85,16 +85,18 @@ func TestLandedJobsArePolledOnceTheyMayBeFinal(t *testing.T) {
 	const final = 50
 	for name, test := range map[string]struct {
 		inFlight, landed, later int // jobs; the later ones landed in a slot that is not final
+		wrong                   int // jobs with a slot that nobody has reached
 		finalized               uint64
 		fails                   bool
 		sizes                   []int // of the calls in finalityEvery polls
 	}{
-		"some are in flight":             {inFlight: 3, landed: 4, later: 2, finalized: final, sizes: []int{3, 3, 3, 7}},
+		"some are in flight":             {inFlight: 3, landed: 4, later: 2, finalized: final, sizes: []int{3, 3, 3, 3, 4}},
 		"none is in flight":              {landed: 4, later: 2, finalized: final, sizes: []int{4}},
 		"none may be final":              {inFlight: 1, later: 2, finalized: final, sizes: []int{1, 1, 1, 1}},
 		"it is not known what is final":  {landed: 4, later: 2, sizes: []int{6}},
-		"there are more than fit a call": {inFlight: 250, landed: 300, finalized: final, sizes: []int{250, 250, 250, 256, 256, 38}},
-		"no endpoint answers":            {inFlight: 3, landed: 4, finalized: final, fails: true, sizes: []int{3, 3, 3, 7}},
+		"there are more than fit a call": {inFlight: 250, landed: 300, finalized: final, sizes: []int{250, 250, 250, 250, 256, 44}},
+		"a slot is wrong":                {landed: 1, later: 2, wrong: 3, finalized: final, sizes: []int{4}},
+		"no endpoint answers":            {inFlight: 3, landed: 4, finalized: final, fails: true, sizes: []int{3, 3, 3, 3, 4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,7 +106,7 @@ func TestLandedJobsArePolledOnceTheyMayBeFinal(t *testing.T) {
 			}
 			m := &Manager{Options: Options{
 				Chain: c, Observer: noObserver{}, Now: time.Now, Log: slog.New(slog.DiscardHandler), Timing: DefaultTiming(),
-				Finalized: func() uint64 { return test.finalized }, SlotDuration: func() time.Duration { return time.Second },
+				EstimateFinalized: func() uint64 { return test.finalized }, SlotDuration: func() time.Duration { return time.Second },
 			}}
 			m.tracker, m.recorder = newTracker(m), newRecorder(m)
 			for range test.inFlight {
@@ -114,10 +116,13 @@ func TestLandedJobsArePolledOnceTheyMayBeFinal(t *testing.T) {
 					phase: tracking, rebroadcastAt: time.Now().Add(time.Hour),
 				}
 			}
-			for i := range test.landed + test.later {
+			for i := range test.landed + test.later + test.wrong {
 				id, slot := uuid.New(), uint64(final-finalityMargin)
 				if i >= test.landed {
 					slot++
+				}
+				if i >= test.landed+test.later {
+					slot = 1_000_000
 				}
 				m.tracker.landed[id] = &landedEntry{Landed: Landed{Job: &Job{Lease: Lease{ID: id}}, Landing: Landing{Slot: slot}}}
 			}
@@ -131,7 +136,7 @@ func TestLandedJobsArePolledOnceTheyMayBeFinal(t *testing.T) {
 			for _, w := range m.tracker.landed {
 				missed += w.missed
 			}
-			want := test.landed
+			want := test.landed + test.wrong
 			if test.finalized == 0 {
 				want += test.later
 			}

@@ -299,9 +299,10 @@ func (t *tracker) startPoll() (inFlight []*entry, landed []*landedEntry) {
 	if t.polls%finalityEvery != 0 {
 		return inFlight, nil
 	}
-	final := t.m.Finalized()
+	final := t.m.EstimateFinalized()
 	for _, w := range t.landed {
-		if !w.busy && (final == 0 || w.Slot+finalityMargin <= final) {
+		waits := w.Slot+finalityMargin > final && w.Slot < final+longestFinality
+		if !w.busy && (final == 0 || !waits) {
 			landed = append(landed, w)
 		}
 	}

@@ -40,9 +40,9 @@ type Options struct {
 	Readable func(ctx context.Context) error
 	// Landed is called with a landing as soon as it is observed, before it is recorded.
 	Landed func(*Job, Landing)
-	// Finalized returns about the newest slot that is final by now, 0 if it is not known: landed jobs are polled
-	// once they may be final. nil if it is never known.
-	Finalized func() uint64
+	// EstimateFinalized estimates the newest final slot; 0 if nothing is known. Landed jobs are polled once they may
+	// be final. nil if nothing is ever known.
+	EstimateFinalized func() uint64
 	// SlotDuration returns how long a slot takes, which determines how long a blockhash lives.
 	// Once an attempt is older than a blockhash lives, it may have expired, and is searched in
 	// all history.
@@ -122,8 +122,8 @@ func New(o Options) (*Manager, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	if o.Finalized == nil {
-		o.Finalized = func() uint64 { return 0 }
+	if o.EstimateFinalized == nil {
+		o.EstimateFinalized = func() uint64 { return 0 }
 	}
 	m := &Manager{
 		Options: o, outage: sendOutage{minDuration: o.Timing.Lease}, compute: newComputeLimits(), price: newPriceCache(o.Price, o.Now, o.SlotDuration),
