@@ -18,35 +18,24 @@ const (
 	listFor = time.Minute
 )
 
-// changedSlots are the slots at which the tree is said to have changed, in order.
-type changedSlots struct {
-	noted []uint64
-	// lost is true if more were reported than are noted.
-	lost bool
-}
-
 // noteChange notes that the tree is said to have changed at the slot; 0 if it is not known.
 func (f *Follower) noteChange(slot uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch c := &f.changed; {
-	case slot == 0 || slices.Contains(c.noted, slot):
-	default:
-		c.noted = append(c.noted, slot)
-		slices.Sort(c.noted)
-		if len(c.noted) > maxNotedSlots { // the last ones may be false
-			c.noted, c.lost = c.noted[:maxNotedSlots], true
-		}
+	if slot == 0 || slices.Contains(f.changed, slot) {
+		return
 	}
+	f.changed = append(f.changed, slot)
+	slices.Sort(f.changed)
+	f.changed = f.changed[:min(len(f.changed), maxNotedSlots)] // the last ones may be false
 }
 
-// changedBetween returns the noted slots after the first one and up to the last, in order; none if they may not
-// be all.
+// changedBetween returns the noted slots after the first one and up to the last, in order; none if they are too many.
 func (f *Follower) changedBetween(after, last uint64) []uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	slots := slices.DeleteFunc(slices.Clone(f.changed.noted), func(slot uint64) bool { return slot <= after || slot > last })
-	if len(slots) > maxChangedSlots || f.changed.lost {
+	slots := slices.DeleteFunc(slices.Clone(f.changed), func(slot uint64) bool { return slot <= after || slot > last })
+	if len(slots) > maxChangedSlots {
 		return nil
 	}
 	return slots
@@ -56,8 +45,7 @@ func (f *Follower) changedBetween(after, last uint64) []uint64 {
 func (f *Follower) forgetChanges(last uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.changed.noted = slices.DeleteFunc(f.changed.noted, func(slot uint64) bool { return slot <= last })
-	f.changed.lost = false
+	f.changed = slices.DeleteFunc(f.changed, func(slot uint64) bool { return slot <= last })
 }
 
 // readChanged reads the slots at which the tree is said to have changed, which saves the list of its

@@ -29,6 +29,7 @@ func TestReportedSlotsAreReadWithoutAList(t *testing.T) {
 		"one is not a slot of the chain":   {slots: []uint64{5, 7}, reported: []uint64{5, 6, 7}, lists: 1, listsAfter: 1, blocks: 6},
 		"one was read before":              {slots: []uint64{5}, reported: []uint64{2, 5}, blocks: 2},
 		"one is later than the tree":       {slots: []uint64{5}, reported: []uint64{5, 20}, blocks: 2},
+		"many false ones come first":       {slots: []uint64{5}, reported: append(falseSlots(), 5), blocks: 2},
 		"more are reported than are tried": {slots: []uint64{4, 5, 6, 7, 8}, reported: []uint64{4, 5, 6, 7, 8}, lists: 1, blocks: 6},
 	}
 	for name, test := range tests {
@@ -76,6 +77,14 @@ func TestReportedSlotsAreReadWithoutAList(t *testing.T) {
 			}
 		})
 	}
+}
+
+// falseSlots are more than are noted.
+func falseSlots() (slots []uint64) {
+	for slot := range uint64(20) {
+		slots = append(slots, 1000+slot)
+	}
+	return slots
 }
 
 // A tree may be older than its slot, if an endpoint shows old content at a new slot.

@@ -50,9 +50,9 @@ type Follower struct {
 	processed      processed
 
 	mu        sync.Mutex
-	started   uint64 // number of passes that have started
-	needed    need   // by those who wait for the next pass, and for the changes that were reported
-	changed   changedSlots
+	started   uint64   // number of passes that have started
+	needed    need     // by those who wait for the next pass, and for the changes that were reported
+	changed   []uint64 // slots at which the tree is said to have changed, in order
 	last      outcome
 	status    Report
 	final     finality

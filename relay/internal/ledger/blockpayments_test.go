@@ -91,3 +91,23 @@ func TestAGapThatAnotherProcessHasReadDoesNotCountForALaterOne(t *testing.T) {
 		t.Errorf("%d gaps are in the ledger, want none", w.cursor.Gaps)
 	}
 }
+
+func TestGapsInARowAreAcceptedTogether(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	w.fund(3, 1e12)
+	r := w.reconciler(nil)
+	const first, last = 5, 5 + stepSize // two payments each: two steps
+	for slot := range uint64(last) {
+		if slot >= first {
+			w.unknown[w.transfer(slot)] = true
+			w.transfer(slot)
+		}
+	}
+	w.reconcile(r)
+	w.now = w.now.Add(time.Hour)
+	w.reconcile(r)
+	if w.cursor.Slot != last-1 {
+		t.Errorf("after an hour the ledger is at slot %d, want %d", w.cursor.Slot, last-1)
+	}
+}
