@@ -7,6 +7,7 @@ import (
 
 	"github.com/gagliardetto/solana-go"
 
+	"github.com/relaypool/relaypool/relay/internal/commitments"
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
@@ -35,11 +36,7 @@ func TestReportedSlotsAreReadWithoutAList(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHistory(t)
-			f := newFollower(t, h, newStore(t, h))
-			h.treeSlot = 3
-			h.block(3, h.transact())
-			must(t, f.Sync(t.Context(), 0))
+			h, f := syncedTo3(t)
 			want, lists, reads := []uint64{1}, h.lists, h.reads
 			pass := func(slot uint64) (listed int) {
 				t.Helper()
@@ -87,14 +84,21 @@ func falseSlots() (slots []uint64) {
 	return slots
 }
 
-// A tree may be older than its slot, if an endpoint shows old content at a new slot.
-func TestSlotsAfterTheNewestLeafAreReadAgain(t *testing.T) {
-	t.Parallel()
+// syncedTo3 returns a history with a transaction in slot 3, and a follower that has read it.
+func syncedTo3(t *testing.T) (*history, *commitments.Follower) {
+	t.Helper()
 	h := newHistory(t)
 	f := newFollower(t, h, newStore(t, h))
 	h.treeSlot = 3
 	h.block(3, h.transact())
 	must(t, f.Sync(t.Context(), 0))
+	return h, f
+}
+
+// A tree may be older than its slot, if an endpoint shows old content at a new slot.
+func TestSlotsAfterTheNewestLeafAreReadAgain(t *testing.T) {
+	t.Parallel()
+	h, f := syncedTo3(t)
 	h.block(5, h.transact())
 	h.old = copyOf(h.tree)
 	h.block(8, h.transact())
@@ -122,11 +126,7 @@ func (l leaving) Block(ctx context.Context, _ uint64, _ solana.PublicKey) (*onch
 
 func TestReportedSlotsAreKeptUntilTheyAreRead(t *testing.T) {
 	t.Parallel()
-	h := newHistory(t)
-	f := newFollower(t, h, newStore(t, h))
-	h.block(3, h.transact())
-	h.treeSlot = 3
-	must(t, f.Sync(t.Context(), 0))
+	h, f := syncedTo3(t)
 	h.block(5, h.transact())
 	h.treeSlot = 5
 	ctx, leave := context.WithCancel(t.Context())
@@ -155,11 +155,7 @@ func TestReportedSlotsAreKeptUntilTheyAreRead(t *testing.T) {
 
 func TestAllSlotsOfLandingsAreRead(t *testing.T) {
 	t.Parallel()
-	h := newHistory(t)
-	f := newFollower(t, h, newStore(t, h))
-	h.block(3, h.transact())
-	h.treeSlot = 3
-	must(t, f.Sync(t.Context(), 0))
+	h, f := syncedTo3(t)
 	h.block(5, h.transact())
 	h.block(6, h.transact())
 	h.blocks[2].UnknownVersions = 2

@@ -30,7 +30,7 @@ func (l *Ledger) KeepPayments(ctx context.Context, slot uint64, payments []*onch
 	for _, p := range payments {
 		byPayer[p.FeePayer] = append(byPayer[p.FeePayer], p)
 	}
-	var payers [][]byte
+	var payers [][]byte // in order, so that processes that store the same do not wait for each other
 	var values []string
 	for _, payer := range slices.SortedFunc(maps.Keys(byPayer), func(a, b solana.PublicKey) int { return slices.Compare(a[:], b[:]) }) {
 		value, err := json.Marshal(byPayer[payer])

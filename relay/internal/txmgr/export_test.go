@@ -30,10 +30,7 @@ func (e *Manager) ClaimOnce(ctx context.Context)       { e.claimBatch(ctx, e.mai
 func (e *Manager) ClaimLandedOnce(ctx context.Context) { e.claimLanded(ctx) }
 
 // PollOnce polls once for everything that is due, including landed jobs.
-func (e *Manager) PollOnce(ctx context.Context) {
-	e.tracker.polls = finalityEvery - 1
-	e.tracker.poll(ctx, false)
-}
+func (e *Manager) PollOnce(ctx context.Context) { e.tracker.poll(ctx, 0, false) }
 
 // FlushOnce writes the outcomes that are queued.
 func (e *Manager) FlushOnce(ctx context.Context) { e.recorder.flush(ctx) }

@@ -12,21 +12,15 @@ import (
 // statusBatch is the largest number of signatures in one call (Solana).
 const statusBatch = 256
 
-// pollBatch has the jobs whose statuses one call asks for, and their signatures in the same order.
-type pollBatch struct {
-	inFlight   []*entry
-	landed     []*landedEntry
-	signatures []solana.Signature
-}
-
 const (
-	// finalityEvery is the number of polls of jobs in flight for each poll of landed jobs too. Landed jobs
+	// finalityEvery is the number of polls of jobs in flight for each poll of landed jobs. Landed jobs
 	// are polled less often, because they only wait to be finalized.
 	finalityEvery = 4
-	// finalityMargin is how many slots after the one that is final by now a landed job is polled: two endpoints
-	// then report that it is final.
+	// finalityMargin is how many slots a landed job waits after it may be final, so that two endpoints
+	// report it as final.
 	finalityMargin = 4
-	// longestFinality is how many slots a job at most waits to be final. One with a later slot has a wrong one.
+	// longestFinality is more slots than a block takes to become final. A job that landed later than that
+	// has a wrong slot.
 	longestFinality = 512
 )
 
@@ -35,46 +29,52 @@ func (t *tracker) run(ctx context.Context) {
 	defer func() { _ = t.sends.Wait() }() // the sends log their own errors
 	timer := time.NewTimer(t.m.Timing.Poll)
 	defer timer.Stop()
-	for {
+	for round := 0; ; round++ {
 		notified, ok := t.awaitPoll(ctx, timer.C)
 		if !ok {
 			return
 		}
-		t.poll(ctx, notified)
+		t.poll(ctx, round, notified)
 		timer.Reset(t.pollInterval(notified))
 	}
 }
 
-// poll asks for the statuses of the jobs in flight and, in every finalityEvery-th poll, of landed jobs that may be
-// final by now. It acts on the statuses.
-func (t *tracker) poll(ctx context.Context, notified bool) {
-	inFlight, landed := t.startPoll()
-	var b pollBatch
-	var signatures int
-	flush := func() {
-		signatures += len(b.signatures)
-		t.ask(ctx, &b)
-		b = pollBatch{}
+// poll asks for the statuses of jobs in flight, and in every finalityEvery-th round also for those
+// of landed jobs that may be final by now. It acts on the statuses.
+func (t *tracker) poll(ctx context.Context, round int, notified bool) {
+	inFlight := t.tracked()
+	signatures := t.pollInFlight(ctx, inFlight)
+	if round%finalityEvery == 0 {
+		signatures += t.pollLanded(ctx)
 	}
-	for _, w := range inFlight {
-		if len(b.signatures)+len(w.j.Live) > statusBatch {
-			flush()
-		}
-		b.inFlight, b.signatures = append(b.inFlight, w), append(b.signatures, signaturesOf(w.j.Live)...)
-	}
-	flush() // what is in flight does not wait until endpoints agree about what landed
-	for _, w := range landed {
-		if len(b.signatures) == statusBatch {
-			flush()
-		}
-		b.landed, b.signatures = append(b.landed, w), append(b.signatures, w.Signature)
-	}
-	flush()
 	if signatures > 0 {
 		t.m.Observer.Poll(signatures, notified)
 	}
 	t.resolveOld(ctx, inFlight)
 	t.recordUnverified(ctx, inFlight)
+}
+
+// pollInFlight asks for the statuses of the attempts of jobs in flight. It returns the number of
+// their signatures.
+func (t *tracker) pollInFlight(ctx context.Context, inFlight []*entry) (asked int) {
+	var batch []*entry
+	var sigs []solana.Signature
+	flush := func() {
+		if len(sigs) > 0 {
+			asked += len(sigs)
+			t.pollBatch(ctx, batch, sigs)
+		}
+		batch, sigs = nil, nil
+	}
+	for _, w := range inFlight {
+		jobSigs := signaturesOf(w.j.Live)
+		if len(sigs)+len(jobSigs) > statusBatch {
+			flush()
+		}
+		batch, sigs = append(batch, w), append(sigs, jobSigs...)
+	}
+	flush()
+	return asked
 }
 
 // statuses asks for the statuses of the signatures. It returns nil when no endpoint answers. The
@@ -90,25 +90,17 @@ func (t *tracker) statuses(ctx context.Context, sigs []solana.Signature) []*onch
 	return statuses
 }
 
-// ask asks for the statuses of one batch, and acts on them.
-func (t *tracker) ask(ctx context.Context, b *pollBatch) {
-	if len(b.signatures) == 0 {
-		return
-	}
-	statuses := t.statuses(ctx, b.signatures)
-	answered := statuses != nil
-	if !answered {
+func (t *tracker) pollBatch(ctx context.Context, batch []*entry, sigs []solana.Signature) {
+	statuses := t.statuses(ctx, sigs)
+	if statuses == nil {
 		// Without an answer no attempt is known to be on the chain, so the attempts are sent again
 		// when their rebroadcasts are due.
-		statuses = make([]*onchain.Status, len(b.signatures))
+		statuses = make([]*onchain.Status, len(sigs))
 	}
-	for _, w := range b.inFlight {
+	for _, w := range batch {
 		n := len(w.j.Live)
 		t.applyStatuses(ctx, w, statuses[:n])
 		statuses = statuses[n:]
-	}
-	if answered {
-		t.applyLandedStatuses(ctx, b.landed, statuses)
 	}
 }
 
@@ -150,4 +142,23 @@ func (t *tracker) runNextStep(ctx context.Context, w *entry) {
 		defer cancel()
 		t.m.step(ctx, w)
 	})
+}
+
+// pollLanded asks for the statuses of jobs that are confirmed, and that may be final by now.
+func (t *tracker) pollLanded(ctx context.Context) (asked int) {
+	all := t.perhapsFinal()
+	for len(all) > 0 && ctx.Err() == nil {
+		n := min(len(all), statusBatch)
+		batch := all[:n]
+		all = all[n:]
+		sigs := make([]solana.Signature, n)
+		for i, w := range batch {
+			sigs[i] = w.Signature
+		}
+		asked += n
+		if statuses := t.statuses(ctx, sigs); statuses != nil {
+			t.applyLandedStatuses(ctx, batch, statuses)
+		}
+	}
+	return asked
 }

@@ -90,13 +90,13 @@ func TestLandedJobsArePolledOnceTheyMayBeFinal(t *testing.T) {
 		fails                   bool
 		sizes                   []int // of the calls in finalityEvery polls
 	}{
-		"some are in flight":             {inFlight: 3, landed: 4, later: 2, finalized: final, sizes: []int{3, 3, 3, 3, 4}},
+		"some are in flight":             {inFlight: 3, landed: 4, later: 2, finalized: final, sizes: []int{3, 4, 3, 3, 3}},
 		"none is in flight":              {landed: 4, later: 2, finalized: final, sizes: []int{4}},
 		"none may be final":              {inFlight: 1, later: 2, finalized: final, sizes: []int{1, 1, 1, 1}},
 		"it is not known what is final":  {landed: 4, later: 2, sizes: []int{6}},
-		"there are more than fit a call": {inFlight: 250, landed: 300, finalized: final, sizes: []int{250, 250, 250, 250, 256, 44}},
+		"there are more than fit a call": {inFlight: 250, landed: 300, finalized: final, sizes: []int{250, 256, 44, 250, 250, 250}},
 		"a slot is wrong":                {landed: 1, later: 2, wrong: 3, finalized: final, sizes: []int{4}},
-		"no endpoint answers":            {inFlight: 3, landed: 4, finalized: final, fails: true, sizes: []int{3, 3, 3, 3, 4}},
+		"no endpoint answers":            {inFlight: 3, landed: 4, finalized: final, fails: true, sizes: []int{3, 4, 3, 3, 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,8 +126,8 @@ func TestLandedJobsArePolledOnceTheyMayBeFinal(t *testing.T) {
 				}
 				m.tracker.landed[id] = &landedEntry{Landed: Landed{Job: &Job{Lease: Lease{ID: id}}, Landing: Landing{Slot: slot}}}
 			}
-			for range finalityEvery {
-				m.tracker.poll(t.Context(), false)
+			for round := range finalityEvery {
+				m.tracker.poll(t.Context(), round, false)
 			}
 			if diff := cmp.Diff(test.sizes, c.sizes); diff != "" {
 				t.Errorf("signatures in each call (-want +got):\n%s", diff)

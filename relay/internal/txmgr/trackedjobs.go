@@ -20,7 +20,6 @@ type tracker struct {
 	mu      sync.Mutex
 	entries map[uuid.UUID]*entry
 	landed  map[uuid.UUID]*landedEntry
-	polls   int // number of polls that have started
 
 	// sends runs rebroadcasts. resolving is locked while a search for old attempts runs. Both run
 	// concurrently with the polling.
@@ -285,28 +284,32 @@ func (t *tracker) dropLease(l Lease) {
 	}
 }
 
-// startPoll returns the entries whose signatures the next poll asks for.
-func (t *tracker) startPoll() (inFlight []*entry, landed []*landedEntry) {
+// tracked lists the entries whose signatures are polled.
+func (t *tracker) tracked() []*entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.polls++
-	inFlight = make([]*entry, 0, len(t.entries))
+	out := make([]*entry, 0, len(t.entries))
 	for _, w := range t.entries {
 		if w.phase == tracking {
-			inFlight = append(inFlight, w)
+			out = append(out, w)
 		}
 	}
-	if t.polls%finalityEvery != 0 {
-		return inFlight, nil
-	}
+	return out
+}
+
+// perhapsFinal lists the landed jobs that may be final by now; all if nothing is known.
+func (t *tracker) perhapsFinal() []*landedEntry {
 	final := t.m.EstimateFinalized()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]*landedEntry, 0, len(t.landed))
 	for _, w := range t.landed {
 		waits := w.Slot+finalityMargin > final && w.Slot < final+longestFinality
 		if !w.busy && (final == 0 || !waits) {
-			landed = append(landed, w)
+			out = append(out, w)
 		}
 	}
-	return inFlight, landed
+	return out
 }
 
 func (t *tracker) isTracked(w *entry) bool {
