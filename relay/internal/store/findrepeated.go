@@ -13,15 +13,14 @@ import (
 )
 
 // repeatsSQL finds reserved nullifiers, and keys within their window. The window is written so that
-// the index of ages does not match, and arrays so that the planner does not know their lengths; see
-// unknownToPlanner.
+// the index of ages does not match.
 const repeatsSQL = `
 SELECT v.pool || v.nullifier, s.id, s.content_hash
-FROM unnest((SELECT $1::bytea[]), (SELECT $2::bytea[])) AS g (pool, nullifier) JOIN reservations v ON v.pool = g.pool AND v.nullifier = g.nullifier
+FROM (SELECT * FROM unnest($1::bytea[], $2::bytea[]) AS g (pool, nullifier) LIMIT ` + unknownToPlanner + `) g JOIN reservations v ON v.pool = g.pool AND v.nullifier = g.nullifier
 LEFT JOIN submissions s ON s.id = v.submission_id
 UNION ALL
-SELECT key_hash, submission_id, content_hash FROM idempotency_keys
-WHERE key_hash = ANY ((SELECT $3::bytea[])::bytea[]) AND created_at + $4::interval >= now()`
+SELECT key_hash, submission_id, content_hash FROM (SELECT unnest($3::bytea[]) AS key_hash LIMIT ` + unknownToPlanner + `) g JOIN idempotency_keys USING (key_hash)
+WHERE created_at + $4::interval >= now()`
 
 // repeatCall is what FindRepeated looks for: nullifiers with their pool, and a key or nil.
 type repeatCall struct {

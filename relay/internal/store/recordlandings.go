@@ -27,6 +27,7 @@ WITH landing AS MATERIALIZED (
 	SELECT id, epoch, owner, signature, slot, leaves::bigint[] AS leaves, root, phase, timeout, returned
 	FROM unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::bytea[], $5::bigint[], $6::text[], $7::bytea[], $8::text[], $9::bigint[], $10::bigint[])
 		AS l (id, epoch, owner, signature, slot, leaves, root, phase, timeout, returned)
+	LIMIT ` + unknownToPlanner + `
 ), held AS MATERIALIZED (
 	SELECT l.* FROM submissions s JOIN landing l ON l.id = s.id AND l.epoch = s.epoch
 	WHERE s.lease_owner IS NOT DISTINCT FROM l.owner AND s.state || '' = `
