@@ -68,6 +68,47 @@ func TestPaymentsOfReadBlocksAreNotReadAgain(t *testing.T) {
 	}
 }
 
+// A step is as long as what it reads from the chain, so a busy relay reads its newest slot only.
+func TestStepsAreAsLongAsWhatTheyReadFromTheChain(t *testing.T) {
+	t.Parallel()
+	const perSlot = stepSize / 2
+	tests := map[string]struct {
+		unknown uint64 // a slot whose block was not read; 0 for none
+		calls   int
+	}{
+		"all blocks were read":                 {0, perSlot},
+		"a block was not read":                 {5, 2 * perSlot},
+		"the block of the newest was not read": {8, perSlot},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFixture(t)
+			r := w.reconciler(func(o *ReconcilerOptions) {
+				o.Finalized = func(_ context.Context, slot uint64) uint64 { return slot }
+			})
+			w.fund(3, 1e12)
+			w.reconcile(r)
+			for slot := uint64(5); slot <= 8; slot++ {
+				for range perSlot {
+					w.transfer(slot)
+				}
+			}
+			for _, p := range w.payments[1:] {
+				if p.Slot != test.unknown {
+					w.blockPayments[p.Slot] = append(w.blockPayments[p.Slot], p)
+				}
+			}
+			before := w.paymentCalls
+			w.reconcile(r)
+			w.checkWholeHistory()
+			if n := w.paymentCalls - before; n != test.calls {
+				t.Errorf("%d payments were read, want %d", n, test.calls)
+			}
+		})
+	}
+}
+
 // A gap that another process has read beyond does not make this one accept a later gap at once.
 func TestAGapThatAnotherProcessHasReadDoesNotCountForALaterOne(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,22 @@ func (b BlockPayments) of(signature solana.Signature, slot uint64) *onchain.Paym
 	return nil
 }
 
+// step returns the first of the slots, with at most that many payments that are not known, unless the first
+// slot has more.
+func (b BlockPayments) step(slots []slot, limit int) []slot {
+	for i, s := range slots {
+		for _, signature := range s.signatures {
+			if b.of(signature, s.number) == nil {
+				limit--
+			}
+		}
+		if limit < 0 && i > 0 {
+			return slots[:i]
+		}
+	}
+	return slots
+}
+
 // withoutLast returns the slots up to the last one with a payment that was read from the chain.
 func (b BlockPayments) withoutLast(slots []slot) []slot {
 	for len(b) > 0 && len(slots) > 0 {
@@ -43,9 +59,8 @@ func (b BlockPayments) withoutLast(slots []slot) []slot {
 	return slots
 }
 
-// knownPayments returns the payments that are known from blocks. It returns none of the last slot: what blocks
-// show has to chain up to what the chain says of that one. While the history does not add up, it returns
-// none at all.
+// knownPayments returns the payments that are known from blocks. It returns none of the last slot, which is read
+// from the chain. While the history does not add up, it returns none at all.
 func (r *Reconciler) knownPayments(ctx context.Context, h *payerHistory, slots []slot) BlockPayments {
 	if len(slots) < 2 || !h.gapSince.IsZero() {
 		return nil
@@ -68,7 +83,8 @@ func (r *Reconciler) knownPayments(ctx context.Context, h *payerHistory, slots [
 	return known
 }
 
-// readPayments reads the payments of slots from the chain, unless they are known. If a call fails, it
+// readPayments reads the payments of slots from the chain, unless they are known. It reads all of the last slot:
+// what blocks show has to chain up to what the chain says of that one. If a call fails, it
 // returns only the slots before the first slot with a failed call.
 func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, slots []slot, known BlockPayments) ([]slot, error) {
 	group, ctx := errgroup.WithContext(ctx)
@@ -80,7 +96,7 @@ func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, s
 	var mu sync.Mutex
 	for i := range slots {
 		for j, signature := range slots[i].signatures {
-			if p := known.of(signature, slots[i].number); p != nil {
+			if p := known.of(signature, slots[i].number); p != nil && i < len(slots)-1 {
 				slots[i].payments[j] = p
 				continue
 			}

@@ -72,7 +72,7 @@ type Observer interface {
 const (
 	// pageSize is the number of signatures that one call lists: Agave's maximum.
 	pageSize = 1000
-	// stepSize is the number of payments that are read before they are written.
+	// stepSize is the number of payments that are read from the chain before they are written.
 	stepSize = 200
 	// pagesPerPass is the largest number of pages that one pass lists for one payer.
 	pagesPerPass = 50
@@ -169,7 +169,7 @@ func (r *Reconciler) Reconcile(ctx context.Context) error {
 // each step, so that a pass that times out has still made progress.
 func (r *Reconciler) readPayer(ctx context.Context, h *payerHistory, limit int) error {
 	for limit > 0 {
-		n, err := r.readStep(ctx, h, min(limit, stepSize))
+		n, err := r.readStep(ctx, h, limit)
 		if err != nil || !h.listed {
 			return err
 		}
@@ -215,7 +215,7 @@ func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (
 func (r *Reconciler) addSlots(ctx context.Context, h *payerHistory, cursor *Cursor, slots []slot) (b accumulator, n int, readErr, err error) {
 	for known := r.knownPayments(ctx, h, slots); ; known = nil {
 		var read []slot
-		if read, readErr = r.readPayments(ctx, h.payer, slots, known); readErr != nil {
+		if read, readErr = r.readPayments(ctx, h.payer, known.step(slots, stepSize), known); readErr != nil {
 			read = known.withoutLast(read)
 		}
 		signatures := signaturesOf(read)
