@@ -14,36 +14,41 @@ import (
 // to all relays.
 const treeSlotReportDelay = 150 * time.Millisecond
 
-// refuseUnknownRoot returns the refusal of a root that the root history does not contain. Either
+// awaitRoot returns a tree that contains a root which the tree that was read lacks, or a refusal. Either
 // the root was evicted, or the node has not reached it yet: another process may just have given the
 // root to the client. That process reports its slot to the other relays within treeSlotReportDelay,
-// so refuseUnknownRoot waits for the report.
-func (a *Admission) refuseUnknownRoot(ctx context.Context, root [32]byte, snap *onchain.Snapshot) error {
+// so awaitRoot waits for the report, and reads the tree again if it was read before that slot.
+func (a *Admission) awaitRoot(ctx context.Context, root [32]byte, snap onchain.Snapshot) (onchain.Snapshot, error) {
 	if a.isProcessed(ctx, root) {
-		return refusal.New(refusal.ChainUnavailable,
+		return snap, refusal.New(refusal.ChainUnavailable,
 			"the proof's root is processed, but not confirmed yet: send the same request again in a moment").
 			Retry(momentaryRetryAfter).Because(errRootNotConfirmed)
 	}
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		return snap, ctx.Err()
 	case <-time.After(treeSlotReportDelay):
 	}
 	behind, newest, err := submission.BehindNewestTreeSlot(ctx, a.Store, a.Pool.Address, snap.Slot)
 	if err != nil {
-		return err
+		return snap, err
 	}
 	if behind {
-		return refusal.New(refusal.ChainUnavailable,
+		if snap, err = a.State.TreeWith(ctx, root, 0); err != nil || !snap.Checked || snap.Tree.LeavesUntilEviction(root) >= 0 {
+			return snap, err
+		}
+	}
+	if snap.Slot < newest {
+		return snap, refusal.New(refusal.ChainUnavailable,
 			"the node that this relay reads is behind, at slot %d of %d, so the relay cannot decide whether the proof's root is stale: send the same request again in a moment", snap.Slot, newest).
 			Retry(momentaryRetryAfter)
 	}
 	if snap.Doubtful || snap.Behind {
-		return refusal.New(refusal.ChainUnavailable,
+		return snap, refusal.New(refusal.ChainUnavailable,
 			"the RPC endpoints of this relay do not agree on the chain's slot, so the relay cannot decide whether the proof's root is stale: send the same request again in a moment").
 			Retry(momentaryRetryAfter)
 	}
-	return submission.StaleRoot(root, a.Submissions.NewestRoot(root, snap.Tree))
+	return snap, submission.StaleRoot(root, a.Submissions.NewestRoot(root, snap.Tree))
 }
 
 // errRootNotConfirmed is the cause of the refusal of a processed root.
