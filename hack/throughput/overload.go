@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -75,6 +76,9 @@ func (s *benchRun) goodput(ctx context.Context, clients func(context.Context), a
 		return 0, last, fmt.Errorf("no submission was completed: %s", answers.refusals())
 	}
 	rate = float64(answers.done) / after.at.Sub(before.at).Seconds()
-	s.progressf("%s: completed %.0f a second, after p50 %.1f s; %s", s.name, rate, gauge.Percentile(answers.took, 50).Seconds(), answers.refusals())
+	took := after.processor.Since(before.processor)
+	share := func(d time.Duration) float64 { return ms(d) / float64(answers.done) }
+	s.progressf("%s: completed %.0f a second, after p50 %.1f s; each with %.2f ms of relays, %.2f of Postgres, %.2f of chain and clients; %.0f %% idle; %s",
+		s.name, rate, gauge.Percentile(answers.took, 50).Seconds(), share(took.Relays), share(took.Database), share(took.Clients), 100*float64(took.Total-took.Busy)/float64(took.Total), answers.refusals())
 	return rate, answers.last, nil
 }
