@@ -59,6 +59,21 @@ func TestALandingIsSearchedAfterSeveralMissedPolls(t *testing.T) {
 	}
 }
 
+// A search that finds a landing in another slot writes that slot, which the race detector watches.
+func TestALandingThatIsSearchedIsNotRead(t *testing.T) {
+	t.Parallel()
+	e := &Manager{Options: Options{EstimateFinalized: func() uint64 { return 100 }}}
+	e.tracker = newTracker(e)
+	busy, idle := &landedEntry{busy: true}, &landedEntry{}
+	e.tracker.landed[uuid.New()], e.tracker.landed[uuid.New()] = busy, idle
+	ended := make(chan struct{})
+	go func() { defer close(ended); busy.Slot = 2 }()
+	if got := e.tracker.perhapsFinal(); len(got) != 1 || got[0] != idle {
+		t.Errorf("%d landings are polled, want the one that is not searched", len(got))
+	}
+	<-ended
+}
+
 // TestLandingIsNotRolledBackByOneEndpoint: a landing is rolled back when two endpoints, or the only one that
 // is configured, no longer have it although their history reaches back to its slot.
 func TestLandingIsNotRolledBackByOneEndpoint(t *testing.T) {

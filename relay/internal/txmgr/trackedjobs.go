@@ -70,8 +70,8 @@ const (
 type landedEntry struct {
 	Landed
 	// missed counts the polls in a row that did not find the signature. busy is set while all
-	// history is searched for the signature, and while a write finalizes or reopens the job.
-	// The tracker's mu guards missed and busy.
+	// history is searched for the signature, and while a write finalizes or reopens the job; then
+	// only the search or the write uses Landed. The tracker's mu guards missed and busy.
 	missed int
 	busy   bool
 }
@@ -304,8 +304,10 @@ func (t *tracker) perhapsFinal() []*landedEntry {
 	defer t.mu.Unlock()
 	out := make([]*landedEntry, 0, len(t.landed))
 	for _, w := range t.landed {
-		waits := w.Slot+finalityMargin > final && w.Slot < final+longestFinality
-		if !w.busy && (final == 0 || !waits) {
+		if w.busy { // a search may write its slot
+			continue
+		}
+		if waits := w.Slot+finalityMargin > final && w.Slot < final+longestFinality; final == 0 || !waits {
 			out = append(out, w)
 		}
 	}
