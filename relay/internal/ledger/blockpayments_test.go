@@ -68,45 +68,97 @@ func TestPaymentsOfReadBlocksAreNotReadAgain(t *testing.T) {
 	}
 }
 
+// newBlocks is a ledger that has read up to slot 3, and the final blocks of later slots with so many payments each.
+func newBlocks(t *testing.T, perSlot ...int) (w *fixture, r *Reconciler) {
+	t.Helper()
+	w = newFixture(t)
+	r = w.reconciler(func(o *ReconcilerOptions) {
+		o.Finalized = func(_ context.Context, slot uint64) uint64 { return slot }
+	})
+	w.fund(3, 1e12)
+	w.reconcile(r)
+	for i, n := range perSlot {
+		for range n {
+			w.transfer(uint64(5 + i))
+		}
+	}
+	for _, p := range w.payments[1:] {
+		copied := *p
+		w.blockPayments[p.Slot] = append(w.blockPayments[p.Slot], &copied)
+	}
+	return w, r
+}
+
 // A step is as long as what it reads from the chain, so a busy relay reads its newest slot only.
 func TestStepsAreAsLongAsWhatTheyReadFromTheChain(t *testing.T) {
 	t.Parallel()
-	const perSlot = stepSize / 2
+	const half = stepSize / 2
 	tests := map[string]struct {
-		unknown uint64 // a slot whose block was not read; 0 for none
-		calls   int
+		change func(w *fixture)
+		gap    bool
+		calls  int
 	}{
-		"all blocks were read":                 {0, perSlot},
-		"a block was not read":                 {5, 2 * perSlot},
-		"the block of the newest was not read": {8, perSlot},
+		"all blocks were read":                    {func(*fixture) {}, false, half},
+		"a block was not read":                    {func(w *fixture) { w.blockPayments[5] = nil }, false, 2 * half},
+		"the block of the newest was not read":    {func(w *fixture) { w.blockPayments[8] = nil }, false, half},
+		"no block was read":                       {func(w *fixture) { clear(w.blockPayments) }, false, 4 * half},
+		"no endpoint has a payment of the newest": {func(w *fixture) { w.unknown[w.payments[4*half].Signature] = true }, true, 3 * half},
+		"no endpoint has a payment of the second": {func(w *fixture) { w.blockPayments[6] = nil; w.unknown[w.payments[2*half].Signature] = true }, true, 7 * half},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newFixture(t)
-			r := w.reconciler(func(o *ReconcilerOptions) {
-				o.Finalized = func(_ context.Context, slot uint64) uint64 { return slot }
-			})
-			w.fund(3, 1e12)
-			w.reconcile(r)
-			for slot := uint64(5); slot <= 8; slot++ {
-				for range perSlot {
-					w.transfer(slot)
-				}
-			}
-			for _, p := range w.payments[1:] {
-				if p.Slot != test.unknown {
-					w.blockPayments[p.Slot] = append(w.blockPayments[p.Slot], p)
-				}
-			}
+			w, r := newBlocks(t, half, half, half, half)
+			test.change(w)
 			before := w.paymentCalls
 			w.reconcile(r)
-			w.checkWholeHistory()
 			if n := w.paymentCalls - before; n != test.calls {
 				t.Errorf("%d payments were read, want %d", n, test.calls)
 			}
+			clear(w.unknown)
+			w.reconcile(r)
+			w.checkWholeHistory()
+			w.checkLogged(map[string]int{"does not add up": map[bool]int{true: 1}[test.gap]})
 		})
 	}
+}
+
+// The last slot of a step is read from the chain, also if its block is known and the step ends before a slot that is
+// not, or cannot be read.
+func TestAStepEndsWithASlotOfTheChain(t *testing.T) {
+	t.Parallel()
+	t.Run("before a slot that the step is too short for", func(t *testing.T) {
+		t.Parallel()
+		w, r := newBlocks(t, stepSize, 1, 1, 1)
+		w.blockPayments[5], w.blockPayments[7] = nil, nil
+		w.blockPayments[6][0].After += 7
+		w.reconcile(r)
+		w.checkWholeHistory()
+		w.checkLogged(map[string]int{"does not add up": 0})
+	})
+	t.Run("that is longer than a step", func(t *testing.T) {
+		t.Parallel()
+		w, r := newBlocks(t, stepSize+1, 1, 1)
+		w.blockPayments[5] = nil
+		w.reconcile(r)
+		w.checkWholeHistory()
+	})
+	t.Run("before a slot that cannot be read", func(t *testing.T) {
+		t.Parallel()
+		w, r := newBlocks(t, 2, 1, 1)
+		last := w.payments[3].Signature
+		w.blockPayments[5] = w.blockPayments[5][1:] // partly known
+		w.blockPayments[5][0].After += 7
+		w.blockPayments[6] = nil
+		w.paymentErrs[last] = &onchain.Unavailable{Method: "getTransaction", Kind: onchain.KindTimeout}
+		if err := r.Reconcile(t.Context()); err == nil || w.cursor.Slot != 3 {
+			t.Errorf("the ledger is at slot %d (%v), want 3 and an error", w.cursor.Slot, err)
+		}
+		delete(w.paymentErrs, last)
+		w.reconcile(r)
+		w.checkWholeHistory()
+		w.checkLogged(map[string]int{"does not add up": 0})
+	})
 }
 
 // A gap that another process has read beyond does not make this one accept a later gap at once.

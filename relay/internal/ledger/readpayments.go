@@ -47,11 +47,11 @@ func (b BlockPayments) step(slots []slot, limit int) []slot {
 	return slots
 }
 
-// withoutLast returns the slots up to the last one with a payment that was read from the chain.
+// withoutLast returns the slots up to the last one whose payments were all read from the chain.
 func (b BlockPayments) withoutLast(slots []slot) []slot {
 	for len(b) > 0 && len(slots) > 0 {
 		last := slots[len(slots)-1]
-		if slices.ContainsFunc(last.signatures, func(s solana.Signature) bool { return b.of(s, last.number) == nil }) {
+		if !slices.ContainsFunc(last.signatures, func(s solana.Signature) bool { return b.of(s, last.number) != nil }) {
 			break
 		}
 		slots = slots[:len(slots)-1]

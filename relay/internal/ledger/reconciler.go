@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -72,7 +73,8 @@ type Observer interface {
 const (
 	// pageSize is the number of signatures that one call lists: Agave's maximum.
 	pageSize = 1000
-	// stepSize is the number of payments that are read from the chain before they are written.
+	// stepSize is the number of payments that are read from the chain before they are written, apart from those
+	// of the last slot.
 	stepSize = 200
 	// pagesPerPass is the largest number of pages that one pass lists for one payer.
 	pagesPerPass = 50
@@ -211,9 +213,10 @@ func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (
 }
 
 // addSlots reads the payments of the slots, n in all, and adds them up. If they do not add up with payments
-// that are known from blocks, it reads all from the chain.
+// that are known from blocks, it reads all from the chain. If no endpoint knows a payment, which says nothing
+// of earlier slots, it adds those alone.
 func (r *Reconciler) addSlots(ctx context.Context, h *payerHistory, cursor *Cursor, slots []slot) (b accumulator, n int, readErr, err error) {
-	for known := r.knownPayments(ctx, h, slots); ; known = nil {
+	for known := r.knownPayments(ctx, h, slots); ; {
 		var read []slot
 		if read, readErr = r.readPayments(ctx, h.payer, known.step(slots, stepSize), known); readErr != nil {
 			read = known.withoutLast(read)
@@ -232,6 +235,12 @@ func (r *Reconciler) addSlots(ctx context.Context, h *payerHistory, cursor *Curs
 		}
 		if b.problem == "" || len(known) == 0 {
 			return b, len(signatures), readErr, nil
+		}
+		before := slices.IndexFunc(slots, func(s slot) bool { return s.number == b.problemSlot })
+		if b.problem == problemMissing && before > 0 {
+			slots = slots[:before]
+		} else {
+			known = nil
 		}
 	}
 }

@@ -38,7 +38,7 @@ func (h *Handler) readRoot(ctx context.Context, j *txmgr.Job, p *progress) error
 		p.root = rootUnverifiable
 	case snap.Tree.LeavesUntilEviction(FromJob(j).Call.Inputs.Root) >= 0:
 		p.root = rootInHistory
-	case Evicted(FromJob(j).RootSeq, snap.Tree):
+	case evicted(FromJob(j).RootSeq, snap.Tree):
 		p.root, p.rootGoneAtTwo = rootGone, snap.Corroborated && h.Now().Sub(j.CreatedAt) >= rootLag
 	case p.lagRuledOut:
 		return h.treatRootAsGone(ctx, p, snap.Slot)
@@ -63,10 +63,10 @@ func (h *Handler) treatRootAsGone(ctx context.Context, p *progress, slot uint64)
 	return nil
 }
 
-// Evicted reports whether the tree has got enough leaves after a root to evict the root from the
+// evicted reports whether the tree has got enough leaves after a root to evict the root from the
 // root history. If a root is missing but not evicted, the node is behind or on a fork that will
 // die, or the root's own fork died.
-func Evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
+func evicted(rootSeq uint64, t *shieldpool.TreeAccount) bool {
 	return t.NextIndex >= rootSeq+uint64(len(t.History))
 }
 

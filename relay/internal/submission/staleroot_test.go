@@ -34,7 +34,7 @@ func TestRootIsEvictedByTheLeafThatReplacesIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := Evicted(seq, &shieldpool.TreeAccount{NextIndex: test.leaves, History: make([][32]byte, 3)}); got != test.want {
+			if got := evicted(seq, &shieldpool.TreeAccount{NextIndex: test.leaves, History: make([][32]byte, 3)}); got != test.want {
 				t.Errorf("the root is evicted: %t, want %t", got, test.want)
 			}
 		})
