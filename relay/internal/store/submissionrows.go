@@ -113,8 +113,7 @@ func signature(b []byte) *solana.Signature {
 	return &sig
 }
 
-// getSQL does not show the planner the array's length; see unknownToPlanner.
-const getSQL = `SELECT ` + submissionColumns + ` FROM submissions s` + joinsSQL + ` WHERE s.id = ANY ((SELECT $1::uuid[])::uuid[])`
+const getSQL = `SELECT ` + submissionColumns + ` FROM (SELECT unnest($1::uuid[]) AS wanted LIMIT ` + unknownToPlanner + `) g JOIN submissions s ON s.id = g.wanted` + joinsSQL
 
 // readResult is a submission, nil if there is none, or the error of a damaged row.
 type readResult struct {
