@@ -52,7 +52,6 @@ type Admission struct {
 	bounds   shieldpool.NoteBounds
 	proofs   *proofQueue
 	verified *lru.Cache // the groth16.ProofAEncoding by the proofID
-	roots    *lru.Cache // the seq, a uint64, by the root
 	queue    queue
 	pause    busyPause
 	waits    chainWaits
@@ -67,7 +66,7 @@ func New(o Options) (*Admission, error) {
 		return nil, errors.New("admission needs all of its options")
 	}
 	o.SimulationTimeout = cmp.Or(o.SimulationTimeout, defaultSimulationTimeout)
-	a := &Admission{Options: o, verified: lru.New(verifiedKept), roots: lru.New(rootsKept), waits: chainWaits{now: o.Now, random: rand.Float64, callTimeout: o.CallTimeout, closing: make(chan struct{})}}
+	a := &Admission{Options: o, verified: lru.New(verifiedKept), waits: chainWaits{now: o.Now, random: rand.Float64, callTimeout: o.CallTimeout, closing: make(chan struct{})}}
 	a.proofs = newProofQueue(proofCores(runtime.GOMAXPROCS(0)), func(claims []groth16.Claim, expected groth16.ProofAEncoding) []groth16.Verdict {
 		return o.Key.VerifyBatch(claims, expected, cryptorand.Reader)
 	})

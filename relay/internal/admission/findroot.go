@@ -26,43 +26,35 @@ type rootWindow struct {
 	known bool
 }
 
-// rootsKept is how many roots of earlier requests are remembered.
-const rootsKept = 4096
-
 // findRoot finds the root's position in the root history. If the tree account is not
 // consistent, nothing is known, and the simulation before signing decides.
 func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, error) {
 	snap, err := a.State.Tree(ctx, treeMaxAge)
-	if err != nil || !snap.Checked {
-		return rootWindow{}, err
-	}
-	if a.isEvicted(root, &snap) {
-		return rootWindow{}, submission.StaleRoot(root, a.Submissions.NewestRoot(root, snap.Tree))
-	}
-	snap, err = a.State.TreeWith(ctx, root, treeMaxAge)
-	if err == nil && snap.Checked && snap.Tree.LeavesUntilEviction(root) < 0 {
-		snap, err = a.awaitRoot(ctx, root, snap)
+	if err == nil && lacks(&snap, root) {
+		snap, err = a.findTree(ctx, root, len(snap.Tree.History))
 	}
 	if err != nil || !snap.Checked {
 		return rootWindow{}, err
 	}
 	newestSeq, oldestAge := snap.Tree.NextIndex, len(snap.Tree.History)-1
 	seqAt := func(age int) uint64 { return newestSeq - min(uint64(age), newestSeq) } //nolint:gosec // LeavesUntilEviction is from 0 to oldestAge
-	w := rootWindow{seq: seqAt(oldestAge - snap.Tree.LeavesUntilEviction(root)), oldest: seqAt(oldestAge), slot: snap.Slot, tree: snap.Tree, known: true}
-	a.roots.Add(root, w.seq)
-	return w, nil
+	return rootWindow{seq: seqAt(oldestAge - snap.Tree.LeavesUntilEviction(root)), oldest: seqAt(oldestAge), slot: snap.Slot, tree: snap.Tree, known: true}, nil
 }
 
-// isEvicted reports whether a root that the tree lacks is known to be one of its older roots. Then no other tree has
-// to be read.
-func (a *Admission) isEvicted(root [32]byte, snap *onchain.Snapshot) bool {
-	if !snap.Checked || snap.Doubtful || snap.Tree.LeavesUntilEviction(root) >= 0 {
-		return false
+// lacks reports whether a consistent tree does not contain the root.
+func lacks(snap *onchain.Snapshot, root [32]byte) bool {
+	return snap.Checked && snap.Tree.LeavesUntilEviction(root) < 0
+}
+
+// findTree finds a tree that contains the root, or refuses the root. A root that the index knows, and has enough
+// leaves after it for a root history of that length, was evicted, whatever an endpoint shows now.
+func (a *Admission) findTree(ctx context.Context, root [32]byte, history int) (onchain.Snapshot, error) {
+	if recent, ok := a.Submissions.Leaves.Since(root); ok && recent.NextIndex >= recent.FromIndex+uint64(history) { //nolint:gosec // a length
+		return onchain.Snapshot{}, submission.StaleRoot(root, recent)
 	}
-	kept, known := a.roots.Get(root)
-	seq, _ := kept.(uint64)
-	if recent, ok := a.Submissions.Leaves.Since(root); ok {
-		seq, known = recent.FromIndex, true
+	snap, err := a.State.TreeWith(ctx, root, treeMaxAge)
+	if err == nil && lacks(&snap, root) {
+		return a.awaitRoot(ctx, root, snap)
 	}
-	return known && submission.Evicted(seq, snap.Tree)
+	return snap, err
 }

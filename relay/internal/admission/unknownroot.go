@@ -34,7 +34,7 @@ func (a *Admission) awaitRoot(ctx context.Context, root [32]byte, snap onchain.S
 		return snap, err
 	}
 	if behind {
-		if snap, err = a.State.TreeWith(ctx, root, 0); err != nil || !snap.Checked || snap.Tree.LeavesUntilEviction(root) >= 0 {
+		if snap, err = a.State.TreeWith(ctx, root, 0); err != nil || !lacks(&snap, root) {
 			return snap, err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"slices"
 
+	"k8s.io/utils/lru"
+
 	"github.com/relaypool/relaypool/relay/merkle"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -12,8 +14,12 @@ import (
 // list.
 const MaxRecent = 256
 
+// rootsKept is how many roots Since knows: those of a minute at mainnet's limits.
+const rootsKept = 8192
+
 // Recent is what a client that knows an older root lacks: the published leaves from FromIndex to
-// NextIndex, in hexadecimal, and the root of the published leaves.
+// NextIndex, in hexadecimal, and the root of the published leaves. Leaves is nil if these are more than
+// MaxRecent, or not in memory.
 type Recent struct {
 	Root                 [32]byte
 	FromIndex, NextIndex uint64
@@ -25,8 +31,9 @@ type newest struct {
 	// leaves are the last of those in the follower's tree, and next is their number.
 	leaves []string
 	next   uint64
-	// counts has how many leaves the tree had when each of these roots was its root.
-	counts map[[32]byte]uint64
+	// counts has how many leaves the tree had, a uint64, when each of these roots was its root. It is nil
+	// before the first root.
+	counts *lru.Cache
 }
 
 // add adds the leaf with that index.
@@ -43,20 +50,16 @@ func (n *newest) add(index uint64, l IndexedCommitment) {
 // addRoots adds the roots of a tree account in whose history the root of these leaves is. Roots of
 // more leaves may be of a fork that dies.
 func (n *newest) addRoots(t *shieldpool.TreeAccount) {
-	counts := make(map[[32]byte]uint64, MaxRecent)
-	for root, count := range n.counts {
-		if count+MaxRecent >= n.next {
-			counts[root] = count
-		}
+	if n.counts == nil {
+		n.counts = lru.New(rootsKept)
 	}
 	for count := min(t.NextIndex, n.next); count+uint64(len(n.leaves)) >= n.next; count-- {
 		root, ok := t.RootAt(count)
-		if !ok {
+		if _, known := n.counts.Get(root); known || !ok {
 			break
 		}
-		counts[root] = count
+		n.counts.Add(root, count)
 	}
-	n.counts = counts
 }
 
 // remember lets Since return the leaves of a tree that the chain has confirmed.
@@ -109,15 +112,22 @@ func (f *Follower) findRecent(commitments [][32]byte) map[[32]byte]uint64 {
 }
 
 // Since returns the leaves that the chain confirmed last and that were appended after the root was
-// the tree's; false when the root is not known, or too old.
+// the tree's; false when the root is not known.
 func (f *Follower) Since(root [32]byte) (r Recent, ok bool) {
 	f.mu.Lock()
 	p := f.published
 	f.mu.Unlock()
-	from, ok := p.counts[root]
-	first := p.next - uint64(len(p.leaves)) // the index of the oldest leaf in memory
-	if !ok || from < first {
+	if p.counts == nil {
 		return r, false
 	}
-	return Recent{Root: p.root, FromIndex: from, NextIndex: p.next, Leaves: p.leaves[from-first:]}, true
+	count, _ := p.counts.Get(root)
+	from, ok := count.(uint64)
+	if !ok || from > p.next { // its leaves are about to be published
+		return r, false
+	}
+	r = Recent{Root: p.root, FromIndex: from, NextIndex: p.next}
+	if first := p.next - uint64(len(p.leaves)); from >= first && p.next-from <= MaxRecent { // first is the index of the oldest leaf in memory
+		r.Leaves = p.leaves[from-first:]
+	}
+	return r, true
 }

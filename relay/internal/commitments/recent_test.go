@@ -75,7 +75,11 @@ func TestSinceHasTheLeavesAfterARecentRoot(t *testing.T) {
 	const oldest = transactions - commitments.MaxRecent/2
 	for _, f := range []*commitments.Follower{f, other} {
 		for _, n := range []int{0, 1, oldest - 1, oldest, oldest + 1, transactions - 51, transactions - 1, transactions} {
-			wantSince(t, f, roots[n], n >= oldest)
+			if n >= oldest {
+				wantSince(t, f, roots[n], true)
+			} else if got, ok := f.Since(roots[n]); !ok || got.Leaves != nil || got.FromIndex != uint64(2*n) {
+				t.Errorf("Since has %d leaves after the root of transaction %d, from %d, %t; want none, though it knows the root", len(got.Leaves), n, got.FromIndex, ok)
+			}
 		}
 		wantSince(t, f, [32]byte{31: 1}, false)
 	}

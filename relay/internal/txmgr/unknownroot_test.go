@@ -2,6 +2,7 @@ package txmgr_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,42 +44,46 @@ func TestARootThatTheTreeLacksIsLookedForInANewerOne(t *testing.T) {
 type knownLeaves struct {
 	noLeaves
 	from map[[32]byte]uint64
+	next uint64
 }
 
 func (k knownLeaves) Since(root [32]byte) (commitments.Recent, bool) {
 	from, ok := k.from[root]
-	return commitments.Recent{FromIndex: from}, ok
+	return commitments.Recent{Root: [32]byte{8}, FromIndex: from, NextIndex: k.next}, ok
 }
 
 // cachedState returns its tree, and counts the reads of another one.
 type cachedState struct {
 	submission.PoolState
-	tree  atomic.Pointer[onchain.Snapshot]
+	tree  onchain.Snapshot
+	with  func(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error)
 	reads atomic.Int64
 }
 
 func (s *cachedState) Tree(context.Context, time.Duration) (onchain.Snapshot, error) {
-	return *s.tree.Load(), nil
+	return s.tree, nil
 }
 
-func (s *cachedState) TreeWith(ctx context.Context, _ [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
+func (s *cachedState) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {
 	s.reads.Add(1)
-	return s.Tree(ctx, maxAge)
+	return s.with(ctx, root, maxAge)
 }
 
-func TestAnEvictedRootIsRefusedWithoutReadingTheChain(t *testing.T) {
+// What an endpoint shows now evicts no root: another one may have it. What the index has read does.
+func TestARootIsRefusedAtOnceIfTheIndexHasItsSuccessors(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		doubtful, submitted bool  // the newer tree is doubtful; a request with the root was accepted before
-		indexed             int64 // leaves before those of the root that the index knows; -1 if it knows none
-		want                refusal.Code
-		reads               int64
+		newer   bool   // an endpoint shows a tree with enough leaves to evict the root
+		unknown bool   // to the index
+		indexed uint64 // leaves after the root, less than those that evict it
+		want    refusal.Code
+		reads   int64 // one for the transaction of an accepted request
 	}{
-		"another request had the root":         {submitted: true, indexed: -1, want: refusal.RootNotFound},
-		"the index knows the root":             {indexed: 0, want: refusal.RootNotFound},
-		"nobody knows the root":                {indexed: -1, want: refusal.RootNotFound, reads: 1},
-		"the tree is doubtful":                 {doubtful: true, submitted: true, indexed: -1, want: refusal.ChainUnavailable, reads: 1},
-		"the root is newer than those evicted": {indexed: 1, want: refusal.RootNotFound, reads: 1},
+		"the tree has the root":                             {reads: 1},
+		"the index has read as many leaves as evict it":     {newer: true, want: refusal.RootNotFound},
+		"the index has read one leaf less, another has it":  {newer: true, indexed: 1, reads: 2},
+		"the index does not know the root, another has it":  {newer: true, unknown: true, reads: 2},
+		"the index has the successors, but a tree the root": {reads: 1},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -86,28 +91,56 @@ func TestAnEvictedRootIsRefusedWithoutReadingTheChain(t *testing.T) {
 			w := newWorld(t)
 			first, err := w.state.Tree(t.Context(), 0)
 			must(t, err)
-			state := &cachedState{PoolState: w.state}
-			state.tree.Store(&first)
-			known := knownLeaves{from: map[[32]byte]uint64{}}
-			if test.indexed >= 0 {
-				known.from[first.Tree.Root] = first.Tree.NextIndex + uint64(test.indexed)
+			state := &cachedState{PoolState: w.state, tree: first, with: w.state.TreeWith}
+			history := uint64(len(first.Tree.History))
+			if test.newer {
+				tree := *first.Tree
+				tree.Root, tree.NextIndex, tree.History = [32]byte{9}, tree.NextIndex+history, make([][32]byte, history)
+				state.tree.Tree = &tree
+			}
+			known := knownLeaves{from: map[[32]byte]uint64{}, next: first.Tree.NextIndex + history - test.indexed}
+			if !test.unknown {
+				known.from[first.Tree.Root] = first.Tree.NextIndex
 			}
 			w.leaves = known
-			r := w.assemble(parts{state: state})
-			if test.submitted {
-				req, _ := w.withdrawal(sol)
-				w.submit(r, req)
-			}
-			later, tree := first, *first.Tree
-			later.Tree, later.Doubtful = &tree, test.doubtful
-			tree.Root, tree.NextIndex, tree.History = [32]byte{9}, tree.NextIndex+uint64(len(tree.History)), make([][32]byte, len(tree.History))
-			state.tree.Store(&later)
-			before := state.reads.Load()
 			req, _ := w.withdrawal(sol)
-			_, err = r.Submit(t.Context(), req)
-			_ = wantCode(t, err, test.want)
-			if n := state.reads.Load() - before; n != test.reads {
+			_, err = w.assemble(parts{state: state}).Submit(t.Context(), req)
+			if test.want == "" {
+				must(t, err)
+			} else if refused := wantCode(t, err, test.want); refused.Fields["current_root"] != fmt.Sprintf("%x", [32]byte{8}) {
+				t.Errorf("the refusal names the root %v, want the index's", refused.Fields["current_root"])
+			}
+			if n := state.reads.Load(); n != test.reads {
 				t.Errorf("another tree was read %d times, want %d", n, test.reads)
+			}
+		})
+	}
+}
+
+// Of a tree that is not consistent nothing is known, so the simulation decides.
+func TestATreeThatIsNotConsistentRefusesNoRoot(t *testing.T) {
+	t.Parallel()
+	for name, consistent := range map[string]int64{"at the first look for the root": 0, "at the second": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			old, err := w.state.Tree(t.Context(), 0)
+			must(t, err)
+			w.deposit(10_000_000)
+			now, err := w.state.Tree(t.Context(), 0)
+			must(t, err)
+			must(t, w.store.RecordTreeSlot(t.Context(), w.pool.Address, now.Slot))
+			state := &cachedState{PoolState: w.state, tree: old}
+			state.with = func(context.Context, [32]byte, time.Duration) (onchain.Snapshot, error) {
+				snap := old
+				snap.Checked = state.reads.Load() <= consistent
+				return snap, nil
+			}
+			req, _ := w.withdrawal(sol)
+			_, err = w.assemble(parts{state: state}).Submit(t.Context(), req)
+			must(t, err)
+			if n := state.reads.Load(); n != consistent+2 { // one for the transaction
+				t.Errorf("the tree was read %d times, want %d", n, consistent+2)
 			}
 		})
 	}
