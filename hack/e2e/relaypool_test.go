@@ -22,7 +22,7 @@ func (s *suite) relayPool(name string, maxReplicas, submissionsPerReplica int32)
 	return &v1alpha1.RelayPool{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace},
 		Spec: v1alpha1.RelayPoolSpec{
-			Concurrency: 8,
+			Concurrency: 4,
 			Pool: v1alpha1.Pool{
 				Profile: v1alpha1.Profile{Name: "development"}, RootHistorySize: rootHistory, CheckIntervalSeconds: 10,
 				VerifyingKeyConfigMapRef: v1alpha1.ConfigMapKeyReference{Name: verifyingKeyMap, Key: verifyingKeyName},
