@@ -31,7 +31,7 @@ type rootWindow struct {
 func (a *Admission) findRoot(ctx context.Context, root [32]byte) (rootWindow, error) {
 	snap, err := a.State.Tree(ctx, treeMaxAge)
 	if err == nil && lacks(&snap, root) {
-		snap, err = a.findTree(ctx, root, len(snap.Tree.History))
+		snap, err = a.findTree(ctx, root, snap.Tree)
 	}
 	if err != nil || !snap.Checked {
 		return rootWindow{}, err
@@ -46,11 +46,13 @@ func lacks(snap *onchain.Snapshot, root [32]byte) bool {
 	return snap.Checked && snap.Tree.LeavesUntilEviction(root) < 0
 }
 
-// findTree finds a tree that contains the root, or refuses the root. A root that the index knows, and has enough
-// leaves after it for a root history of that length, was evicted, whatever an endpoint shows now.
-func (a *Admission) findTree(ctx context.Context, root [32]byte, history int) (onchain.Snapshot, error) {
-	if recent, ok := a.Submissions.Leaves.Since(root); ok && recent.NextIndex >= recent.FromIndex+uint64(history) { //nolint:gosec // a length
-		return onchain.Snapshot{}, submission.StaleRoot(root, recent)
+// findTree finds a tree that contains a root which this one lacks, or refuses the root. If the index has read so much
+// further that the root was evicted, no endpoint is asked, unless an index that is behind would name a root that
+// is evicted too.
+func (a *Admission) findTree(ctx context.Context, root [32]byte, tree *shieldpool.TreeAccount) (onchain.Snapshot, error) {
+	history := len(tree.History)
+	if newest, ok := a.Submissions.Leaves.Evicted(root, history); ok && newest.NextIndex+uint64(history) > tree.NextIndex {
+		return onchain.Snapshot{}, submission.StaleRoot(root, newest)
 	}
 	snap, err := a.State.TreeWith(ctx, root, treeMaxAge)
 	if err == nil && lacks(&snap, root) {

@@ -4,8 +4,6 @@ import (
 	"encoding/hex"
 	"slices"
 
-	"k8s.io/utils/lru"
-
 	"github.com/relaypool/relaypool/relay/merkle"
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
@@ -14,12 +12,11 @@ import (
 // list.
 const MaxRecent = 256
 
-// rootsKept is how many roots Since knows: those of a minute at mainnet's limits.
-const rootsKept = 8192
+// computedKept is how many roots Evicted knows: at mainnet's limits, those of several minutes.
+const computedKept = 1024
 
 // Recent is what a client that knows an older root lacks: the published leaves from FromIndex to
-// NextIndex, in hexadecimal, and the root of the published leaves. Leaves is nil if these are more than
-// MaxRecent, or not in memory.
+// NextIndex, in hexadecimal, and the root of the published leaves.
 type Recent struct {
 	Root                 [32]byte
 	FromIndex, NextIndex uint64
@@ -31,9 +28,8 @@ type newest struct {
 	// leaves are the last of those in the follower's tree, and next is their number.
 	leaves []string
 	next   uint64
-	// counts has how many leaves the tree had, a uint64, when each of these roots was its root. It is nil
-	// before the first root.
-	counts *lru.Cache
+	// counts has how many leaves the tree had when each of these roots was its root.
+	counts map[[32]byte]uint64
 }
 
 // add adds the leaf with that index.
@@ -50,16 +46,20 @@ func (n *newest) add(index uint64, l IndexedCommitment) {
 // addRoots adds the roots of a tree account in whose history the root of these leaves is. Roots of
 // more leaves may be of a fork that dies.
 func (n *newest) addRoots(t *shieldpool.TreeAccount) {
-	if n.counts == nil {
-		n.counts = lru.New(rootsKept)
+	counts := make(map[[32]byte]uint64, MaxRecent)
+	for root, count := range n.counts {
+		if count+MaxRecent >= n.next {
+			counts[root] = count
+		}
 	}
 	for count := min(t.NextIndex, n.next); count+uint64(len(n.leaves)) >= n.next; count-- {
 		root, ok := t.RootAt(count)
-		if _, known := n.counts.Get(root); known || !ok {
+		if !ok {
 			break
 		}
-		n.counts.Add(root, count)
+		counts[root] = count
 	}
+	n.counts = counts
 }
 
 // remember lets Since return the leaves of a tree that the chain has confirmed.
@@ -70,6 +70,7 @@ func (f *Follower) remember(c comparison) {
 	f.newest.addRoots(c.snap.Tree)
 	root, tree := f.tree.Root(), *f.tree
 	r := published{newest: f.newest, root: merkle.Bytes(&root), tree: &tree}
+	f.computed.Add(r.root, r.next)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.published = r
@@ -112,22 +113,33 @@ func (f *Follower) findRecent(commitments [][32]byte) map[[32]byte]uint64 {
 }
 
 // Since returns the leaves that the chain confirmed last and that were appended after the root was
-// the tree's; false when the root is not known.
+// the tree's; false when the root is not known, or too old.
 func (f *Follower) Since(root [32]byte) (r Recent, ok bool) {
 	f.mu.Lock()
 	p := f.published
 	f.mu.Unlock()
-	if p.counts == nil {
+	from, ok := p.counts[root]
+	first := p.next - uint64(len(p.leaves)) // the index of the oldest leaf in memory
+	if !ok || from < first {
 		return r, false
 	}
-	count, _ := p.counts.Get(root)
-	from, ok := count.(uint64)
-	if !ok || from > p.next { // its leaves are about to be published
+	return Recent{Root: p.root, FromIndex: from, NextIndex: p.next, Leaves: p.leaves[from-first:]}, true
+}
+
+// Evicted reports whether a root history of that length has lost the root, and returns what Since does, or only the
+// newest root. It knows roots that this follower has computed from the leaves and the chain has confirmed, so no
+// endpoint decides; false for any other root.
+func (f *Follower) Evicted(root [32]byte, history int) (r Recent, ok bool) {
+	count, _ := f.computed.Get(root)
+	had, ok := count.(uint64)
+	f.mu.Lock()
+	p := f.published
+	f.mu.Unlock()
+	if !ok || p.next < had+uint64(history) { //nolint:gosec // a length
 		return r, false
 	}
-	r = Recent{Root: p.root, FromIndex: from, NextIndex: p.next}
-	if first := p.next - uint64(len(p.leaves)); from >= first && p.next-from <= MaxRecent { // first is the index of the oldest leaf in memory
-		r.Leaves = p.leaves[from-first:]
+	if r, ok = f.Since(root); !ok {
+		r = Recent{Root: p.root, FromIndex: had, NextIndex: p.next}
 	}
 	return r, true
 }

@@ -103,6 +103,11 @@ func TestStepsAreAsLongAsWhatTheyReadFromTheChain(t *testing.T) {
 		"the block of the newest was not read":    {func(w *fixture) { w.blockPayments[8] = nil }, false, half},
 		"no block was read":                       {func(w *fixture) { clear(w.blockPayments) }, false, 4 * half},
 		"no endpoint has a payment of the newest": {func(w *fixture) { w.unknown[w.payments[4*half].Signature] = true }, true, 3 * half},
+		"no endpoint has the newest two slots": {func(w *fixture) {
+			for _, p := range w.payments[1+2*half:] {
+				w.unknown[p.Signature] = true
+			}
+		}, true, 7 * half},
 		"no endpoint has a payment of the second": {func(w *fixture) { w.blockPayments[6] = nil; w.unknown[w.payments[2*half].Signature] = true }, true, 7 * half},
 	}
 	for name, test := range tests {
@@ -159,6 +164,25 @@ func TestAStepEndsWithASlotOfTheChain(t *testing.T) {
 		w.checkWholeHistory()
 		w.checkLogged(map[string]int{"does not add up": 0})
 	})
+}
+
+// Nothing shows the balance before the first payment of a ledger but the chain.
+func TestALedgerDoesNotStartWithABlock(t *testing.T) {
+	t.Parallel()
+	w := newFixture(t)
+	r := w.reconciler(func(o *ReconcilerOptions) {
+		o.Finalized = func(_ context.Context, slot uint64) uint64 { return slot }
+	})
+	w.fund(3, 1e12)
+	w.transfer(5)
+	copied := *w.payments[0]
+	copied.Before += 7
+	w.blockPayments[3] = []*onchain.Payment{&copied}
+	w.reconcile(r)
+	w.checkWholeHistory()
+	if w.cursor.Opening != 0 {
+		t.Errorf("the ledger opens with %d lamports, want 0", w.cursor.Opening)
+	}
 }
 
 // A gap that another process has read beyond does not make this one accept a later gap at once.

@@ -214,9 +214,14 @@ func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (
 
 // addSlots reads the payments of the slots, n in all, and adds them up. If they do not add up with payments
 // that are known from blocks, it reads all from the chain. If no endpoint knows a payment, which says nothing
-// of earlier slots, it adds those alone.
+// of earlier slots, it tries once to add those alone. Without a cursor nothing shows the balance before the first
+// slot but the chain.
 func (r *Reconciler) addSlots(ctx context.Context, h *payerHistory, cursor *Cursor, slots []slot) (b accumulator, n int, readErr, err error) {
-	for known := r.knownPayments(ctx, h, slots); ; {
+	var known BlockPayments
+	if cursor != nil {
+		known = r.knownPayments(ctx, h, slots)
+	}
+	for cut := false; ; {
 		var read []slot
 		if read, readErr = r.readPayments(ctx, h.payer, known.step(slots, stepSize), known); readErr != nil {
 			read = known.withoutLast(read)
@@ -237,8 +242,8 @@ func (r *Reconciler) addSlots(ctx context.Context, h *payerHistory, cursor *Curs
 			return b, len(signatures), readErr, nil
 		}
 		before := slices.IndexFunc(slots, func(s slot) bool { return s.number == b.problemSlot })
-		if b.problem == problemMissing && before > 0 {
-			slots = slots[:before]
+		if b.problem == problemMissing && before > 0 && !cut {
+			slots, cut = slots[:before], true
 		} else {
 			known = nil
 		}

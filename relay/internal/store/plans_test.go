@@ -203,7 +203,7 @@ func TestNoStatementReadsALargeTableFromEndToEnd(t *testing.T) {
 }
 
 // A plan that reads all of a small table is kept while the table grows, until the next ANALYZE.
-func TestStatementsOfEachSubmissionReadNoSmallTableFromEndToEnd(t *testing.T) {
+func TestStatementsOfEachSubmissionReadNoTableOfThreeHundredRowsFromEndToEnd(t *testing.T) {
 	t.Parallel()
 	s := openOn(t, pgtest.Server(t).URL("postgres"))
 	all := statements(s, fill(t, s, 300), t)

@@ -61,7 +61,7 @@ const (
 	// unknownToPlanner is the LIMIT of a batch's rows in SQL. Because the planner does not know its
 	// value, it expects a tenth of the rows, and one row for arrays that it does not know either. Otherwise
 	// it finds the plan for the values of a lone call cheaper than that for any values, and plans each
-	// statement anew, which takes longer than to run it; and for a table that is still small it makes a
+	// statement anew, which takes longer than to run it; and for a table of some hundred rows it makes a
 	// plan that reads all of it, which is kept while the table grows, until the next ANALYZE.
 	unknownToPlanner = `(SELECT 1000)`
 )

@@ -71,7 +71,7 @@ type landedEntry struct {
 	Landed
 	// missed counts the polls in a row that did not find the signature. busy is set while all
 	// history is searched for the signature, and while a write finalizes or reopens the job; then
-	// only the search or the write uses Landed. The tracker's mu guards missed and busy.
+	// only the search or the write uses Slot. The tracker's mu guards missed and busy.
 	missed int
 	busy   bool
 }

@@ -40,16 +40,15 @@ func TestARootThatTheTreeLacksIsLookedForInANewerOne(t *testing.T) {
 	}
 }
 
-// knownLeaves is an index that knows how many leaves the tree had at each of these roots.
-type knownLeaves struct {
+// evictedRoot is an index that has read so many leaves, and evicts a root.
+type evictedRoot struct {
 	noLeaves
-	from map[[32]byte]uint64
+	root [32]byte
 	next uint64
 }
 
-func (k knownLeaves) Since(root [32]byte) (commitments.Recent, bool) {
-	from, ok := k.from[root]
-	return commitments.Recent{Root: [32]byte{8}, FromIndex: from, NextIndex: k.next}, ok
+func (e evictedRoot) Evicted(root [32]byte, _ int) (commitments.Recent, bool) {
+	return commitments.Recent{Root: [32]byte{8}, NextIndex: e.next}, root == e.root
 }
 
 // cachedState returns its tree, and counts the reads of another one.
@@ -70,20 +69,20 @@ func (s *cachedState) TreeWith(ctx context.Context, root [32]byte, maxAge time.D
 }
 
 // What an endpoint shows now evicts no root: another one may have it. What the index has read does.
-func TestARootIsRefusedAtOnceIfTheIndexHasItsSuccessors(t *testing.T) {
+func TestARootIsRefusedAtOnceIfTheIndexEvictsIt(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
-		newer   bool   // an endpoint shows a tree with enough leaves to evict the root
-		unknown bool   // to the index
-		indexed uint64 // leaves after the root, less than those that evict it
+		newer   bool   // an endpoint shows a tree that does not have the root
+		evicted bool   // by the index
+		behind  uint64 // the number of leaves that the index lacks, of those in that tree
 		want    refusal.Code
 		reads   int64 // one for the transaction of an accepted request
 	}{
-		"the tree has the root":                             {reads: 1},
-		"the index has read as many leaves as evict it":     {newer: true, want: refusal.RootNotFound},
-		"the index has read one leaf less, another has it":  {newer: true, indexed: 1, reads: 2},
-		"the index does not know the root, another has it":  {newer: true, unknown: true, reads: 2},
-		"the index has the successors, but a tree the root": {reads: 1},
+		"the tree has the root":                                    {evicted: true, reads: 1},
+		"the index evicts it":                                      {newer: true, evicted: true, want: refusal.RootNotFound},
+		"the index names a root that the tree still has":           {newer: true, evicted: true, behind: 99, want: refusal.RootNotFound},
+		"the index names a root that is evicted, another has this": {newer: true, evicted: true, behind: 100, reads: 2},
+		"the index does not evict it, another has it":              {newer: true, reads: 2},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -91,18 +90,18 @@ func TestARootIsRefusedAtOnceIfTheIndexHasItsSuccessors(t *testing.T) {
 			w := newWorld(t)
 			first, err := w.state.Tree(t.Context(), 0)
 			must(t, err)
+			if len(first.Tree.History) != 100 {
+				t.Fatalf("the root history has %d roots, want 100", len(first.Tree.History))
+			}
 			state := &cachedState{PoolState: w.state, tree: first, with: w.state.TreeWith}
-			history := uint64(len(first.Tree.History))
 			if test.newer {
 				tree := *first.Tree
-				tree.Root, tree.NextIndex, tree.History = [32]byte{9}, tree.NextIndex+history, make([][32]byte, history)
+				tree.Root, tree.NextIndex, tree.History = [32]byte{9}, tree.NextIndex+100, make([][32]byte, 100)
 				state.tree.Tree = &tree
 			}
-			known := knownLeaves{from: map[[32]byte]uint64{}, next: first.Tree.NextIndex + history - test.indexed}
-			if !test.unknown {
-				known.from[first.Tree.Root] = first.Tree.NextIndex
+			if test.evicted {
+				w.leaves = evictedRoot{root: first.Tree.Root, next: state.tree.Tree.NextIndex - test.behind}
 			}
-			w.leaves = known
 			req, _ := w.withdrawal(sol)
 			_, err = w.assemble(parts{state: state}).Submit(t.Context(), req)
 			if test.want == "" {
