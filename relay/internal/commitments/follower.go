@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/singleflight"
-	"k8s.io/utils/lru"
 
 	"github.com/relaypool/relaypool/relay/merkle"
 	"github.com/relaypool/relaypool/relay/onchain"
@@ -42,8 +41,6 @@ type Follower struct {
 	// Until listUntil, a pass lists the slots that it reads.
 	listUntil time.Time
 	newest    newest
-	// computed has the number of leaves, a uint64, of roots of this tree that the chain has confirmed.
-	computed *lru.Cache
 
 	noticed chan struct{} // holds a token after a Notice
 	quiet   int           // intervals since a change was reported, or something was missing; only Run uses it
@@ -79,7 +76,7 @@ func New(o Options) (*Follower, error) {
 	if o.CheckpointEvery == 0 {
 		o.CheckpointEvery = defaultCheckpointEvery
 	}
-	return &Follower{Options: o, lock: make(chan struct{}, 1), noticed: make(chan struct{}, 1), processedRoots: map[[32]byte]time.Time{}, computed: lru.New(computedKept)}, nil
+	return &Follower{Options: o, lock: make(chan struct{}, 1), noticed: make(chan struct{}, 1), processedRoots: map[[32]byte]time.Time{}}, nil
 }
 
 // Sync reads what the chain had confirmed at the slot, unless another process of the fleet has read it. With

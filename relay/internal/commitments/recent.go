@@ -12,9 +12,6 @@ import (
 // list.
 const MaxRecent = 256
 
-// computedKept is how many roots Evicted knows: at mainnet's limits, those of several minutes.
-const computedKept = 1024
-
 // Recent is what a client that knows an older root lacks: the published leaves from FromIndex to
 // NextIndex, in hexadecimal, and the root of the published leaves.
 type Recent struct {
@@ -70,7 +67,6 @@ func (f *Follower) remember(c comparison) {
 	f.newest.addRoots(c.snap.Tree)
 	root, tree := f.tree.Root(), *f.tree
 	r := published{newest: f.newest, root: merkle.Bytes(&root), tree: &tree}
-	f.computed.Add(r.root, r.next)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.published = r
@@ -124,22 +120,4 @@ func (f *Follower) Since(root [32]byte) (r Recent, ok bool) {
 		return r, false
 	}
 	return Recent{Root: p.root, FromIndex: from, NextIndex: p.next, Leaves: p.leaves[from-first:]}, true
-}
-
-// Evicted reports whether a root history of that length has lost the root, and returns what Since does, or only the
-// newest root. It knows roots that this follower has computed from the leaves and the chain has confirmed, so no
-// endpoint decides; false for any other root.
-func (f *Follower) Evicted(root [32]byte, history int) (r Recent, ok bool) {
-	count, _ := f.computed.Get(root)
-	had, ok := count.(uint64)
-	f.mu.Lock()
-	p := f.published
-	f.mu.Unlock()
-	if !ok || p.next < had+uint64(history) { //nolint:gosec // a length
-		return r, false
-	}
-	if r, ok = f.Since(root); !ok {
-		r = Recent{Root: p.root, FromIndex: had, NextIndex: p.next}
-	}
-	return r, true
 }

@@ -92,48 +92,6 @@ func TestSinceHasTheLeavesAfterARecentRoot(t *testing.T) {
 	}
 }
 
-func TestARootIsEvictedByWhatTheIndexHasReadAfterIt(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t)
-	f := newFollower(t, h, newStore(t, h))
-	var roots [][32]byte
-	for slot := uint64(1); slot <= 200; slot++ {
-		h.block(slot, h.transact())
-		if slot%2 == 0 {
-			must(t, f.Sync(t.Context(), 0))
-		}
-		roots = append(roots, h.tree.Root)
-	}
-	for _, test := range []struct {
-		root    [32]byte
-		history int
-		evicted bool
-		leaves  int // that come with it; -1 if they are too many
-	}{
-		{roots[149], 100, true, 100},
-		{roots[149], 101, false, 0},
-		{roots[49], 100, true, -1},
-		{roots[48], 100, false, 0}, // the index never had so many leaves at the end of a pass
-		{[32]byte{31: 1}, 100, false, 0},
-	} {
-		got, ok := f.Evicted(test.root, test.history)
-		if ok != test.evicted {
-			t.Errorf("a root is evicted from a history of %d: %t, want %t", test.history, ok, test.evicted)
-		}
-		if ok && (got.Root != h.tree.Root || got.NextIndex != 400) {
-			t.Errorf("the root to prove against is %x of %d leaves, want the newest, %x of 400", got.Root[:4], got.NextIndex, h.tree.Root[:4])
-		}
-		if ok && (test.leaves < 0) != (got.Leaves == nil) || test.leaves > 0 && len(got.Leaves) != test.leaves {
-			t.Errorf("%d leaves come with it, want %d", len(got.Leaves), test.leaves)
-		}
-	}
-	h.fork(map[uint64][]uint64{1: {1}}) // the index is rewound
-	must(t, f.Sync(t.Context(), 0))
-	if _, ok := f.Evicted(roots[149], 100); ok {
-		t.Error("a root is evicted by leaves of a dead fork")
-	}
-}
-
 func TestSinceForgetsADeadFork(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)

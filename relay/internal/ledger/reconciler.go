@@ -213,8 +213,8 @@ func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (
 }
 
 // addSlots reads the payments of the slots, n in all, and adds them up. If they do not add up with payments
-// that are known from blocks, it reads all from the chain. If no endpoint knows a payment, which says nothing
-// of earlier slots, it tries once to add those alone. Without a cursor nothing shows the balance before the first
+// that are known from blocks, it reads all from the chain. If no endpoint knows a payment, or a call fails, which
+// says nothing of earlier slots, it tries once to add those alone. Without a cursor nothing shows the balance before the first
 // slot but the chain.
 func (r *Reconciler) addSlots(ctx context.Context, h *payerHistory, cursor *Cursor, slots []slot) (b accumulator, n int, readErr, err error) {
 	var known BlockPayments
@@ -224,6 +224,10 @@ func (r *Reconciler) addSlots(ctx context.Context, h *payerHistory, cursor *Curs
 	for cut := false; ; {
 		var read []slot
 		if read, readErr = r.readPayments(ctx, h.payer, known.step(slots, stepSize), known); readErr != nil {
+			if len(known) > 0 && len(read) > 0 && !cut {
+				slots, cut = read, true
+				continue
+			}
 			read = known.withoutLast(read)
 		}
 		signatures := signaturesOf(read)

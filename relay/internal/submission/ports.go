@@ -45,9 +45,6 @@ type LeafIndex interface {
 	// Since returns the newest leaves that follow a root; false when it does not have them. It
 	// asks nobody.
 	Since(root [32]byte) (commitments.Recent, bool)
-	// Evicted reports whether the index has read so many leaves after a root that it computed that a root history
-	// of that length lacks it, and returns the newest root. It asks nobody.
-	Evicted(root [32]byte, history int) (commitments.Recent, bool)
 	// IsProcessed reports whether an endpoint has lately processed a tree with that root, all of whose
 	// leaves are published or the fleet's own.
 	IsProcessed(ctx context.Context, root [32]byte) bool

@@ -209,14 +209,7 @@ func (p processedRoot) IsProcessed(_ context.Context, root [32]byte) bool { retu
 type laterState struct {
 	submission.PoolState
 	old   onchain.Snapshot
-	reads atomic.Int64 // by TreeWith, that are left
-}
-
-func (s *laterState) Tree(ctx context.Context, maxAge time.Duration) (onchain.Snapshot, error) {
-	if s.reads.Load() > 0 {
-		return s.old, nil
-	}
-	return s.PoolState.Tree(ctx, maxAge)
+	reads atomic.Int64 // that are left
 }
 
 func (s *laterState) TreeWith(ctx context.Context, root [32]byte, maxAge time.Duration) (onchain.Snapshot, error) {

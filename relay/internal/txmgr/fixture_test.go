@@ -222,8 +222,6 @@ func (noLeaves) Find(context.Context, [][32]byte) (map[[32]byte]uint64, error) {
 
 func (noLeaves) Since([32]byte) (r commitments.Recent, ok bool) { return r, false }
 
-func (noLeaves) Evicted([32]byte, int) (r commitments.Recent, ok bool) { return r, false }
-
 func (noLeaves) IsProcessed(context.Context, [32]byte) bool { return false }
 
 // counts counts the events that a relay reports to its observer.

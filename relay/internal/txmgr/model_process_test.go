@@ -320,9 +320,6 @@ func (p *modelProcess) MarkWorking(solana.PublicKey) {}
 // Since implements submission.LeafIndex.
 func (p *modelProcess) Since([32]byte) (r commitments.Recent, ok bool) { return r, false }
 
-// Evicted implements submission.LeafIndex.
-func (p *modelProcess) Evicted([32]byte, int) (r commitments.Recent, ok bool) { return r, false }
-
 // IsProcessed implements submission.LeafIndex. The model's clients prove against confirmed roots.
 func (p *modelProcess) IsProcessed(context.Context, [32]byte) bool { return false }
 

@@ -177,10 +177,9 @@ func (w *modelWorld) newProcess(i, concurrency int) *modelProcess {
 	modelMust(w.t, err)
 	p.manager, p.concurrency = handler.Manager, concurrency
 	handler.Formats = func() []shieldpool.Format { return []shieldpool.Format{w.chain.format} }
-	p.admission, err = admission.New(admission.Options{
-		Store: modelStore{w.store, p}, Pool: w.pool, State: modelNode{p}, Payers: p, Spending: unlimited{}, Key: &groth16.Key{}, ProofA: proofA, Observer: p, Submissions: handler, Ready: always, Now: w.now, NewID: w.newID, CallTimeout: time.Minute, SimulationTimeout: time.Minute,
-	})
-	modelMust(w.t, err)
+	p.admission = &admission.Admission{Options: admission.Options{
+		Store: modelStore{w.store, p}, Pool: w.pool, State: modelNode{p}, Payers: p, Spending: unlimited{}, ProofA: proofA, Observer: p, Submissions: handler, Ready: always, Now: w.now, NewID: w.newID, SimulationTimeout: time.Minute,
+	}}
 	p.manager.HeartbeatOnce(w.t.Context())
 	return p
 }
