@@ -84,8 +84,8 @@ func (r *Reconciler) knownPayments(ctx context.Context, h *payerHistory, slots [
 }
 
 // readPayments reads the payments of slots from the chain, unless they are known. It reads all of the last slot:
-// what blocks show has to chain up to what the chain says of that one. If a call fails, it
-// returns only the slots before the first slot with a failed call.
+// what blocks show has to chain up to what the chain says of that one. If a call fails, it returns only the
+// slots before the first slot with a failed call.
 func (r *Reconciler) readPayments(ctx context.Context, payer solana.PublicKey, slots []slot, known BlockPayments) ([]slot, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(r.Parallel)

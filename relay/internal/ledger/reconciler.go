@@ -214,8 +214,8 @@ func (r *Reconciler) readStep(ctx context.Context, h *payerHistory, limit int) (
 
 // addSlots reads the payments of the slots, n in all, and adds them up. If they do not add up with payments
 // that are known from blocks, it reads all from the chain. If no endpoint knows a payment, or a call fails, which
-// says nothing of earlier slots, it tries once to add those alone. Without a cursor nothing shows the balance before the first
-// slot but the chain.
+// says nothing of earlier slots, it tries once to add those alone. Without a cursor, only the chain shows the
+// balance before the first slot.
 func (r *Reconciler) addSlots(ctx context.Context, h *payerHistory, cursor *Cursor, slots []slot) (b accumulator, n int, readErr, err error) {
 	var known BlockPayments
 	if cursor != nil {
