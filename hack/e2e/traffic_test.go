@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// peakRate is more spends a second than two pods can land at their concurrency, some 9 each, and
-	// calmRate is fewer than one can; both are averages.
+	// peakRate is more spends a second than two pods can land at their concurrency, and calmRate is
+	// fewer than one can; both are averages.
 	peakRate, calmRate = 20, 2.5
 	// swapShare is the share of spends that are swaps.
 	swapShare = 0.15

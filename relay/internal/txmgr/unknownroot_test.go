@@ -11,16 +11,24 @@ import (
 	"github.com/relaypool/relaypool/relay/refusal"
 )
 
+// treesAroundADeposit returns the trees before and after a deposit, which another process has observed.
+func treesAroundADeposit(w *world) (before, after onchain.Snapshot) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	before, err := w.state.Tree(ctx, 0)
+	must(w.t, err)
+	w.deposit(10_000_000)
+	after, err = w.state.Tree(ctx, 0)
+	must(w.t, err)
+	must(w.t, w.store.RecordTreeSlot(ctx, w.pool.Address, after.Slot))
+	return before, after
+}
+
 // A node that is not behind, but was asked before another process observed a newer tree, is asked again.
 func TestARootThatTheTreeLacksIsLookedForInANewerOne(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	old, err := w.state.Tree(t.Context(), 0)
-	must(t, err)
-	w.deposit(10_000_000)
-	now, err := w.state.Tree(t.Context(), 0)
-	must(t, err)
-	must(t, w.store.RecordTreeSlot(t.Context(), w.pool.Address, now.Slot))
+	old, now := treesAroundADeposit(w)
 	submit := func(root [32]byte) error {
 		to := w.newKey().PublicKey()
 		in := w.inputs(-sol, to)
@@ -59,15 +67,10 @@ func TestATreeThatIsNotConsistentRefusesNoRoot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			old, err := w.state.Tree(t.Context(), 0)
-			must(t, err)
-			w.deposit(10_000_000)
-			now, err := w.state.Tree(t.Context(), 0)
-			must(t, err)
-			must(t, w.store.RecordTreeSlot(t.Context(), w.pool.Address, now.Slot))
+			old, _ := treesAroundADeposit(w)
 			state := &uncheckedState{PoolState: w.state, old: old, after: consistent}
 			req, _ := w.withdrawal(sol)
-			_, err = w.assemble(parts{state: state}).Submit(t.Context(), req)
+			_, err := w.assemble(parts{state: state}).Submit(t.Context(), req)
 			must(t, err)
 		})
 	}
