@@ -229,8 +229,11 @@ type Snapshot struct {
 	// Behind reports that the slot may be old: the chain may have a root that this tree lacks.
 	Behind bool
 	// Corroborated reports that two endpoints show the tree: the root history of a second one
-	// contains the tree's root.
+	// contains the tree's root. The tree's own root history then has only roots that two of them show.
 	Corroborated bool
+	// Provisional reports that only one of several endpoints shows the tree, and that two showed the same
+	// tree a moment ago: this one may have made it up while the other failed to answer.
+	Provisional bool
 }
 
 // Inspection is the chain's state for a submission before it is accepted, all read at one

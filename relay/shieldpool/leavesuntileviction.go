@@ -11,6 +11,18 @@ func (t *TreeAccount) RootAt(leaves uint64) (root [32]byte, ok bool) {
 	return root, root != [32]byte{}
 }
 
+// WithHistory returns the tree with another root history. rootAt returns the root of the tree's first so many
+// leaves; the zero root stands for one that is not known.
+func (t *TreeAccount) WithHistory(rootAt func(leaves uint64) [32]byte) *TreeAccount {
+	with := *t
+	n := uint64(len(t.History))
+	with.History = make([][32]byte, n)
+	for age := range min(n, t.NextIndex+1) {
+		with.History[(t.RootIndex+n-age)%n] = rootAt(t.NextIndex - age)
+	}
+	return &with
+}
+
 // LeavesUntilEviction returns how many more leaves can be appended while the root history still
 // contains the root; −1 if it does not contain the root now. All-zero entries of the history are
 // unused.

@@ -56,7 +56,7 @@ func (p *PoolReader) agreedTreeOr(ctx context.Context, s onchain.Snapshot) oncha
 		return s
 	}
 	last := p.lastAgreed()
-	if last != nil && last.Tree.Root == s.Tree.Root {
+	if last != nil && sameRoot(*last, s) {
 		return s
 	}
 	ctx, cancel := context.WithTimeout(ctx, agreedRootTimeout)

@@ -66,11 +66,12 @@ func (p *PoolReader) useSharedTree(value []byte, age time.Duration) bool {
 	switch {
 	case known == nil || newer(s, *known):
 		p.keep(s, data)
-	case known.Tree.Root == s.Tree.Root && at.After(known.At):
+	case sameRoot(*known, s) && at.After(known.At):
 		p.confirmKnown(at)
 	}
 	if p.allEndpoints != nil && (agreed == nil || at.After(agreed.At)) {
 		s.Corroborated, s.Behind = true, p.slotIsOld(slot, at)
+		p.shownByTwo = &s
 		p.mu.Lock()
 		p.agreed = &s
 		p.mu.Unlock()

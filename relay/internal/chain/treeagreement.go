@@ -24,13 +24,14 @@ var errTreesDiffer = fmt.Errorf("%w: the endpoints show different trees: GET /he
 // AgreedTree returns the newest tree that two endpoints show. If this process, or another one of the fleet,
 // has read one of minSlot or later at most maxAge ago, AgreedTree returns that. Otherwise, and always with
 // maxAge 0, it reads the tree at every endpoint; the result may then be of an earlier slot than
-// minSlot. A second endpoint shows a tree if its root history contains the tree's root. A tree
-// that only one endpoint shows counts in two cases. First, it is the only tree whose root
-// history contains the last agreed root; if its slot is doubtful, ten seconds must have passed
-// since the last agreement. Second, no other endpoint answers, and there was no agreement in the
-// last minute. If no tree counts, AgreedTree returns the last agreed tree: for up to a minute, or
-// as long as several root histories contain its root. With a single endpoint configured, what that one shows
-// is agreed.
+// minSlot. A second endpoint shows a tree if its root history contains the tree's root, for as many
+// leaves. A tree that only one endpoint shows counts in two cases, and is provisional until ten seconds have
+// passed without agreement. First, it is the only tree whose root history contains the last agreed root; if
+// its slot is doubtful, ten seconds must have passed since the last agreement. Second, no other endpoint
+// answers, and there was no agreement in the last minute. If no tree counts, AgreedTree returns the last
+// agreed tree: for up to a minute, or as long as several root histories contain its root. The last agreed tree
+// may be one that only one endpoint showed, until two show the same tree or another one contradicts it. With
+// a single endpoint configured, what that one shows is agreed.
 func (p *PoolReader) AgreedTree(ctx context.Context, minSlot uint64, maxAge time.Duration) (onchain.Snapshot, error) {
 	since := p.now()
 	for {
@@ -93,10 +94,17 @@ func (p *PoolReader) lastAgreed() *onchain.Snapshot {
 // chooses none, agree returns the last agreed tree, if that is recent. The caller holds p.updating.
 func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapshot, error) {
 	last := p.lastAgreed()
+	if last != nil && !last.Corroborated && othersAnswer(*last, all) {
+		last = p.shownByTwo
+	}
 	s, ok := agreedTree(all, last, at)
 	switch {
 	case ok:
 		s.At, s.Behind = at, s.Behind && p.slotIsOld(s.Slot, at)
+		if s.Corroborated {
+			p.shownByTwo = &s
+		}
+		s.Provisional = !s.Corroborated && at.Sub(p.corroboratedAt()) < aloneAcceptedAfter
 		p.mu.Lock()
 		newest := p.last
 		p.agreed = &s
@@ -113,29 +121,34 @@ func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapsh
 	}
 }
 
+// corroboratedAt returns when two endpoints last showed the same tree; before that, when this reader was made.
+// The caller holds p.updating.
+func (p *PoolReader) corroboratedAt() time.Time {
+	if p.shownByTwo == nil {
+		return p.made
+	}
+	return p.shownByTwo.At
+}
+
 // agreedTree chooses from the trees of all endpoints that answered, by the rules of AgreedTree. It
 // returns false when no tree counts. The parameter last is the last agreed tree, nil for none.
 func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (onchain.Snapshot, bool) {
 	all = upToDateTrees(all)
-	var confirmed, continuing []onchain.Snapshot
-	for i, s := range all {
-		s.Behind = true // until another endpoint or, in agree, the slot estimate shows the opposite
+	agreed := newestShownByTwo(all)
+	var continuing []onchain.Snapshot
+	for _, s := range all {
+		s.Behind = true // until, in agree, the slot estimate shows the opposite
 		if last != nil && historyHas(s, *last) {
 			continuing = append(continuing, s)
 		}
-		if slot, same := confirmedSlot(all, i); slot > 0 {
-			s.Slot, s.Doubtful, s.Behind, s.Corroborated = slot, false, !same, true
-			confirmed = append(confirmed, s)
-		}
 	}
-	agreed := newest(confirmed)
 	switch {
 	case agreed != nil && (last == nil || agreed.Tree.NextIndex >= last.Tree.NextIndex):
 		return *agreed, true
 	case len(continuing) == 1:
 		// A tree with a doubtful slot has to wait: other relays do not learn that slot, so they
 		// would refuse the tree's root as stale.
-		return continuing[0], !continuing[0].Doubtful || at.Sub(last.At) >= shrinkAcceptedAfter
+		return continuing[0], !continuing[0].Doubtful || at.Sub(last.At) >= aloneAcceptedAfter
 	case len(continuing) > 1: // they differ, but all of them contain the last agreed root
 		return *last, true
 	case agreed != nil:
@@ -145,6 +158,23 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	default:
 		return onchain.Snapshot{}, false
 	}
+}
+
+// newestShownByTwo returns the newest tree that two endpoints show, with those roots of its history that two of
+// them show; nil if there is none.
+func newestShownByTwo(all []onchain.Snapshot) *onchain.Snapshot {
+	var confirmed []onchain.Snapshot
+	for i, s := range all {
+		if slot, same := confirmedSlot(all, i); slot > 0 {
+			s.Slot, s.Doubtful, s.Behind, s.Corroborated = slot, false, !same, true
+			confirmed = append(confirmed, s)
+		}
+	}
+	s := newest(confirmed)
+	if s != nil {
+		s.Tree = s.Tree.WithHistory(func(leaves uint64) [32]byte { return rootOfTwo(all, leaves) })
+	}
+	return s
 }
 
 // upToDateTrees returns the trees of endpoints that are not far behind another one. Trees that fail
@@ -169,14 +199,49 @@ func upToDateTrees(all []onchain.Snapshot) []onchain.Snapshot {
 func confirmedSlot(all []onchain.Snapshot, i int) (slot uint64, same bool) {
 	for k, o := range all {
 		if k != i && historyHas(o, all[i]) {
-			slot, same = max(slot, min(o.Slot, all[i].Slot)), same || o.Tree.Root == all[i].Tree.Root
+			slot, same = max(slot, min(o.Slot, all[i].Slot)), same || sameRoot(o, all[i])
 		}
 	}
 	return slot, same
 }
 
-// historyHas reports whether a's root history contains b's root.
-func historyHas(a, b onchain.Snapshot) bool { return a.Tree.LeavesUntilEviction(b.Tree.Root) >= 0 }
+// historyHas reports whether a's root history contains b's root, for as many leaves. A tree that leaves of the
+// empty value are appended to keeps its root.
+func historyHas(a, b onchain.Snapshot) bool {
+	root, ok := a.Tree.RootAt(b.Tree.NextIndex)
+	return ok && root == b.Tree.Root
+}
+
+// sameRoot reports whether the trees have the same leaves.
+func sameRoot(a, b onchain.Snapshot) bool {
+	return a.Tree.Root == b.Tree.Root && a.Tree.NextIndex == b.Tree.NextIndex
+}
+
+// othersAnswer reports whether s, which one endpoint alone showed, does not count any more: two endpoints show the
+// same tree, or one has another root than s for as many leaves as both have.
+func othersAnswer(s onchain.Snapshot, all []onchain.Snapshot) bool {
+	all = upToDateTrees(all)
+	return newestShownByTwo(all) != nil || slices.ContainsFunc(all, func(o onchain.Snapshot) bool {
+		leaves := min(s.Tree.NextIndex, o.Tree.NextIndex)
+		mine, ok := s.Tree.RootAt(leaves)
+		other, known := o.Tree.RootAt(leaves)
+		return ok && known && mine != other
+	})
+}
+
+// rootOfTwo returns the root that two endpoints show for so many leaves; zero if no two show the same.
+func rootOfTwo(all []onchain.Snapshot, leaves uint64) [32]byte {
+	for i, a := range all {
+		root, ok := a.Tree.RootAt(leaves)
+		if ok && slices.ContainsFunc(all[i+1:], func(b onchain.Snapshot) bool {
+			other, ok := b.Tree.RootAt(leaves)
+			return ok && other == root
+		}) {
+			return root
+		}
+	}
+	return [32]byte{}
+}
 
 func newest(snapshots []onchain.Snapshot) *onchain.Snapshot {
 	if len(snapshots) == 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/relaypool/relaypool/relay/merkle"
 	"github.com/relaypool/relaypool/relay/onchain"
 	"github.com/relaypool/relaypool/relay/refusal"
 	"github.com/relaypool/relaypool/relay/shieldpool"
@@ -40,6 +41,7 @@ func TestAgreedTreeNeedsTwoEndpoints(t *testing.T) {
 	}
 	honest := func(slot uint64, leaves byte) onchain.Snapshot { return snapshot(slot, treeOf(t, pool, leaves)) }
 	six := honest(99, 6)
+	six.Corroborated = true
 	ahead := honest(100+maxTreeLag+1, 9)
 	ahead.Doubtful = true
 	old := six
@@ -57,6 +59,7 @@ func TestAgreedTreeNeedsTwoEndpoints(t *testing.T) {
 		"one invents a whole tree, and nothing was agreed":        {[]onchain.Snapshot{snapshot(100, invented(t, pool, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9)), honest(100, 8)}, nil, nil},
 		"one of three invents a tree":                             {[]onchain.Snapshot{snapshot(100, invented(t, pool, 6, 1, 2, 3)), honest(100, 8), honest(100, 9)}, &six, uint64(8)},
 		"one returns an old tree as current":                      {[]onchain.Snapshot{honest(100, 4), honest(100, 8)}, &six, uint64(8)},
+		"one appends leaves of the empty value":                   {[]onchain.Snapshot{snapshot(100, padded(t, pool, 8, 12)), honest(100, 8)}, &six, uint64(8)},
 		"one is far behind":                                       {[]onchain.Snapshot{honest(100, 7), honest(100+maxTreeLag+1, 9)}, &six, uint64(9)},
 		"one claims to be far ahead":                              {[]onchain.Snapshot{honest(100, 7), ahead}, &six, uint64(7)},
 		"only a tree with a doubtful slot continues the last":     {[]onchain.Snapshot{honest(100, 4), ahead}, &six, nil},
@@ -84,17 +87,22 @@ func TestAgreedTreeNeedsTwoEndpoints(t *testing.T) {
 	}
 }
 
+// treeAt returns an endpoint's tree with that many real leaves.
+func treeAt(t *testing.T, pool *shieldpool.Pool, slot uint64, leaves byte) onchain.Snapshot {
+	t.Helper()
+	tree, err := pool.Profile.ParseTree(treeOf(t, pool, leaves).Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return onchain.Snapshot{Tree: tree, Slot: slot, Checked: true}
+}
+
 func TestATreeThatTwoEndpointsShowIsCorroborated(t *testing.T) {
 	t.Parallel()
 	pool := testPool(t)
-	snapshot := func(leaves byte) onchain.Snapshot {
-		tree, err := pool.Profile.ParseTree(treeOf(t, pool, leaves).Data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return onchain.Snapshot{Tree: tree, Slot: 100, Checked: true}
-	}
+	snapshot := func(leaves byte) onchain.Snapshot { return treeAt(t, pool, 100, leaves) }
 	last := snapshot(6)
+	last.Corroborated = true
 	for name, test := range map[string]struct {
 		all  []onchain.Snapshot
 		want bool
@@ -109,6 +117,135 @@ func TestATreeThatTwoEndpointsShowIsCorroborated(t *testing.T) {
 			t.Errorf("%s: got agreed %t, corroborated %t; want corroborated %t", name, ok, s.Corroborated, test.want)
 		}
 	}
+}
+
+// padded returns a tree to which leaves of the empty value were appended, so that it has the root of the real leaves.
+func padded(t *testing.T, pool *shieldpool.Pool, honest byte, emptyLeaves int) *onchain.Account {
+	t.Helper()
+	tree, err := pool.Profile.ParseTree(treeOf(t, pool, honest).Data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := merkle.Zero(0)
+	for range emptyLeaves {
+		if err := tree.Append(merkle.Bytes(&empty)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return owned(pool, tree.Bytes())
+}
+
+// Of an older root, too, one endpoint's word is not enough: the self-check shows nothing of the root history.
+func TestAnAgreedTreeHasTheRootsThatTwoEndpointsShow(t *testing.T) {
+	t.Parallel()
+	pool := testPool(t)
+	snapshot := func(slot uint64, leaves byte) onchain.Snapshot { return treeAt(t, pool, slot, leaves) }
+	lie := snapshot(101, 8) // its slot is later than the others', which may be honest
+	lie.Tree = lie.Tree.WithHistory(func(leaves uint64) [32]byte {
+		switch root, _ := lie.Tree.RootAt(leaves); leaves {
+		case 4:
+			return [32]byte{31: 99} // of leaves that it makes up
+		case 5:
+			root, _ = lie.Tree.RootAt(3) // a real root, of fewer leaves
+			return root
+		default:
+			return root
+		}
+	})
+	if lie.Tree.SelfCheck() != nil {
+		t.Fatal("the tree fails its self-check")
+	}
+	many := byte(pool.Profile.RootHistory) + 20
+	for name, tt := range map[string]struct {
+		all     []onchain.Snapshot
+		leaves  uint64
+		unknown []uint64 // the numbers of leaves up to that one whose root is not known
+	}{
+		"both show the same":                        {[]onchain.Snapshot{snapshot(100, 8), snapshot(101, 8)}, 8, nil},
+		"the newest tree is of one that invents":    {[]onchain.Snapshot{lie, snapshot(100, 8)}, 8, []uint64{4, 5}},
+		"the other is of one that invents":          {[]onchain.Snapshot{snapshot(102, 8), lie}, 8, []uint64{4, 5}},
+		"two others have the roots":                 {[]onchain.Snapshot{lie, snapshot(100, 8), snapshot(100, 9)}, 8, nil},
+		"one of the two others has only some":       {[]onchain.Snapshot{lie, snapshot(100, 8), snapshot(100, 4)}, 8, []uint64{5}},
+		"the newer tree no longer has oldest roots": {[]onchain.Snapshot{snapshot(101, many), snapshot(100, many-3)}, uint64(many) - 3, []uint64{18, 19, 20}},
+	} {
+		s, ok := agreedTree(tt.all, nil, time.Unix(2000, 0))
+		if !ok || s.Tree.NextIndex != tt.leaves || s.Tree.SelfCheck() != nil {
+			t.Errorf("%s: the agreed tree is %+v", name, s)
+			continue
+		}
+		var unknown []uint64
+		for leaves := range tt.leaves + 1 {
+			root, ok := s.Tree.RootAt(leaves)
+			switch {
+			case ok && root != treeRoot(t, pool, byte(leaves)):
+				t.Errorf("%s: the root of %d leaves is a false one", name, leaves)
+			case !ok && leaves+uint64(len(s.Tree.History)) > tt.leaves:
+				unknown = append(unknown, leaves)
+			}
+		}
+		if diff := cmp.Diff(tt.unknown, unknown); diff != "" {
+			t.Errorf("%s: the numbers of leaves whose root is not known (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// While the other one fails to answer, an endpoint's leaves may be made up. Once others answer, they are forgotten.
+func TestWhatOneEndpointShowsAloneIsProvisional(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		p, all, setTree := newPoolAt(t, 3)
+		read := func() onchain.Snapshot {
+			t.Helper()
+			time.Sleep(time.Second)
+			s, err := p.AgreedTree(t.Context(), 0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		check := func(what string, leaves uint64, corroborated, provisional bool) {
+			t.Helper()
+			if s := read(); s.Tree.NextIndex != leaves || s.Corroborated != corroborated || s.Provisional != provisional {
+				t.Errorf("%s: the agreed tree has %d leaves, corroborated %t, provisional %t; want %d, %t, %t",
+					what, s.Tree.NextIndex, s.Corroborated, s.Provisional, leaves, corroborated, provisional)
+			}
+		}
+		invent := func(leaves ...byte) {
+			all[0].set(100, p.pool.MerkleTree, invented(t, p.pool, 6, leaves...))
+		}
+		down := func(endpoints ...int) {
+			for _, i := range endpoints {
+				all[i].fail(errors.New("down"))
+			}
+		}
+		down(1, 2)
+		setTree(0, 100, 5)
+		check("one answers since the start", 5, false, true)
+		setTree(1, 100, 6)
+		setTree(0, 100, 6)
+		check("two answer", 6, true, false)
+		for range 2 { // the second time, its leaves are again new
+			down(1, 2)
+			invent(1, 2)
+			check("one invents, alone", 8, false, true)
+			invent(1, 2, 3)
+			check("it goes on", 9, false, true)
+			setTree(1, 100, 7)
+			check("another contradicts it", 6, true, false)
+		}
+		down(1, 2)
+		check("it is alone again", 9, false, true)
+		setTree(1, 100, 7)
+		setTree(2, 100, 7)
+		check("two others answer", 7, true, false)
+		down(1, 2)
+		setTree(0, 100, 9)
+		time.Sleep(aloneAcceptedAfter)
+		check("the others are away", 9, false, false)
+		setTree(0, 100, 10)
+		check("they stay away", 10, false, false)
+		setTree(1, 100, 8) // behind, and of the same chain
+		check("one of them is back, and behind", 8, true, false)
+	})
 }
 
 // TestInventedRootIsNotServed: the endpoint that is asked first appends invented leaves to the

@@ -6,10 +6,10 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// After shrinkAcceptedAfter without a confirmation of the known tree, a single endpoint's smaller
+// After aloneAcceptedAfter without a confirmation of the known tree, a single endpoint's smaller
 // tree is accepted. It is not accepted at once: a fork can remove leaves, but the endpoint may also
-// lie. A tree with a doubtful slot has to wait equally long.
-const shrinkAcceptedAfter = 10 * time.Second
+// lie. A tree with a doubtful slot has to wait equally long, and so have leaves that only one endpoint shows.
+const aloneAcceptedAfter = 10 * time.Second
 
 // replacesKnown reports whether the newest of all endpoints' snapshots replaces the known tree.
 func (p *PoolReader) replacesKnown(newest onchain.Snapshot, all []onchain.Snapshot, at time.Time) bool {
@@ -30,7 +30,7 @@ func (p *PoolReader) replacesKnown(newest onchain.Snapshot, all []onchain.Snapsh
 	case newest.Tree.NextIndex == last.Tree.NextIndex:
 		return upToDate > 0
 	default:
-		return upToDate > 1 || upToDate == 1 && unconfirmedFor >= shrinkAcceptedAfter
+		return upToDate > 1 || upToDate == 1 && unconfirmedFor >= aloneAcceptedAfter
 	}
 }
 

@@ -25,26 +25,30 @@ var (
 type verdict int
 
 const (
-	confirmed    verdict = iota // the chain's root history contains the leaves' root
+	confirmed    verdict = iota // the chain's root history has the leaves' root, for as many leaves
 	unchecked                   // the account is inconsistent
-	inconclusive                // the account is older than the blocks, or so much newer that its root history no longer has the root
+	inconclusive                // the account is older than the blocks, or its root history does not show, or no longer, what root so many leaves have
 	wrong                       // leaves are missing, in the wrong order, or from an abandoned fork
 )
 
 // classify compares the leaves' root with the newest tree account. leavesBefore is the
 // number of leaves that the chain had before the blocks were read.
 func classify(pos Position, root [32]byte, leavesBefore uint64, snap onchain.Snapshot) verdict {
+	shown, known := snap.Tree.RootAt(pos.Leaves)
+	oldest, newest := window(snap)
 	switch {
 	case !snap.Checked:
 		return unchecked
-	case snap.Tree.LeavesUntilEviction(root) >= 0:
+	case snap.Provisional:
+		return inconclusive
+	case known && shown == root:
 		return confirmed
 	case snap.Slot < pos.Slot:
 		return inconclusive
-	case pos.Leaves >= leavesBefore && snap.Tree.NextIndex >= pos.Leaves+uint64(len(snap.Tree.History)):
-		return inconclusive
-	default:
+	case known || pos.Leaves > newest || pos.Leaves < min(oldest, leavesBefore):
 		return wrong
+	default:
+		return inconclusive
 	}
 }
 

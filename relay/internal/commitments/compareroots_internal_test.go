@@ -12,27 +12,39 @@ import (
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	root, other := [32]byte{1}, [32]byte{2}
-	snapshot := func(next, slot uint64, checked bool, roots ...[32]byte) onchain.Snapshot {
-		history := make([][32]byte, 100)
-		copy(history, roots)
-		return onchain.Snapshot{Tree: &shieldpool.TreeAccount{NextIndex: next, History: history}, Slot: slot, Checked: checked}
+	// A snapshot has those roots, by the number of leaves, and another one for each number that is not given.
+	snapshot := func(next, slot uint64, checked bool, roots map[uint64][32]byte) onchain.Snapshot {
+		tree := &shieldpool.TreeAccount{NextIndex: next, History: make([][32]byte, 100)}
+		tree = tree.WithHistory(func(leaves uint64) [32]byte {
+			if r, ok := roots[leaves]; ok {
+				return r
+			}
+			return other
+		})
+		return onchain.Snapshot{Tree: tree, Slot: slot, Checked: checked}
 	}
+	provisional := snapshot(8, 50, true, map[uint64][32]byte{8: root})
+	provisional.Provisional = true
 	tests := map[string]struct {
 		leaves       uint64
 		leavesBefore uint64
 		snap         onchain.Snapshot
 		want         verdict
 	}{
-		"the newest root":                                               {leaves: 8, leavesBefore: 8, snap: snapshot(8, 50, true, root), want: confirmed},
-		"an earlier root":                                               {leaves: 6, leavesBefore: 6, snap: snapshot(8, 50, true, other, root), want: confirmed},
-		"the account fails its self-check":                              {leaves: 8, leavesBefore: 8, snap: snapshot(8, 50, false, root), want: unchecked},
-		"the account is older than the blocks":                          {leaves: 8, leavesBefore: 6, snap: snapshot(6, 49, true, other), want: inconclusive},
-		"as many leaves came since as the root history has roots":       {leaves: 8, leavesBefore: 8, snap: snapshot(108, 60, true, other), want: inconclusive},
-		"fewer leaves came since, so the root should be in the history": {leaves: 8, leavesBefore: 8, snap: snapshot(107, 60, true, other), want: wrong},
-		"as many leaves are missing, and were on the chain before":      {leaves: 8, leavesBefore: 108, snap: snapshot(108, 60, true, other), want: wrong},
-		"the number of leaves is right and the root is wrong":           {leaves: 8, leavesBefore: 8, snap: snapshot(8, 50, true, other), want: wrong},
-		"more leaves than the chain has":                                {leaves: 10, leavesBefore: 8, snap: snapshot(8, 50, true, other), want: wrong},
-		"no leaf of many is read":                                       {leaves: 0, leavesBefore: 200, snap: snapshot(200, 60, true, other), want: wrong},
+		"the newest root":                                               {leaves: 8, leavesBefore: 8, snap: snapshot(8, 50, true, map[uint64][32]byte{8: root}), want: confirmed},
+		"an earlier root":                                               {leaves: 6, leavesBefore: 6, snap: snapshot(8, 50, true, map[uint64][32]byte{6: root}), want: confirmed},
+		"the account fails its self-check":                              {leaves: 8, leavesBefore: 8, snap: snapshot(8, 50, false, map[uint64][32]byte{8: root}), want: unchecked},
+		"the account is older than the blocks":                          {leaves: 8, leavesBefore: 6, snap: snapshot(6, 49, true, nil), want: inconclusive},
+		"as many leaves came since as the root history has roots":       {leaves: 8, leavesBefore: 8, snap: snapshot(108, 60, true, nil), want: inconclusive},
+		"fewer leaves came since, so the root should be in the history": {leaves: 8, leavesBefore: 8, snap: snapshot(107, 60, true, nil), want: wrong},
+		"as many leaves are missing, and were on the chain before":      {leaves: 8, leavesBefore: 108, snap: snapshot(108, 60, true, nil), want: wrong},
+		"the number of leaves is right and the root is wrong":           {leaves: 8, leavesBefore: 8, snap: snapshot(8, 50, true, nil), want: wrong},
+		"more leaves than the chain has":                                {leaves: 10, leavesBefore: 8, snap: snapshot(8, 50, true, nil), want: wrong},
+		"the root is in the history for another number of leaves":       {leaves: 8, leavesBefore: 8, snap: snapshot(9, 50, true, map[uint64][32]byte{7: root}), want: wrong},
+		"two endpoints do not show the same root of so many leaves":     {leaves: 6, leavesBefore: 6, snap: snapshot(8, 50, true, map[uint64][32]byte{6: {}}), want: inconclusive},
+		"they do not, and leaves are missing":                           {leaves: 6, leavesBefore: 8, snap: snapshot(8, 50, true, map[uint64][32]byte{6: {}}), want: inconclusive},
+		"only one endpoint shows the account":                           {leaves: 8, leavesBefore: 8, snap: provisional, want: inconclusive},
+		"no leaf of many is read":                                       {leaves: 0, leavesBefore: 200, snap: snapshot(200, 60, true, nil), want: wrong},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

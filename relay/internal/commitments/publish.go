@@ -62,7 +62,8 @@ func (f *Follower) publish(ctx context.Context, pos *Position, leaves uint64) er
 }
 
 // prefix is the longest series of leaves, from the tree's first leaf to the end of a slot, whose
-// root is in the chain's root history. slot is the slot at whose end it stops.
+// root is in the chain's root history; or the published leaves, if two endpoints do not show the same root of so many,
+// and nothing contradicts them. slot is the slot at whose end it stops.
 type prefix struct {
 	ok           bool
 	leaves, slot uint64
@@ -98,23 +99,27 @@ func (f *Follower) confirmedPrefix(ctx context.Context, pos Position, snap oncha
 		return p, err
 	}
 	var last uint64
-	endOfSlot := func() {
+	var disproved bool
+	look := func(endOfSlot bool) {
 		n := tree.NextIndex()
 		if n < oldest || n > newest {
 			return
 		}
-		if root := tree.Root(); snap.Tree.LeavesUntilEviction(merkle.Bytes(&root)) >= 0 {
+		root := tree.Root()
+		shown, known := snap.Tree.RootAt(n)
+		switch {
+		case known && shown != merkle.Bytes(&root):
+			disproved = true
+		case endOfSlot && (known || n == pos.Published && !disproved):
 			p = prefix{true, n, last}
 		}
 	}
 	err = f.walk(ctx, pos, tree.NextIndex(), func(l IndexedCommitment) error {
-		if l.Slot != last {
-			endOfSlot()
-			last = l.Slot
-		}
+		look(l.Slot != last)
+		last = l.Slot
 		return appendLeaf(tree, l)
 	})
-	endOfSlot()
+	look(true)
 	return p, err
 }
 

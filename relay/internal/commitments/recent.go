@@ -49,12 +49,10 @@ func (n *newest) addRoots(t *shieldpool.TreeAccount) {
 			counts[root] = count
 		}
 	}
-	for count := min(t.NextIndex, n.next); count+uint64(len(n.leaves)) >= n.next; count-- {
-		root, ok := t.RootAt(count)
-		if !ok {
-			break
+	for count := n.next - uint64(len(n.leaves)); count <= min(t.NextIndex, n.next); count++ {
+		if root, ok := t.RootAt(count); ok {
+			counts[root] = count
 		}
-		counts[root] = count
 	}
 	n.counts = counts
 }
