@@ -231,9 +231,12 @@ type Snapshot struct {
 	// Corroborated reports that two endpoints show the tree: the root history of a second one
 	// contains the tree's root. The tree's own root history then has only roots that two of them show.
 	Corroborated bool
-	// Provisional reports that only one of several endpoints shows the tree, and that two showed the same
-	// tree a moment ago: this one may have made it up while the other failed to answer.
+	// Provisional reports that only one of several endpoints shows the tree, although another one answers, or did
+	// ten seconds ago: this one may have made it up.
 	Provisional bool
+	// Contested reports that two endpoints have the tree's root in their histories and differ after it: the
+	// chain may have more leaves.
+	Contested bool
 }
 
 // Inspection is the chain's state for a submission before it is accepted, all read at one

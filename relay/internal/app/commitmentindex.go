@@ -20,13 +20,13 @@ const indexPollInterval = 500 * time.Millisecond
 
 // commitmentHistory adapts the endpoints to the commitment index.
 type commitmentHistory struct {
-	*chain.Endpoints
+	*chain.History
 	blocks chan<- *onchain.Block
 }
 
 // Block implements commitments.Chain. It also sends the block to blocks, unless that is full.
 func (h commitmentHistory) Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error) {
-	b, err := h.Endpoints.Block(ctx, slot, account)
+	b, err := h.History.Block(ctx, slot, account)
 	if err == nil {
 		select {
 		case h.blocks <- b:
@@ -38,7 +38,7 @@ func (h commitmentHistory) Block(ctx context.Context, slot uint64, account solan
 
 // SignaturesFor implements commitments.Chain.
 func (h commitmentHistory) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
-	return h.Endpoints.SignaturesFor(ctx, address, onchain.Confirmed, before, until, limit)
+	return h.History.SignaturesFor(ctx, address, onchain.Confirmed, before, until, limit)
 }
 
 // FirstAvailableBlock implements commitments.Chain. It returns the answer of one endpoint;
@@ -49,7 +49,7 @@ func (h commitmentHistory) FirstAvailableBlock(ctx context.Context) (uint64, err
 }
 
 func (a *App) newCommitmentIndex(p *shieldpool.Pool) (*commitments.Follower, error) {
-	history := commitmentHistory{a.endpoints, a.readBlocks}
+	history := commitmentHistory{&chain.History{Endpoints: a.endpoints}, a.readBlocks}
 	return commitments.New(commitments.Options{
 		Store: a.store.Commitments(p.Address), Chain: history, Tree: a.poolReader, Pool: p, Log: a.log, Now: time.Now, Interval: indexPollInterval,
 		Finalized: a.finalizedSlot, Subscribed: a.subscribed,

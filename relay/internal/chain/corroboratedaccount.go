@@ -21,7 +21,7 @@ func (e *Endpoints) CorroboratedAccount(ctx context.Context, key solana.PublicKe
 			if err != nil {
 				return nil, err
 			}
-			return &AccountAt{accounts[0], slot}, nil
+			return &AccountAt{Account: accounts[0], Slot: slot}, nil
 		},
 		slot: func(a *AccountAt) uint64 { return a.Slot },
 	}

@@ -150,17 +150,9 @@ func (e *Endpoints) Statuses(ctx context.Context, signatures []solana.Signature)
 	return e.corroborateStatuses(ctx, origin, signatures, s), s.slot, nil
 }
 
-// SignaturesFor lists the transactions that name the address; see rpc.Client.SignaturesFor.
-// Archives are asked first. When the list is empty, a second endpoint is asked too.
+// SignaturesFor is History.SignaturesFor with the best endpoint first.
 func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey, commitment onchain.Commitment, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
-	q := historyQuery("getSignaturesForAddress", outbound.Background, func(ctx context.Context, source askedEndpoint) ([]onchain.SignatureInfo, error) {
-		return source.SignaturesFor(ctx, address, commitment, before, until, limit)
-	})
-	return askAgain(ctx, e, q, secondOpinion[[]onchain.SignatureInfo]{
-		doubtful: func(listed []onchain.SignatureInfo) bool { return len(listed) == 0 },
-		again:    q.do,
-		combine:  func(_, second []onchain.SignatureInfo) []onchain.SignatureInfo { return second },
-	})
+	return (&History{Endpoints: e}).SignaturesFor(ctx, address, commitment, before, until, limit)
 }
 
 // Blocks lists the slots that have a confirmed block, between from and to, both included. RPC
@@ -168,16 +160,6 @@ func (e *Endpoints) SignaturesFor(ctx context.Context, address solana.PublicKey,
 func (e *Endpoints) Blocks(ctx context.Context, from, to uint64) ([]uint64, error) {
 	return ask(ctx, e, historyQuery("getBlocks", outbound.Background, func(ctx context.Context, source askedEndpoint) ([]uint64, error) {
 		return source.Blocks(ctx, from, to)
-	}))
-}
-
-// Block reads the transactions that name the account, from the confirmed block of the slot; see
-// rpc.Client.Block. If an endpoint does not have the block, the next one is asked. Block fails
-// with onchain.ErrBlockPruned or onchain.ErrSlotSkipped only when no endpoint that could be
-// asked has the block.
-func (e *Endpoints) Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error) {
-	return ask(ctx, e, historyQuery("getBlock", outbound.Background, func(ctx context.Context, source askedEndpoint) (*onchain.Block, error) {
-		return source.Block(ctx, slot, account)
 	}))
 }
 

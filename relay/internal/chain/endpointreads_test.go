@@ -218,7 +218,7 @@ func TestBlockMissingAtOneEndpoint(t *testing.T) {
 				if test.open {
 					openBreaker(e.all[0])
 				}
-				b, err := e.Block(t.Context(), 5, solana.PublicKey{1})
+				b, err := (&History{Endpoints: e}).Block(t.Context(), 5, solana.PublicKey{1})
 				if (b != nil) != test.want {
 					t.Errorf("got block %+v, want a block: %v", b, test.want)
 				}
@@ -228,6 +228,41 @@ func TestBlockMissingAtOneEndpoint(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAfterADistrustAnotherEndpointIsAskedForHistory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		names := []string{"archive", "b", "c"}
+		n := newNetwork(names...)
+		for i, name := range names {
+			n[name].set("getBlock", resultReply(fmt.Sprintf(`{"blockhash":%q,"previousBlockhash":%q,"parentSlot":%d,"transactions":[]}`, hashA, hashA, i)))
+			n[name].set("getSignaturesForAddress", resultReply(fmt.Sprintf(`[{"signature":%q,"slot":%d,"err":null}]`, sigA, i)))
+		}
+		e, _ := newEndpoints(t, n, archiveFirst(names...), nil)
+		h := &History{Endpoints: e}
+		for turn := range uint64(4) {
+			b, err := h.Block(t.Context(), 5, keyA)
+			if err != nil || b.Parent != turn%3 {
+				t.Errorf("after %d times the block is %+v, error %v", turn, b, err)
+			}
+			listed, err := h.SignaturesFor(t.Context(), keyA, onchain.Confirmed, solana.Signature{}, solana.Signature{}, 10)
+			if err != nil || len(listed) != 1 || listed[0].Slot != turn%3 {
+				t.Errorf("after %d times %+v is listed, error %v", turn, listed, err)
+			}
+			if !h.Distrust() {
+				t.Error("there is another endpoint")
+			}
+		}
+		n["b"].set("getBlock", serverError) // its turn
+		if b, err := h.Block(t.Context(), 5, keyA); err != nil || b.Parent != 2 {
+			t.Errorf("the block is %+v, error %v, want that of the next endpoint", b, err)
+		}
+		one, _ := newEndpoints(t, n, endpointsNamed("b"), nil)
+		if h := (&History{Endpoints: one}); h.Distrust() {
+			t.Error("one endpoint alone is said to be several")
+		}
+	})
 }
 
 func TestUnknownPayment(t *testing.T) {

@@ -42,7 +42,9 @@ type query[T any] struct {
 	urgency outbound.Urgency
 	// roles are the roles of endpoints that can answer, in the order of preference.
 	roles []Role
-	do    func(context.Context, askedEndpoint) (T, error)
+	// turn is how many of the best endpoints are asked last.
+	turn int
+	do   func(context.Context, askedEndpoint) (T, error)
 	// slot returns the slot of the answer; nil when the answer has none. The answer is refused
 	// if the chain cannot have reached that slot. unconfirmed marks a processed or a finalized
 	// slot, which does not show how far the endpoint is behind.
@@ -59,7 +61,7 @@ func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 	deadline := e.now().Add(breakerWait)
 	var calls int
 	for round := 0; ; {
-		candidates := e.candidates(q.roles, q.method, q.urgency)
+		candidates := turned(e.candidates(q.roles, q.method, q.urgency), q.turn)
 		failures := callFailures{method: q.method}
 		for i, ep := range candidates {
 			permit, ok := ep.breaker.Try()

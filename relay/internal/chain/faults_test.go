@@ -121,7 +121,7 @@ func TestReadsSurviveAFaultyNode(t *testing.T) {
 				if _, err := e.PriorityFees(ctx, []solana.PublicKey{w.pool.MerkleTree}); err != nil {
 					t.Error(err)
 				}
-				if b, err := e.Block(ctx, landed.Slot, w.pool.MerkleTree); err != nil || len(b.Transactions) != 1 {
+				if b, err := (&chain.History{Endpoints: e}).Block(ctx, landed.Slot, w.pool.MerkleTree); err != nil || len(b.Transactions) != 1 {
 					t.Errorf("block is %+v with error %v", b, err)
 				}
 			}
@@ -300,7 +300,7 @@ func TestPaymentReadsLamportsBeforeAndAfter(t *testing.T) {
 	if paid == nil || paid.At.IsZero() || time.Since(paid.At).Abs() > time.Hour {
 		t.Fatalf("payment is %+v, want a time within the last hour", paid)
 	}
-	block := must[*onchain.Block](t)(w.client.Block(ctx, landed.Slot, w.pool.MerkleTree))
+	block := must[*onchain.Block](t)(w.history().Block(ctx, landed.Slot, w.pool.MerkleTree))
 	if diff := cmp.Diff(paid, block.Transactions[len(block.Transactions)-1].Payment); diff != "" {
 		t.Errorf("the payment in the block differs from that of getTransaction (-want +got):\n%s", diff)
 	}

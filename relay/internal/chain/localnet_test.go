@@ -36,6 +36,8 @@ type world struct {
 	keys   *trapdoor.Key
 }
 
+func (w *world) history() *chain.History { return &chain.History{Endpoints: w.client} }
+
 func newWorld(t *testing.T, o localnet.Options) *world {
 	t.Helper()
 	w := &world{t: t, keys: trapdoor.New("chain", shieldpool.SignalCount)}
@@ -383,10 +385,10 @@ func TestHistoryOfTheTree(t *testing.T) {
 	}
 
 	skipped := infos[1].Slot + 1
-	if _, err := w.client.Block(ctx, skipped, w.pool.MerkleTree); !errors.Is(err, onchain.ErrSlotSkipped) {
+	if _, err := w.history().Block(ctx, skipped, w.pool.MerkleTree); !errors.Is(err, onchain.ErrSlotSkipped) {
 		t.Errorf("reading the block of a skipped slot returned %v, want ErrSlotSkipped", err)
 	}
-	if _, err := w.client.Block(ctx, infos[0].Slot+10_000, w.pool.MerkleTree); !errors.Is(err, onchain.ErrUnavailable) {
+	if _, err := w.history().Block(ctx, infos[0].Slot+10_000, w.pool.MerkleTree); !errors.Is(err, onchain.ErrUnavailable) {
 		t.Errorf("reading the block of a future slot returned %v, want ErrUnavailable", err)
 	}
 	if fees, err := w.client.PriorityFees(ctx, []solana.PublicKey{w.pool.MerkleTree}); err != nil || len(fees) == 0 {
@@ -399,7 +401,7 @@ func TestHistoryOfTheTree(t *testing.T) {
 func (w *world) leaves(slots []uint64) (leaves [][32]byte, failed int) {
 	w.t.Helper()
 	for _, slot := range slots {
-		block := must[*onchain.Block](w.t)(w.client.Block(w.t.Context(), slot, w.pool.MerkleTree))
+		block := must[*onchain.Block](w.t)(w.history().Block(w.t.Context(), slot, w.pool.MerkleTree))
 		for _, tx := range block.Transactions {
 			for _, ix := range tx.Instructions {
 				if ix.ProgramID != w.pool.Profile.ProgramID || len(ix.Data) < shieldpool.TransactLength {
@@ -427,7 +429,7 @@ func TestPrunedBlock(t *testing.T) {
 	if first < 2 {
 		t.Fatalf("first available block is %d, want a later one", first)
 	}
-	if _, err := w.client.Block(t.Context(), first-1, w.pool.MerkleTree); !errors.Is(err, onchain.ErrBlockPruned) {
+	if _, err := w.history().Block(t.Context(), first-1, w.pool.MerkleTree); !errors.Is(err, onchain.ErrBlockPruned) {
 		t.Errorf("reading a block before the history returned %v, want ErrBlockPruned", err)
 	}
 }

@@ -95,7 +95,7 @@ type PoolReader struct {
 	data        []byte            // the account's bytes; p.last is decoded from them
 	confirmedAt time.Time         // when an endpoint most recently reported the known state
 	shownByTwo  *onchain.Snapshot // the last tree that two endpoints showed, to any process
-	made        time.Time
+	alone       alone             // the endpoint that alone answers
 
 	mu        sync.Mutex
 	last      *onchain.Snapshot // the newest known tree
@@ -113,7 +113,7 @@ func NewPool(o PoolOptions) (*PoolReader, error) {
 	case o.MinInterval < 0:
 		return nil, fmt.Errorf("pool reader's least interval is %s: expected a positive duration, or 0 for %s", o.MinInterval, defaultMinInterval)
 	}
-	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, slotIsOld: o.SlotIsOld, interval: o.MinInterval, changed: o.Changed, history: o.History, allEndpoints: o.AllEndpoints, readOnce: o.ReadOnce, made: o.Now(), mints: map[string]bool{"": true}}
+	p := &PoolReader{accounts: o.Accounts, pool: o.Pool, now: o.Now, corroborated: o.Corroborated, slotIsOld: o.SlotIsOld, interval: o.MinInterval, changed: o.Changed, history: o.History, allEndpoints: o.AllEndpoints, readOnce: o.ReadOnce, mints: map[string]bool{"": true}}
 	p.together = &batch.Queue[[]solana.PublicKey, slotted[[]*onchain.Account]]{Run: p.readAccounts, Runners: 2, Limit: maxTogether, Stall: time.Second}
 	if p.interval == 0 {
 		p.interval = defaultMinInterval

@@ -29,10 +29,11 @@ const (
 
 // AccountAt is one endpoint's answer about an account, with the slot of the answer. Account is nil
 // when the account does not exist. Slot is 0 when the endpoint reported a slot that the chain
-// cannot have reached.
+// cannot have reached. Endpoint is the endpoint's place in the configuration.
 type AccountAt struct {
-	Account *onchain.Account
-	Slot    uint64
+	Account  *onchain.Account
+	Slot     uint64
+	Endpoint int
 }
 
 // AccountAtAll reads a confirmed account at every endpoint at once. Endpoints that do not answer
@@ -62,7 +63,7 @@ func (e *Endpoints) AccountAtAll(ctx context.Context, key solana.PublicKey) (all
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			all = append(all, AccountAt{s.value[0], s.slot})
+			all = append(all, AccountAt{s.value[0], s.slot, ep.index})
 		})
 	}
 	running.Wait()
@@ -118,11 +119,13 @@ func (p *PoolReader) readAllNow(ctx context.Context) reading {
 	defer p.updating.Unlock()
 	var best AccountAt
 	var newest onchain.Snapshot
+	var answered []int
 	for _, t := range reported {
 		s, err := p.parse(t.Account, t.Slot, r.at)
 		if err != nil {
 			continue
 		}
+		answered = append(answered, t.Endpoint)
 		if t.Slot == 0 {
 			s.Doubtful = true
 			r.wrongSlot = append(r.wrongSlot, s)
@@ -134,6 +137,7 @@ func (p *PoolReader) readAllNow(ctx context.Context) reading {
 			best, newest = t, s
 		}
 	}
+	p.alone.note(answered, r.at)
 	switch {
 	case newest.Tree == nil:
 		r.err = unavailable(errNoAnswer)

@@ -20,9 +20,9 @@ import (
 type accountSources []*accounts
 
 func (s accountSources) accountAtAll(ctx context.Context, key solana.PublicKey) (all []AccountAt) {
-	for _, a := range s {
+	for i, a := range s {
 		if accounts, slot, err := a.Accounts(ctx, []solana.PublicKey{key}, onchain.Confirmed, 0); err == nil {
-			all = append(all, AccountAt{accounts[0], slot})
+			all = append(all, AccountAt{accounts[0], slot, i})
 		}
 	}
 	return all

@@ -56,7 +56,7 @@ func (p *PoolReader) agreedTreeOr(ctx context.Context, s onchain.Snapshot) oncha
 		return s
 	}
 	last := p.lastAgreed()
-	if last != nil && sameRoot(*last, s) {
+	if last != nil && sameLeaves(*last, s) {
 		return s
 	}
 	ctx, cancel := context.WithTimeout(ctx, agreedRootTimeout)

@@ -127,7 +127,7 @@ func everyCall(ctx context.Context, e *Endpoints) []error {
 		func() error { return errorOf2(e.Search(ctx, []solana.Signature{sigA})) },
 		func() error { return errorOf2(e.SignaturesFor(ctx, keyA, onchain.Finalized, sigA, sigB, 1)) },
 		func() error { return errorOf2(e.Blocks(ctx, 1, 2)) },
-		func() error { return errorOf2(e.Block(ctx, 1, solana.PublicKey{1})) },
+		func() error { return errorOf2((&History{Endpoints: e}).Block(ctx, 1, solana.PublicKey{1})) },
 		func() error { return errorOf2(e.Payment(ctx, sigA, keyA)) },
 		func() error { return errorOf2(e.Slot(ctx, onchain.Finalized)) },
 		func() error { return e.Send(ctx, raw, onchain.Sending{First: true}, 1) },

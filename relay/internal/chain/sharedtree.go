@@ -59,6 +59,9 @@ func (p *PoolReader) useSharedTree(value []byte, age time.Duration) bool {
 	if err != nil || !s.Checked || !p.corroborated(slot) {
 		return false
 	}
+	if at.After(p.alone.since) {
+		p.alone = alone{} // two endpoints answered that process
+	}
 	known, agreed := p.cached(), p.lastAgreed()
 	if agreed != nil && s.Tree.NextIndex < agreed.Tree.NextIndex {
 		return false
@@ -66,15 +69,15 @@ func (p *PoolReader) useSharedTree(value []byte, age time.Duration) bool {
 	switch {
 	case known == nil || newer(s, *known):
 		p.keep(s, data)
-	case sameRoot(*known, s) && at.After(known.At):
+	case sameLeaves(*known, s) && at.After(known.At):
 		p.confirmKnown(at)
 	}
-	if p.allEndpoints != nil && (agreed == nil || at.After(agreed.At)) {
-		s.Corroborated, s.Behind = true, p.slotIsOld(slot, at)
+	s.Corroborated, s.Behind = p.allEndpoints != nil, p.slotIsOld(slot, at)
+	if s.Corroborated && (p.shownByTwo == nil || at.After(p.shownByTwo.At)) {
 		p.shownByTwo = &s
-		p.mu.Lock()
-		p.agreed = &s
-		p.mu.Unlock()
+	}
+	if s.Corroborated && (agreed == nil || at.After(agreed.At)) {
+		p.setAgreed(&s)
 	}
 	return true
 }

@@ -3,6 +3,7 @@ package chain
 import (
 	"bytes"
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -179,10 +180,70 @@ func TestOnlyACertainTreeIsShared(t *testing.T) {
 			t.Fatalf("the tree of one endpoint is %+v, error %v", s, err)
 		}
 		setTree(1, 100, treeOf(t, peers[1].pool, 6))
-		if s, err := peers[1].AgreedTree(t.Context(), 0, time.Minute); err != nil || s.Tree.NextIndex != 6 {
-			t.Errorf("the tree has %d leaves, error %v, want the process's own with 6", s.Tree.NextIndex, err)
+		own := func(maxAge time.Duration) {
+			t.Helper()
+			if s, err := peers[1].AgreedTree(t.Context(), 0, maxAge); err != nil || s.Tree.NextIndex != 6 {
+				t.Errorf("the tree has %d leaves, error %v, want the process's own with 6", s.Tree.NextIndex, err)
+			}
+		}
+		own(time.Minute)
+		for _, added := range []byte{0, 1} { // they agree, and then contradict each other
+			time.Sleep(10 * time.Second)
+			setTree(0, 101, treeOf(t, peers[0].pool, 6))
+			if added > 0 {
+				all[0][0].set(101, peers[0].pool.MerkleTree, invented(t, peers[0].pool, 6, 1))
+				all[0][1].set(101, peers[0].pool.MerkleTree, invented(t, peers[0].pool, 6, 2))
+			}
+			if s, err := peers[0].AgreedTree(t.Context(), 0, time.Second); err != nil || s.Tree.NextIndex != 6 || s.Contested != (added > 0) {
+				t.Errorf("the tree has %d leaves, contested %t, error %v", s.Tree.NextIndex, s.Contested, err)
+			}
+			before := all[1].count()
+			own(time.Second)
+			if read := all[1].count() > before; read != (added > 0) {
+				t.Errorf("contested trees: %t; another process reads its own: %t", added > 0, read)
+			}
 		}
 	})
+}
+
+// A shared tree shows that the endpoints which did not answer this process answer others.
+func TestASharedTreeEndsThatOneEndpointIsAlone(t *testing.T) {
+	for name, age := range map[string]time.Duration{"newer than this process's reads": time.Millisecond, "older than its last read": 2 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				peers, all, setTree := newPeers(t, 2)
+				for i := range peers {
+					setTree(i, 100, treeOf(t, peers[i].pool, 4))
+				}
+				all[1][1].fail(context.DeadlineExceeded)
+				alone := func(want bool) {
+					t.Helper()
+					time.Sleep(time.Second)
+					if s, err := peers[1].AgreedTree(t.Context(), 0, 0); err != nil || s.Provisional != want {
+						t.Errorf("the tree that one endpoint shows is provisional: %t, error %v; want %t", s.Provisional, err, want)
+					}
+				}
+				for range 8 {
+					alone(true)
+				}
+				shared := slices.Concat(treeOf(t, peers[1].pool, 4).Data, []byte{100, 0, 0, 0, 0, 0, 0, 0})
+				time.Sleep(time.Second)
+				if !peers[1].useSharedTree(shared, age) {
+					t.Fatal("the shared tree is not used")
+				}
+				for range 10 {
+					alone(true)
+				}
+				alone(false)
+				all[1][0].set(102, peers[1].pool.MerkleTree, invented(t, peers[1].pool, 4, 1, 2))
+				alone(false)
+				all[1][1].set(102, peers[1].pool.MerkleTree, treeOf(t, peers[1].pool, 5))
+				if s, err := peers[1].AgreedTree(t.Context(), 0, 0); err != nil || s.Tree.NextIndex != 4 {
+					t.Errorf("the tree has %d leaves, error %v; want that of the other process, which both continue", s.Tree.NextIndex, err)
+				}
+			})
+		})
+	}
 }
 
 func TestProcessesShareTheBlockhash(t *testing.T) {

@@ -24,14 +24,14 @@ var errTreesDiffer = fmt.Errorf("%w: the endpoints show different trees: GET /he
 // AgreedTree returns the newest tree that two endpoints show. If this process, or another one of the fleet,
 // has read one of minSlot or later at most maxAge ago, AgreedTree returns that. Otherwise, and always with
 // maxAge 0, it reads the tree at every endpoint; the result may then be of an earlier slot than
-// minSlot. A second endpoint shows a tree if its root history contains the tree's root, for as many
-// leaves. A tree that only one endpoint shows counts in two cases, and is provisional until ten seconds have
-// passed without agreement. First, it is the only tree whose root history contains the last agreed root; if
+// minSlot. A second endpoint shows a tree if its root history contains the tree's root, at the same number of
+// leaves. A tree that only one endpoint shows counts in two cases, and is provisional until no other endpoint
+// has answered for ten seconds. First, it is the only tree whose root history contains the last agreed root; if
 // its slot is doubtful, ten seconds must have passed since the last agreement. Second, no other endpoint
 // answers, and there was no agreement in the last minute. If no tree counts, AgreedTree returns the last
-// agreed tree: for up to a minute, or as long as several root histories contain its root. The last agreed tree
-// may be one that only one endpoint showed, until two show the same tree or another one contradicts it. With
-// a single endpoint configured, what that one shows is agreed.
+// agreed tree: for up to a minute, or, contested, as long as several root histories contain its root. That may be
+// one that only one endpoint showed; once two show a tree, or another one contradicts it, it is the last that two
+// showed. With a single endpoint configured, what that one shows is agreed.
 func (p *PoolReader) AgreedTree(ctx context.Context, minSlot uint64, maxAge time.Duration) (onchain.Snapshot, error) {
 	since := p.now()
 	for {
@@ -100,11 +100,11 @@ func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapsh
 	s, ok := agreedTree(all, last, at)
 	switch {
 	case ok:
-		s.At, s.Behind = at, s.Behind && p.slotIsOld(s.Slot, at)
+		s.At, s.Behind = at, s.Contested || s.Behind && p.slotIsOld(s.Slot, at)
+		s.Provisional = !s.Corroborated && !p.alone.believed(at)
 		if s.Corroborated {
 			p.shownByTwo = &s
 		}
-		s.Provisional = !s.Corroborated && at.Sub(p.corroboratedAt()) < aloneAcceptedAfter
 		p.mu.Lock()
 		newest := p.last
 		p.agreed = &s
@@ -115,19 +115,42 @@ func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapsh
 		}
 		return s, nil
 	case last != nil && at.Sub(last.At) < slotMaxAge:
-		return *last, nil
+		kept := *last
+		kept.Provisional = !kept.Corroborated
+		p.setAgreed(&kept)
+		return kept, nil
 	default:
+		p.setAgreed(last)
 		return onchain.Snapshot{}, unavailable(errTreesDiffer)
 	}
 }
 
-// corroboratedAt returns when two endpoints last showed the same tree; before that, when this reader was made.
-// The caller holds p.updating.
-func (p *PoolReader) corroboratedAt() time.Time {
-	if p.shownByTwo == nil {
-		return p.made
+func (p *PoolReader) setAgreed(s *onchain.Snapshot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.agreed = s
+}
+
+// alone is the only endpoint that has shown a tree since the read at that time; a zero time means that there are
+// several. An endpoint may fail to answer one read, and another one may wait for that.
+type alone struct {
+	endpoint int
+	since    time.Time
+}
+
+// note notes which endpoints showed a tree in a read.
+func (a *alone) note(endpoints []int, at time.Time) {
+	switch {
+	case len(endpoints) > 1:
+		*a = alone{}
+	case len(endpoints) == 1 && (a.since.IsZero() || a.endpoint != endpoints[0]):
+		*a = alone{endpoints[0], at}
 	}
-	return p.shownByTwo.At
+}
+
+// believed reports whether the endpoint has been alone for so long that its word counts.
+func (a *alone) believed(at time.Time) bool {
+	return !a.since.IsZero() && at.Sub(a.since) >= aloneAcceptedAfter
 }
 
 // agreedTree chooses from the trees of all endpoints that answered, by the rules of AgreedTree. It
@@ -145,12 +168,17 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	switch {
 	case agreed != nil && (last == nil || agreed.Tree.NextIndex >= last.Tree.NextIndex):
 		return *agreed, true
+	case agreed != nil && !agreed.Behind && agreed.Slot >= last.Slot: // two have just these leaves: a fork removed others
+		return *agreed, true
 	case len(continuing) == 1:
 		// A tree with a doubtful slot has to wait: other relays do not learn that slot, so they
 		// would refuse the tree's root as stale.
 		return continuing[0], !continuing[0].Doubtful || at.Sub(last.At) >= aloneAcceptedAfter
 	case len(continuing) > 1: // they differ, but all of them contain the last agreed root
-		return *last, true
+		contested := *last
+		slices.SortFunc(continuing, func(a, b onchain.Snapshot) int { return cmp.Compare(b.Slot, a.Slot) })
+		contested.Slot, contested.Contested = max(last.Slot, continuing[1].Slot), true
+		return contested, true
 	case agreed != nil:
 		return *agreed, true
 	case len(all) == 1 && (last == nil || at.Sub(last.At) >= slotMaxAge):
@@ -172,7 +200,12 @@ func newestShownByTwo(all []onchain.Snapshot) *onchain.Snapshot {
 	}
 	s := newest(confirmed)
 	if s != nil {
-		s.Tree = s.Tree.WithHistory(func(leaves uint64) [32]byte { return rootOfTwo(all, leaves) })
+		s.Tree = s.Tree.WithHistory(func(leaves uint64) [32]byte {
+			if leaves == s.Tree.NextIndex {
+				return s.Tree.Root
+			}
+			return rootOfTwo(all, leaves)
+		})
 	}
 	return s
 }
@@ -193,32 +226,32 @@ func upToDateTrees(all []onchain.Snapshot) []onchain.Snapshot {
 }
 
 // confirmedSlot returns the slot that another endpoint confirms for the tree with index i; 0 when
-// none does. An endpoint confirms the tree if its root history contains the tree's root. The
+// none does. An endpoint confirms the tree if its root history contains the tree's root; see historyHas. The
 // confirmed slot is then the lower of the two slots. The result same is true if another tree has
 // the same newest root.
 func confirmedSlot(all []onchain.Snapshot, i int) (slot uint64, same bool) {
 	for k, o := range all {
 		if k != i && historyHas(o, all[i]) {
-			slot, same = max(slot, min(o.Slot, all[i].Slot)), same || sameRoot(o, all[i])
+			slot, same = max(slot, min(o.Slot, all[i].Slot)), same || sameLeaves(o, all[i])
 		}
 	}
 	return slot, same
 }
 
-// historyHas reports whether a's root history contains b's root, for as many leaves. A tree that leaves of the
-// empty value are appended to keeps its root.
+// historyHas reports whether a's root history contains b's root, at the same number of leaves. A tree that leaves of
+// the empty value are appended to keeps its root.
 func historyHas(a, b onchain.Snapshot) bool {
 	root, ok := a.Tree.RootAt(b.Tree.NextIndex)
 	return ok && root == b.Tree.Root
 }
 
-// sameRoot reports whether the trees have the same leaves.
-func sameRoot(a, b onchain.Snapshot) bool {
+// sameLeaves reports whether the trees have the same leaves.
+func sameLeaves(a, b onchain.Snapshot) bool {
 	return a.Tree.Root == b.Tree.Root && a.Tree.NextIndex == b.Tree.NextIndex
 }
 
 // othersAnswer reports whether s, which one endpoint alone showed, does not count any more: two endpoints show the
-// same tree, or one has another root than s for as many leaves as both have.
+// same tree, or one has another root than s at the highest number of leaves that both have.
 func othersAnswer(s onchain.Snapshot, all []onchain.Snapshot) bool {
 	all = upToDateTrees(all)
 	return newestShownByTwo(all) != nil || slices.ContainsFunc(all, func(o onchain.Snapshot) bool {

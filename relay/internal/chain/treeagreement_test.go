@@ -189,63 +189,143 @@ func TestAnAgreedTreeHasTheRootsThatTwoEndpointsShow(t *testing.T) {
 	}
 }
 
-// While the other one fails to answer, an endpoint's leaves may be made up. Once others answer, they are forgotten.
+// While the others fail to answer, an endpoint's leaves may be made up. Once others answer, they are forgotten.
 func TestWhatOneEndpointShowsAloneIsProvisional(t *testing.T) {
+	const corroborated, provisional, believed = "corroborated", "provisional", "believed"
+	pool := testPool(t)
+	honest := func(leaves byte) *onchain.Account { return treeOf(t, pool, leaves) }
+	lie := invented(t, pool, 6, 1, 2)
+	longer := invented(t, pool, 6, 1, 2, 3)
+	type step struct {
+		seconds int
+		shown   [3]*onchain.Account
+		behind  uint64 // slots of the second and the third
+		leaves  uint64
+		word    string
+	}
+	agree := step{1, [3]*onchain.Account{honest(6), honest(6), honest(6)}, 0, 6, corroborated}
+	for name, steps := range map[string][]step{
+		"the others have never answered": {
+			{10, [3]*onchain.Account{honest(5)}, 0, 5, provisional},
+			{1, [3]*onchain.Account{honest(5)}, 0, 5, believed},
+		},
+		"the others fail to answer, and contradict it afterwards": {
+			agree,
+			{5, [3]*onchain.Account{lie}, 0, 8, provisional},
+			{5, [3]*onchain.Account{longer}, 0, 9, provisional},
+			{15, [3]*onchain.Account{longer, honest(7)}, 0, 6, corroborated},
+			{10, [3]*onchain.Account{longer}, 0, 9, provisional},
+			{1, [3]*onchain.Account{longer, honest(7), honest(7)}, 0, 7, corroborated},
+		},
+		"another one fails to answer after it did itself": {
+			agree,
+			{10, [3]*onchain.Account{nil, honest(6)}, 0, 6, provisional},
+			{5, [3]*onchain.Account{nil, honest(6)}, 0, 6, believed},
+			{10, [3]*onchain.Account{lie}, 0, 8, provisional},
+			{5, [3]*onchain.Account{lie}, 0, 8, believed},
+			{5, [3]*onchain.Account{nil, honest(6)}, 0, 8, provisional}, // it may be behind
+		},
+		"the others are behind": {
+			agree,
+			{15, [3]*onchain.Account{lie, honest(5), honest(5)}, 40, 8, provisional},
+		},
+		"the others stay away, and one comes back": {
+			agree,
+			{10, [3]*onchain.Account{honest(7)}, 0, 7, provisional},
+			{5, [3]*onchain.Account{honest(9)}, 0, 9, believed},
+			{5, [3]*onchain.Account{honest(10), nil, honest(8)}, 20, 8, corroborated},
+		},
+		"a fork removes leaves, and the lie continues the dead one": {
+			agree,
+			{20, [3]*onchain.Account{lie, honest(5), honest(5)}, 0, 5, corroborated},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				p, all, _ := newPoolAt(t, 3)
+				time.Sleep(time.Minute) // until somebody asks
+				slot := uint64(100)
+				for i, step := range steps {
+					for range step.seconds {
+						slot += 2
+						for k, a := range all {
+							a.fail(errors.New("down"))
+							if step.shown[k] != nil {
+								a.set(slot-min(uint64(k), 1)*step.behind, pool.MerkleTree, step.shown[k])
+							}
+						}
+						time.Sleep(time.Second)
+						s, err := p.AgreedTree(t.Context(), 0, 0)
+						word := map[[2]bool]string{{true, false}: corroborated, {false, true}: provisional, {false, false}: believed}[[2]bool{s.Corroborated, s.Provisional}]
+						if err != nil || s.Tree.NextIndex != step.leaves || word != step.word {
+							t.Fatalf("in step %d the agreed tree has %d leaves, and is %s, error %v; want %d, %s", i+1, s.Tree.NextIndex, word, err, step.leaves, step.word)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestATreeThatOthersContradictIsForgotten(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		p, all, setTree := newPoolAt(t, 3)
-		read := func() onchain.Snapshot {
+		p, all, setTree := newPoolAt(t, 2)
+		read := func(maxAge time.Duration, want uint64) {
 			t.Helper()
 			time.Sleep(time.Second)
-			s, err := p.AgreedTree(t.Context(), 0, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s
-		}
-		check := func(what string, leaves uint64, corroborated, provisional bool) {
-			t.Helper()
-			if s := read(); s.Tree.NextIndex != leaves || s.Corroborated != corroborated || s.Provisional != provisional {
-				t.Errorf("%s: the agreed tree has %d leaves, corroborated %t, provisional %t; want %d, %t, %t",
-					what, s.Tree.NextIndex, s.Corroborated, s.Provisional, leaves, corroborated, provisional)
+			if s, err := p.AgreedTree(t.Context(), 0, maxAge); err != nil || s.Tree.NextIndex != want {
+				t.Errorf("the agreed tree has %d leaves, error %v, want %d", s.Tree.NextIndex, err, want)
 			}
 		}
-		invent := func(leaves ...byte) {
-			all[0].set(100, p.pool.MerkleTree, invented(t, p.pool, 6, leaves...))
-		}
-		down := func(endpoints ...int) {
-			for _, i := range endpoints {
-				all[i].fail(errors.New("down"))
-			}
-		}
-		down(1, 2)
-		setTree(0, 100, 5)
-		check("one answers since the start", 5, false, true)
-		setTree(1, 100, 6)
 		setTree(0, 100, 6)
-		check("two answer", 6, true, false)
-		for range 2 { // the second time, its leaves are again new
-			down(1, 2)
-			invent(1, 2)
-			check("one invents, alone", 8, false, true)
-			invent(1, 2, 3)
-			check("it goes on", 9, false, true)
-			setTree(1, 100, 7)
-			check("another contradicts it", 6, true, false)
+		setTree(1, 100, 6)
+		read(0, 6)
+		all[1].fail(errors.New("down"))
+		all[0].set(102, p.pool.MerkleTree, invented(t, p.pool, 6, 1, 2))
+		for range 12 {
+			read(0, 8)
 		}
-		down(1, 2)
-		check("it is alone again", 9, false, true)
-		setTree(1, 100, 7)
-		setTree(2, 100, 7)
-		check("two others answer", 7, true, false)
-		down(1, 2)
-		setTree(0, 100, 9)
-		time.Sleep(aloneAcceptedAfter)
-		check("the others are away", 9, false, false)
-		setTree(0, 100, 10)
-		check("they stay away", 10, false, false)
-		setTree(1, 100, 8) // behind, and of the same chain
-		check("one of them is back, and behind", 8, true, false)
+		all[0].set(104, p.pool.MerkleTree, invented(t, p.pool, 4, 1, 2))
+		all[1].set(104, p.pool.MerkleTree, invented(t, p.pool, 5, 66))
+		read(0, 6)
+		read(10*time.Second, 6)
+		all[0].set(108, p.pool.MerkleTree, invented(t, p.pool, 6, 1))
+		all[1].set(107, p.pool.MerkleTree, invented(t, p.pool, 6, 66))
+		read(0, 6)
+		if s := p.lastAgreed(); s.Slot != 107 || !s.Contested || !s.Behind {
+			t.Errorf("both have the tree, and differ after it: it is at slot %d, contested %t, behind %t; want slot 107", s.Slot, s.Contested, s.Behind)
+		}
+		all[1].fail(errors.New("down"))
+		for range 70 {
+			read(0, 7)
+		}
+		all[0].set(110, p.pool.MerkleTree, invented(t, p.pool, 4, 1, 2))
+		all[1].set(110, p.pool.MerkleTree, invented(t, p.pool, 5, 66))
+		for _, maxAge := range []time.Duration{0, 10 * time.Second} {
+			_, err := p.AgreedTree(t.Context(), 0, maxAge)
+			checkRefusal(t, err, refusal.ChainUnavailable)
+		}
 	})
+}
+
+// Of four endpoints, two are on each fork.
+func TestAnAgreedTreeHasItsOwnRoot(t *testing.T) {
+	t.Parallel()
+	pool := testPool(t)
+	var all []onchain.Snapshot
+	for _, leaf := range []byte{1, 1, 2, 2} {
+		tree, err := pool.Profile.ParseTree(invented(t, pool, 6, leaf).Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, onchain.Snapshot{Tree: tree, Slot: 100 + uint64(leaf), Checked: true})
+	}
+	for range all {
+		all = append(all[1:], all[0])
+		if s, ok := agreedTree(all, nil, time.Unix(2000, 0)); !ok || s.Tree.SelfCheck() != nil {
+			t.Errorf("the agreed tree is %+v, %v", s, s.Tree.SelfCheck())
+		}
+	}
 }
 
 // TestInventedRootIsNotServed: the endpoint that is asked first appends invented leaves to the
@@ -270,6 +350,8 @@ func TestInventedRootIsNotServed(t *testing.T) {
 		checkAgreed(6)
 		setTree(1, 101, 8)
 		all[0].set(101, p.pool.MerkleTree, invented(t, p.pool, 8, 1, 2))
+		checkAgreed(8)
+		all[0].set(101, p.pool.MerkleTree, padded(t, p.pool, 8, 12))
 		checkAgreed(8)
 		all[1].fail(errors.New("down"))
 		setTree(0, 102, 9)

@@ -32,10 +32,10 @@ type localPool struct {
 }
 
 // archive implements commitments.Chain with endpoints.
-type archive struct{ *chain.Endpoints }
+type archive struct{ *chain.History }
 
 func (a archive) SignaturesFor(ctx context.Context, address solana.PublicKey, before, until solana.Signature, limit int) ([]onchain.SignatureInfo, error) {
-	return a.Endpoints.SignaturesFor(ctx, address, onchain.Confirmed, before, until, limit)
+	return a.History.SignaturesFor(ctx, address, onchain.Confirmed, before, until, limit)
 }
 
 func (a archive) FirstAvailableBlock(ctx context.Context) (uint64, error) {
@@ -59,7 +59,7 @@ func newLocalPool(t *testing.T) *localPool {
 	})
 	must(t, err)
 	t.Cleanup(endpoints.Close)
-	l.rpc = archive{endpoints}
+	l.rpc = archive{&chain.History{Endpoints: endpoints}}
 	profile := shieldpool.Development()
 	l.pool, err = profile.Pool(profile.Mints[0])
 	must(t, err)

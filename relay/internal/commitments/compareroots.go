@@ -25,9 +25,9 @@ var (
 type verdict int
 
 const (
-	confirmed    verdict = iota // the chain's root history has the leaves' root, for as many leaves
+	confirmed    verdict = iota // the chain's root history has the leaves' root at their number
 	unchecked                   // the account is inconsistent
-	inconclusive                // the account is older than the blocks, or its root history does not show, or no longer, what root so many leaves have
+	inconclusive                // the account is older than the blocks, may be made up, or has no root at their number
 	wrong                       // leaves are missing, in the wrong order, or from an abandoned fork
 )
 
@@ -43,7 +43,7 @@ func classify(pos Position, root [32]byte, leavesBefore uint64, snap onchain.Sna
 		return inconclusive
 	case known && shown == root:
 		return confirmed
-	case snap.Slot < pos.Slot:
+	case snap.Slot < pos.Slot, snap.Contested:
 		return inconclusive
 	case known || pos.Leaves > newest || pos.Leaves < min(oldest, leavesBefore):
 		return wrong
@@ -133,18 +133,29 @@ func (f *Follower) catchUp(ctx context.Context, c comparison) error {
 		c = f.compare(c.pos, c.leavesBefore, c.snap)
 	}
 	if c.verdict == wrong || f.isStuck(c) {
-		if err := f.rewind(ctx, c.pos, c.snap); err != nil {
+		f.rewinds++
+		if c, err = f.readAgain(ctx, c); err != nil {
 			return err
 		}
-		pos, err := f.load(ctx)
-		if err != nil {
-			return err
-		}
-		if c, err = f.advance(ctx, pos, c.snap); err != nil {
-			return err
+		if (c.verdict == wrong || f.isStuck(c)) && f.Chain.Distrust() {
+			if c, err = f.readAgain(ctx, c); err != nil {
+				return err
+			}
 		}
 	}
 	return f.applyVerdict(ctx, c)
+}
+
+// readAgain removes leaves, and reads from there on.
+func (f *Follower) readAgain(ctx context.Context, c comparison) (comparison, error) {
+	if err := f.rewind(ctx, c.pos, c.snap); err != nil {
+		return c, err
+	}
+	pos, err := f.load(ctx)
+	if err != nil {
+		return c, err
+	}
+	return f.advance(ctx, pos, c.snap)
 }
 
 // advance reads new slots, and then compares the leaves with the tree. It reads the tree again only if

@@ -52,6 +52,8 @@ type history struct {
 	// treeSlot is the slot of the tree; finalized is the newest finalized slot.
 	treeSlot, finalized uint64
 	doubtful            bool
+	// other is the endpoint that is asked after a Distrust; nil while there is only one.
+	other *history
 	// lists, reads and treeReads count calls that list signatures, read a block and read the tree.
 	// Each read of the tree waits until it can send to gate, unless that is nil.
 	lists, reads, treeReads int
@@ -165,6 +167,16 @@ func (h *history) set(change func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	change()
+}
+
+func (h *history) Distrust() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.other == nil {
+		return false
+	}
+	h.blocks, h.other.blocks = h.other.blocks, h.blocks
+	return true
 }
 
 func (h *history) SignaturesFor(_ context.Context, _ solana.PublicKey, before, _ solana.Signature, limit int) ([]onchain.SignatureInfo, error) {

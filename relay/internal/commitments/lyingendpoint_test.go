@@ -2,10 +2,12 @@ package commitments_test
 
 import (
 	"context"
+	"encoding/binary"
 	"testing"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/relaypool/relaypool/relay/internal/chain"
 	"github.com/relaypool/relaypool/relay/internal/commitments"
@@ -13,10 +15,14 @@ import (
 	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
-// endpoint shows a tree account. It does not answer while there is none.
+// fork is a chain: the transactions in each slot.
+type fork map[uint64][]uint64
+
+// endpoint shows a tree account at a slot. It does not answer while there is none.
 type endpoint struct {
 	pool *shieldpool.Pool
 	tree *shieldpool.TreeAccount
+	slot uint64
 }
 
 func (e *endpoint) account() *onchain.Account {
@@ -24,162 +30,248 @@ func (e *endpoint) account() *onchain.Account {
 }
 
 func (e *endpoint) Accounts(context.Context, []solana.PublicKey, onchain.Commitment, uint64) ([]*onchain.Account, uint64, error) {
-	return []*onchain.Account{e.account()}, 1000, nil
+	return []*onchain.Account{e.account()}, e.slot, nil
 }
 
 func (e *endpoint) Owners(ctx context.Context, keys []solana.PublicKey, c onchain.Commitment, slot uint64) ([]*onchain.Account, uint64, error) {
 	return e.Accounts(ctx, keys, c, slot)
 }
 
-// twoEndpoints returns a follower of a chain whose blocks the lying endpoint serves, and whose tree both show.
-func twoEndpoints(t *testing.T, h *history) (f *commitments.Follower, liar, honest *endpoint) {
+// lying is a follower whose endpoints contradict each other. The first one, which serves the blocks, lies.
+type lying struct {
+	t *testing.T
+	*history
+	*commitments.Follower
+	all []*endpoint
+}
+
+func newLying(t *testing.T, endpoints int) *lying {
 	t.Helper()
-	liar, honest = &endpoint{pool: h.pool}, &endpoint{pool: h.pool}
+	l := &lying{t: t, history: newHistory(t)}
+	for range endpoints {
+		l.all = append(l.all, &endpoint{pool: l.pool})
+	}
 	reader, err := chain.NewPool(chain.PoolOptions{
-		Accounts: liar, Pool: h.pool, Now: h.now, MinInterval: time.Nanosecond,
+		Accounts: l.all[0], Pool: l.pool, Now: l.now, MinInterval: time.Nanosecond,
 		AllEndpoints: func(context.Context, solana.PublicKey) (all []chain.AccountAt) {
-			for _, e := range []*endpoint{liar, honest} {
+			for i, e := range l.all {
 				if e.tree != nil {
-					all = append(all, chain.AccountAt{Account: e.account(), Slot: 1000})
+					all = append(all, chain.AccountAt{Account: e.account(), Slot: e.slot, Endpoint: i})
 				}
 			}
 			return all
 		},
 	})
 	must(t, err)
-	f, err = commitments.New(commitments.Options{
-		Store: newStore(t, h), Chain: h, Tree: reader, Pool: h.pool, Log: discard(), Now: h.now, Interval: time.Second,
-		Finalized: h.finalizedSlot, Subscribed: func() bool { return false }, CheckpointEvery: checkpointEvery,
+	l.Follower, err = commitments.New(commitments.Options{
+		Store: newStore(t, l.history), Chain: l.history, Tree: reader, Pool: l.pool, Log: discard(), Now: l.now, Interval: time.Second,
+		Finalized: l.finalizedSlot, Subscribed: func() bool { return false }, CheckpointEvery: checkpointEvery,
 	})
 	must(t, err)
-	return f, liar, honest
+	return l
 }
 
-// One endpoint serves blocks with leaves that nobody inserted, and a tree that fits them. The other is honest.
+// treeOf returns the tree of a chain.
+func (l *lying) treeOf(f fork) *shieldpool.TreeAccount {
+	l.t.Helper()
+	h := newHistory(l.t)
+	h.fork(f)
+	return h.tree
+}
+
+// show sets what the endpoints show from now on, the first one first; nil for no answer. The blocks are those of the
+// first one and, after a Distrust, of the last one.
+func (l *lying) show(forks ...fork) {
+	l.t.Helper()
+	l.other = newHistory(l.t)
+	for i, f := range forks {
+		l.all[i].tree = nil
+		if f == nil {
+			continue
+		}
+		l.all[i].tree = l.treeOf(f)
+		if i == 0 {
+			l.fork(f)
+		}
+		l.other.fork(f)
+	}
+}
+
+// pass lets a second pass, which has two slots, and runs a pass.
+func (l *lying) pass() error {
+	l.t.Helper()
+	l.history.advance(time.Second)
+	for _, e := range l.all {
+		e.slot = 100 + 2*uint64(l.elapsed.Load()/int64(time.Second))
+	}
+	return l.Sync(l.t.Context(), 0)
+}
+
+// wantList checks which transactions' leaves are served after a pass in each of so many seconds.
+func (l *lying) wantList(what string, seconds int, want ...uint64) {
+	l.t.Helper()
+	for second := range seconds {
+		err := l.pass()
+		var got []uint64
+		for i, c := range served(l.t, l.Follower) {
+			n := binary.BigEndian.Uint64(c[24:])
+			if n%2 != uint64(i%2) {
+				l.t.Fatalf("%s: leaf %d is output %d of a transaction", what, i, n%2)
+			}
+			if i%2 == 0 {
+				got = append(got, n/2)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			l.t.Fatalf("%s: in second %d, with the error %v, the served transactions are wrong (-want +got):\n%s", what, second+1, err, diff)
+		}
+	}
+}
+
+var (
+	start  = fork{100: {1}, 101: {2}}
+	grown  = fork{100: {1}, 101: {2}, 103: {3}, 104: {4}}
+	lie    = fork{100: {1}, 101: {2}, 104: {9}}
+	forked = fork{100: {1}}
+)
+
+// The tree that the lying endpoint shows is real but for one root of its history, which fits its blocks.
 func TestALeafThatOneEndpointInventsIsNotServed(t *testing.T) {
 	t.Parallel()
-	inserted, invented := map[uint64][]uint64{1: {1}, 2: {2}, 3: {3}}, map[uint64][]uint64{1: {1}, 2: {9}}
-	h := newHistory(t)
-	h.fork(inserted)
-	truth := copyOf(h.tree)
-	h.fork(invented)
-	lie := copyOf(h.tree)
-	// rewritten returns the real tree with one other root in its history.
-	rewritten := func(at uint64, root [32]byte) *shieldpool.TreeAccount {
-		return truth.WithHistory(func(leaves uint64) [32]byte {
-			if leaves == at {
-				return root
-			}
-			root, _ := truth.RootAt(leaves)
-			return root
-		})
-	}
-	for name, shown := range map[string]*shieldpool.TreeAccount{
-		"its tree has these leaves":                  lie,
-		"the root history has their root":            rewritten(lie.NextIndex, lie.Root),
-		"the root history has it for another number": rewritten(lie.NextIndex+1, lie.Root),
+	for name, at := range map[string]int{
+		"the root of these leaves is in the root history":      0,
+		"it is in the root history as that of a leaf more":     1,
+		"it is in the root history as that of a leaf less":     -1,
+		"it is in the root history as that of six leaves less": -6,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHistory(t)
-			f, liar, honest := twoEndpoints(t, h)
-			honest.tree, liar.tree = truth, shown
-			h.fork(invented)
-			wantTrue := func() {
-				t.Helper()
-				for i, got := range served(t, f) {
-					if got != leaf(uint64(i/2+1), uint64(i%2)) {
-						t.Errorf("leaf %d is served, which nobody inserted", i)
-					}
+			l := newLying(t, 2)
+			l.show(start, start)
+			l.wantList("both are honest", 1, 1, 2)
+			invented := l.treeOf(lie)
+			l.show(lie, grown)
+			l.all[0].tree = l.all[1].tree.WithHistory(func(leaves uint64) [32]byte {
+				if int(leaves) == int(invented.NextIndex)+at {
+					return invented.Root
 				}
-				if _, ok := f.Since(lie.Root); ok {
-					t.Error("the root of leaves that nobody inserted is known")
-				}
+				root, _ := l.all[1].tree.RootAt(leaves)
+				return root
+			})
+			want := []uint64{1, 2, 3, 4} // its blocks are wrong, and the other's are read
+			if at == 0 {
+				want = want[:2] // nothing shows that
 			}
-			for range 20 {
-				_ = f.Sync(t.Context(), 0) // it may say that the endpoints contradict each other
-				wantTrue()
-				h.advance(time.Second)
+			l.wantList("one lies", 20, want...)
+			if _, ok := l.Since(invented.Root); ok {
+				t.Error("the root of leaves that nobody inserted is known")
 			}
-			h.fork(inserted)
-			liar.tree = truth
-			h.advance(time.Hour) // of a rewind that was in vain
-			must(t, f.Sync(t.Context(), 0))
-			wantServed(t, f, 1, 2, 3)
 		})
 	}
 }
 
-// The lying endpoint waits until the other one does not answer.
+func TestOneEndpointServesWrongBlocks(t *testing.T) {
+	t.Parallel()
+	l := newLying(t, 2)
+	l.show(start, start)
+	l.wantList("both are honest", 1, 1, 2)
+	l.show(lie, grown)
+	l.all[0].tree = l.all[1].tree
+	l.wantList("the blocks are wrong", 20, 1, 2, 3, 4)
+}
+
+func TestOneEndpointHidesBlocks(t *testing.T) {
+	t.Parallel()
+	l := newLying(t, 2)
+	l.show(start, start)
+	l.wantList("both are honest", 1, 1, 2)
+	l.show(start, grown)
+	l.all[0].tree = l.all[1].tree
+	l.wantList("the list of transactions is short", 11, 1, 2)
+	l.wantList("another endpoint is asked", 20, 1, 2, 3, 4)
+}
+
+// Two endpoints are on the fork that lives. The lying one continues the other one.
+func TestAForkThatOneEndpointContinuesIsNotServed(t *testing.T) {
+	t.Parallel()
+	l := newLying(t, 3)
+	l.show(start, start, start)
+	l.wantList("all are honest", 1, 1, 2)
+	l.show(lie, forked, forked)
+	l.wantList("one continues a dead fork", 30, 1)
+	l.show(lie, fork{100: {1}, 104: {5}}, fork{100: {1}, 104: {5}})
+	l.wantList("the fork that lives grows", 30, 1, 5)
+}
+
+// Each time that the other endpoint fails to answer, the lying one shows leaves of its own.
 func TestALeafThatOneEndpointInventsAloneHasToWait(t *testing.T) {
 	t.Parallel()
-	h := newHistory(t)
-	f, liar, honest := twoEndpoints(t, h)
-	h.fork(map[uint64][]uint64{1: {1}})
-	liar.tree, honest.tree = h.tree, h.tree
-	must(t, f.Sync(t.Context(), 0))
-	wantServed(t, f, 1)
-	for range 3 {
-		h.fork(map[uint64][]uint64{1: {1}, 2: {9}})
-		liar.tree, honest.tree = h.tree, nil
-		for range 5 {
-			h.advance(time.Second)
-			_ = f.Sync(t.Context(), 0) // after a contradiction it reads again a little later
-			wantServed(t, f, 1)
-		}
-		h.fork(map[uint64][]uint64{1: {1}, 2: {2}})
-		honest.tree = h.tree
-		h.advance(time.Second)
-		_ = f.Sync(t.Context(), 0) // the two contradict each other
-		wantServed(t, f, 1)
+	for name, between := range map[string][2]fork{
+		"it is honest before":                     {start, start},
+		"it does not answer before":               {nil, start},
+		"it contradicts before":                   {fork{100: {7}}, start},
+		"it lies before":                          {lie, start},
+		"it lies before, and the other is behind": {lie, forked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLying(t, 2)
+			l.show(start, start)
+			l.wantList("both are honest", 1, 1, 2)
+			for range 3 {
+				l.show(between[0], between[1])
+				l.all[1].slot -= 10
+				for range 12 {
+					_ = l.pass() // it may say that they contradict each other
+				}
+				l.show(lie, nil)
+				l.wantList("the other does not answer", 9, 1, 2)
+			}
+		})
 	}
-	liar.tree = h.tree
-	h.advance(time.Hour)
-	must(t, f.Sync(t.Context(), 0))
-	wantServed(t, f, 1, 2)
-	h.fork(map[uint64][]uint64{1: {1}, 2: {2}, 3: {3}})
-	liar.tree, honest.tree = h.tree, nil
-	h.advance(11 * time.Second) // the other is away, and not just late
-	must(t, f.Sync(t.Context(), 0))
-	wantServed(t, f, 1, 2, 3)
+}
+
+func TestAfterTenSecondsOneEndpointIsBelieved(t *testing.T) {
+	t.Parallel()
+	l := newLying(t, 2)
+	l.show(start, start)
+	l.wantList("both answer", 1, 1, 2)
+	l.show(lie, nil)
+	l.wantList("one is away", 10, 1, 2)
+	l.wantList("it stays away", 5, 1, 2, 9)
+	l.show(lie, grown)
+	l.wantList("it is back, and contradicts the other", 60, 1, 2)
+	l.show(grown, grown)
+	l.wantList("both agree", 1, 1, 2, 3, 4)
 }
 
 // An endpoint serves wrong blocks, and a root history that shows nothing of the published leaves.
 func TestPublishedLeavesStayWhileNothingContradictsThem(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		real map[uint64][]uint64 // the chain after two transactions
-		want []uint64            // transactions
+		now  fork
+		want []uint64 // transactions
 	}{
-		"a third follows":     {map[uint64][]uint64{1: {1}, 2: {2}, 3: {3}}, []uint64{1, 2}},
-		"a fork replaces one": {map[uint64][]uint64{1: {1}, 2: {4}, 3: {3}}, []uint64{1}},
-		"a fork removes one":  {map[uint64][]uint64{1: {1}}, []uint64{1}},
+		"a third follows":     {fork{100: {1}, 101: {2}, 102: {3}}, []uint64{1, 2}},
+		"a fork replaces one": {fork{100: {1}, 101: {4}, 102: {3}}, []uint64{1}},
+		"a fork removes one":  {forked, []uint64{1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := newHistory(t)
-			f, liar, honest := twoEndpoints(t, h)
-			h.fork(map[uint64][]uint64{1: {1}, 2: {2}})
-			published := h.tree.NextIndex
-			liar.tree, honest.tree = h.tree, h.tree
-			must(t, f.Sync(t.Context(), 0))
-			wantServed(t, f, 1, 2)
-
-			h.fork(tt.real)
-			honest.tree = h.tree
-			liar.tree = h.tree.WithHistory(func(leaves uint64) [32]byte {
-				root, _ := honest.tree.RootAt(leaves)
-				if leaves == published && leaves < honest.tree.NextIndex {
+			l := newLying(t, 2)
+			l.show(start, start)
+			l.wantList("both are honest", 1, 1, 2)
+			published := l.all[0].tree.NextIndex
+			l.show(lie, tt.now)
+			l.other = nil
+			l.all[0].tree = l.all[1].tree.WithHistory(func(leaves uint64) [32]byte {
+				root, _ := l.all[1].tree.RootAt(leaves)
+				if leaves == published && leaves < l.all[1].tree.NextIndex {
 					root = [32]byte{31: 1}
 				}
 				return root
 			})
-			h.fork(map[uint64][]uint64{1: {1}, 2: {2}, 3: {9}})
-			h.advance(time.Second)
-			if err := f.Sync(t.Context(), 0); err == nil {
-				t.Error("wrong blocks are not noticed")
-			}
-			wantServed(t, f, tt.want...)
+			l.wantList("the blocks are wrong", 1, tt.want...)
 		})
 	}
 }

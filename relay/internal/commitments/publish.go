@@ -42,6 +42,12 @@ func (f *Follower) applyVerdict(ctx context.Context, c comparison) error {
 		f.report(c)
 		return errUnchecked
 	default: // inconclusive: the next pass compares again
+		// What one endpoint alone showed was believed if nobody else answered. Now somebody contradicts it.
+		if c.snap.Contested && c.pos.Published > c.snap.Tree.NextIndex && c.snap.Slot >= c.pos.Slot {
+			if _, err := f.publishPrefix(ctx, &c.pos, c.snap); err != nil {
+				return err
+			}
+		}
 		f.report(c)
 		return nil
 	}

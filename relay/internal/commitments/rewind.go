@@ -38,7 +38,6 @@ func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapsh
 	if err != nil {
 		return err
 	}
-	f.rewinds++
 	slot := kept.slot
 	if f.rewinds > 1 || !kept.ok || kept.leaves == pos.Leaves {
 		if !kept.ok {
