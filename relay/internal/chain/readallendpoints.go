@@ -119,25 +119,30 @@ func (p *PoolReader) readAllNow(ctx context.Context) reading {
 	defer p.updating.Unlock()
 	var best AccountAt
 	var newest onchain.Snapshot
-	var answered []int
+	var answered, upToDate []int
 	for _, t := range reported {
 		s, err := p.parse(t.Account, t.Slot, r.at)
 		if err != nil {
 			continue
 		}
-		answered = append(answered, t.Endpoint)
 		if t.Slot == 0 {
 			s.Doubtful = true
 			r.wrongSlot = append(r.wrongSlot, s)
+			upToDate = append(upToDate, t.Endpoint)
 			continue
 		}
 		s.Doubtful = !p.corroborated(s.Slot)
-		r.all = append(r.all, s)
+		r.all, answered = append(r.all, s), append(answered, t.Endpoint)
 		if newest.Tree == nil || newer(s, newest) {
 			best, newest = t, s
 		}
 	}
-	p.alone.note(answered, r.at)
+	for i, s := range r.all {
+		if s.Slot >= lowestUpToDate(r.all) {
+			upToDate = append(upToDate, answered[i])
+		}
+	}
+	p.alone.note(upToDate, r.at)
 	switch {
 	case newest.Tree == nil:
 		r.err = unavailable(errNoAnswer)

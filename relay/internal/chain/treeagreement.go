@@ -138,7 +138,7 @@ type alone struct {
 	since    time.Time
 }
 
-// note notes which endpoints showed a tree in a read.
+// note notes which endpoints showed a tree in a read, and were not far behind others.
 func (a *alone) note(endpoints []int, at time.Time) {
 	switch {
 	case len(endpoints) > 1:
@@ -168,7 +168,7 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	switch {
 	case agreed != nil && (last == nil || agreed.Tree.NextIndex >= last.Tree.NextIndex):
 		return *agreed, true
-	case agreed != nil && !agreed.Behind && agreed.Slot >= last.Slot: // two have just these leaves: a fork removed others
+	case agreed != nil && twoHave(all, *agreed, last.Slot): // a fork removed other leaves
 		return *agreed, true
 	case len(continuing) == 1:
 		// A tree with a doubtful slot has to wait: other relays do not learn that slot, so they
@@ -186,6 +186,17 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	default:
 		return onchain.Snapshot{}, false
 	}
+}
+
+// twoHave reports whether two endpoints show just the leaves of s, at the slot or later.
+func twoHave(all []onchain.Snapshot, s onchain.Snapshot, slot uint64) bool {
+	n := 0
+	for _, o := range all {
+		if sameLeaves(o, s) && o.Slot >= slot {
+			n++
+		}
+	}
+	return n > 1
 }
 
 // newestShownByTwo returns the newest tree that two endpoints show, with those roots of its history that two of
@@ -216,13 +227,19 @@ func upToDateTrees(all []onchain.Snapshot) []onchain.Snapshot {
 	if checked := slices.DeleteFunc(slices.Clone(all), func(s onchain.Snapshot) bool { return !s.Checked }); len(checked) > 0 {
 		all = checked
 	}
+	lowest := lowestUpToDate(all)
+	return slices.DeleteFunc(slices.Clone(all), func(s onchain.Snapshot) bool { return s.Slot < lowest })
+}
+
+// lowestUpToDate returns the lowest slot that is not far behind those of the trees.
+func lowestUpToDate(all []onchain.Snapshot) uint64 {
 	var highest uint64
 	for _, s := range all {
 		if !s.Doubtful { // a slot ahead of the chain would make the others seem behind
 			highest = max(highest, s.Slot)
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(s onchain.Snapshot) bool { return s.Slot+maxTreeLag < highest })
+	return highest - min(highest, maxTreeLag)
 }
 
 // confirmedSlot returns the slot that another endpoint confirms for the tree with index i; 0 when

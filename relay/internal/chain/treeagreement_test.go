@@ -60,6 +60,7 @@ func TestAgreedTreeNeedsTwoEndpoints(t *testing.T) {
 		"one of three invents a tree":                             {[]onchain.Snapshot{snapshot(100, invented(t, pool, 6, 1, 2, 3)), honest(100, 8), honest(100, 9)}, &six, uint64(8)},
 		"one returns an old tree as current":                      {[]onchain.Snapshot{honest(100, 4), honest(100, 8)}, &six, uint64(8)},
 		"one appends leaves of the empty value":                   {[]onchain.Snapshot{snapshot(100, padded(t, pool, 8, 12)), honest(100, 8)}, &six, uint64(8)},
+		"one shows what an endpoint behind has, at a later slot":  {[]onchain.Snapshot{honest(101, 9), honest(95, 5), honest(101, 5)}, &six, uint64(9)},
 		"one is far behind":                                       {[]onchain.Snapshot{honest(100, 7), honest(100+maxTreeLag+1, 9)}, &six, uint64(9)},
 		"one claims to be far ahead":                              {[]onchain.Snapshot{honest(100, 7), ahead}, &six, uint64(7)},
 		"only a tree with a doubtful slot continues the last":     {[]onchain.Snapshot{honest(100, 4), ahead}, &six, nil},
@@ -229,6 +230,11 @@ func TestWhatOneEndpointShowsAloneIsProvisional(t *testing.T) {
 			agree,
 			{15, [3]*onchain.Account{lie, honest(5), honest(5)}, 40, 8, provisional},
 		},
+		"the others are far behind": {
+			agree,
+			{10, [3]*onchain.Account{honest(7), honest(5)}, maxTreeLag + 1, 7, provisional},
+			{5, [3]*onchain.Account{honest(9), honest(5)}, maxTreeLag + 1, 9, believed},
+		},
 		"the others stay away, and one comes back": {
 			agree,
 			{10, [3]*onchain.Account{honest(7)}, 0, 7, provisional},
@@ -244,7 +250,7 @@ func TestWhatOneEndpointShowsAloneIsProvisional(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				p, all, _ := newPoolAt(t, 3)
 				time.Sleep(time.Minute) // until somebody asks
-				slot := uint64(100)
+				slot := uint64(1000)
 				for i, step := range steps {
 					for range step.seconds {
 						slot += 2

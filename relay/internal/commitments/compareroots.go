@@ -9,8 +9,12 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// stuckAfter is how long an endpoint's list of transactions may be behind its accounts.
-const stuckAfter = 10 * time.Second
+const (
+	// stuckAfter is how long an endpoint's list of transactions may be behind its accounts.
+	stuckAfter = 10 * time.Second
+	// aheadAfter is how long the tree may be behind the blocks: longer than an endpoint that counts is behind another.
+	aheadAfter = time.Minute
+)
 
 var (
 	// errShort reports that the RPC's history lacks leaves that the chain has.
@@ -132,12 +136,13 @@ func (f *Follower) catchUp(ctx context.Context, c comparison) error {
 		}
 		c = f.compare(c.pos, c.leavesBefore, c.snap)
 	}
-	if c.verdict == wrong || f.isStuck(c) {
+	if stuck := f.isStuck(c); stuck || c.verdict == wrong {
 		f.rewinds++
+		again := c.verdict == inconclusive && f.Chain.Distrust() // the chain has not reached the blocks' slot
 		if c, err = f.readAgain(ctx, c); err != nil {
 			return err
 		}
-		if (c.verdict == wrong || f.isStuck(c)) && f.Chain.Distrust() {
+		if !again && (c.verdict == wrong || f.isStuck(c)) && f.Chain.Distrust() {
 			if c, err = f.readAgain(ctx, c); err != nil {
 				return err
 			}
@@ -164,6 +169,9 @@ func (f *Follower) readAgain(ctx context.Context, c comparison) (comparison, err
 func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snapshot) (comparison, error) {
 	leavesBefore := snap.Tree.NextIndex
 	pos, err := f.read(ctx, pos)
+	if err != nil && !errors.Is(err, ErrMoved) {
+		f.Chain.Distrust()
+	}
 	if errors.Is(err, errShort) {
 		f.report(f.compare(pos, leavesBefore, snap))
 		return comparison{}, f.scheduleRetry(err)
@@ -181,15 +189,19 @@ func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snaps
 }
 
 // isStuck reports whether the stored leaves have been confirmed but incomplete for longer than
-// stuckAfter. A shorter time proves nothing, because an endpoint's list of transactions may be a
-// moment behind its accounts. After a rewind, isStuck does not require any time.
+// stuckAfter, or of blocks that the tree has not reached for longer than aheadAfter. A shorter time proves
+// nothing, because an endpoint's list of transactions may be a
+// moment behind its accounts. After a rewind, incomplete leaves do not require any time.
 func (f *Follower) isStuck(c comparison) bool {
-	if c.verdict != confirmed || c.pos.Leaves >= c.leavesBefore {
+	incomplete := c.verdict == confirmed && c.pos.Leaves < c.leavesBefore
+	ahead := c.verdict == inconclusive && c.snap.Slot < c.pos.Slot && !c.snap.Provisional && !c.snap.Contested
+	if !incomplete && !ahead {
 		f.stuckSince = time.Time{}
 		return false
 	}
 	if f.stuckSince.IsZero() || c.pos.Leaves != f.stuckAt {
 		f.stuckAt, f.stuckSince = c.pos.Leaves, f.Now()
 	}
-	return f.rewinds > 0 || f.Now().Sub(f.stuckSince) > stuckAfter
+	since := f.Now().Sub(f.stuckSince)
+	return incomplete && (f.rewinds > 0 || since > stuckAfter) || since > aheadAfter
 }

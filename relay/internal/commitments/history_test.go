@@ -52,6 +52,8 @@ type history struct {
 	// treeSlot is the slot of the tree; finalized is the newest finalized slot.
 	treeSlot, finalized uint64
 	doubtful            bool
+	// claimed is the first block that the endpoint says it has; 0 for the truth.
+	claimed uint64
 	// other is the endpoint that is asked after a Distrust; nil while there is only one.
 	other *history
 	// lists, reads and treeReads count calls that list signatures, read a block and read the tree.
@@ -221,7 +223,7 @@ func (h *history) Block(_ context.Context, slot uint64, _ solana.PublicKey) (*on
 func (h *history) FirstAvailableBlock(context.Context) (uint64, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return max(h.first, h.pruned), nil
+	return max(h.first, h.pruned, h.claimed), nil
 }
 
 func (h *history) AgreedTree(ctx context.Context, minSlot uint64, maxAge time.Duration) (onchain.Snapshot, error) {

@@ -172,23 +172,36 @@ func TestALeafThatOneEndpointInventsIsNotServed(t *testing.T) {
 
 func TestOneEndpointServesWrongBlocks(t *testing.T) {
 	t.Parallel()
-	l := newLying(t, 2)
-	l.show(start, start)
-	l.wantList("both are honest", 1, 1, 2)
-	l.show(lie, grown)
-	l.all[0].tree = l.all[1].tree
-	l.wantList("the blocks are wrong", 20, 1, 2, 3, 4)
-}
-
-func TestOneEndpointHidesBlocks(t *testing.T) {
-	t.Parallel()
-	l := newLying(t, 2)
-	l.show(start, start)
-	l.wantList("both are honest", 1, 1, 2)
-	l.show(start, grown)
-	l.all[0].tree = l.all[1].tree
-	l.wantList("the list of transactions is short", 11, 1, 2)
-	l.wantList("another endpoint is asked", 20, 1, 2, 3, 4)
+	for name, tt := range map[string]struct {
+		blocks fork
+		behind int // seconds until the other endpoint's are read
+		spoil  func(*lying)
+	}{
+		"they have other leaves":             {lie, 0, nil},
+		"its list of transactions is short":  {start, 11, nil},
+		"its history is short, too":          {start, 11, func(l *lying) { l.claimed = 1 << 40 }},
+		"the chain has not reached its slot": {fork{100: {1}, 101: {2}, 1 << 40: {9}}, 61, nil},
+		"a leaf is not a field element": {lie, 1, func(l *lying) {
+			data := l.blocks[2].Transactions[0].Instructions[3].Data
+			for i := 1; i < len(data); i++ {
+				data[i] = 0xff
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := newLying(t, 2)
+			l.show(start, start)
+			l.wantList("both are honest", 1, 1, 2)
+			l.show(tt.blocks, grown)
+			l.all[0].tree = l.all[1].tree
+			if tt.spoil != nil {
+				tt.spoil(l)
+			}
+			l.wantList("one has the wrong blocks", tt.behind, 1, 2)
+			l.wantList("the other one is asked", 20, 1, 2, 3, 4)
+		})
+	}
 }
 
 // Two endpoints are on the fork that lives. The lying one continues the other one.

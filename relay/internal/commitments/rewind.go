@@ -50,7 +50,7 @@ func (f *Follower) rewind(ctx context.Context, pos Position, snap onchain.Snapsh
 		slot = min(slot, max(rewindSlot(slot, f.rewinds), first-min(first, 1)))
 	}
 	if slot >= pos.Slot {
-		return f.scheduleRetry(fmt.Errorf("%w: read %d of %d leaves", errShort, pos.Leaves, snap.Tree.NextIndex))
+		return nil // another endpoint may have what follows
 	}
 	f.Log.WarnContext(ctx, "removing commitments that the chain does not confirm",
 		"leaves", pos.Leaves, "published", pos.Published, "chain", snap.Tree.NextIndex, "read_to_slot", pos.Slot, "back_to_slot", slot)
