@@ -230,36 +230,56 @@ func TestBlockMissingAtOneEndpoint(t *testing.T) {
 	}
 }
 
-func TestAfterADistrustAnotherEndpointIsAskedForHistory(t *testing.T) {
+func TestADistrustedEndpointIsAskedLastForHistory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		names := []string{"archive", "b", "c"}
 		n := newNetwork(names...)
+		blocks := make([]reply, len(names))
 		for i, name := range names {
-			n[name].set("getBlock", resultReply(fmt.Sprintf(`{"blockhash":%q,"previousBlockhash":%q,"parentSlot":%d,"transactions":[]}`, hashA, hashA, i)))
+			blocks[i] = resultReply(fmt.Sprintf(`{"blockhash":%q,"previousBlockhash":%q,"parentSlot":%d,"transactions":[]}`, hashA, hashA, i))
+			n[name].set("getBlock", blocks[i])
 			n[name].set("getSignaturesForAddress", resultReply(fmt.Sprintf(`[{"signature":%q,"slot":%d,"err":null}]`, sigA, i)))
 		}
 		e, _ := newEndpoints(t, n, archiveFirst(names...), nil)
 		h := &History{Endpoints: e}
-		for turn := range uint64(4) {
-			b, err := h.Block(t.Context(), 5, keyA)
-			if err != nil || b.Parent != turn%3 {
-				t.Errorf("after %d times the block is %+v, error %v", turn, b, err)
+		want := func(what string, endpoint uint64) {
+			t.Helper()
+			if b, err := h.Block(t.Context(), 5, keyA); err != nil || b.Parent != endpoint {
+				t.Errorf("%s: the block is %+v, error %v, want that of endpoint %d", what, b, err, endpoint)
 			}
-			listed, err := h.SignaturesFor(t.Context(), keyA, onchain.Confirmed, solana.Signature{}, solana.Signature{}, 10)
-			if err != nil || len(listed) != 1 || listed[0].Slot != turn%3 {
-				t.Errorf("after %d times %+v is listed, error %v", turn, listed, err)
+			if listed, err := h.SignaturesFor(t.Context(), keyA, onchain.Confirmed, solana.Signature{}, solana.Signature{}, 10); err != nil || len(listed) != 1 || listed[0].Slot != endpoint {
+				t.Errorf("%s: %+v is listed, error %v, want the list of endpoint %d", what, listed, err, endpoint)
 			}
-			if !h.Distrust() {
+			if b, err := e.SignaturesFor(t.Context(), keyA, onchain.Confirmed, solana.Signature{}, solana.Signature{}, 10); err != nil || b[0].Slot != 0 {
+				t.Errorf("%s: another reader's list is %+v, error %v, want that of the archive", what, b, err)
+			}
+		}
+		distrust := func(before int) {
+			t.Helper()
+			if !h.Distrust(before) {
 				t.Error("there is another endpoint")
 			}
 		}
-		n["b"].set("getBlock", serverError) // its turn
-		if b, err := h.Block(t.Context(), 5, keyA); err != nil || b.Parent != 2 {
-			t.Errorf("the block is %+v, error %v, want that of the next endpoint", b, err)
+		want("all are trusted", 0)
+		distrust(0)
+		want("the archive is not", 1)
+		distrust(0)
+		want("the second one is not", 0)
+		distrust(1)
+		want("the third one is not", 0)
+		distrust(2)
+		want("the archive is not, again", 1)
+		for _, method := range []string{"getBlock", "getSignaturesForAddress"} {
+			n["b"].set(method, serverError)
 		}
+		want("the archive is not, and the second one is down", 2)
+		for _, method := range []string{"getBlock", "getSignaturesForAddress"} {
+			n["c"].set(method, serverError)
+		}
+		want("only the distrusted one is left", 0)
 		one, _ := newEndpoints(t, n, endpointsNamed("b"), nil)
-		if h := (&History{Endpoints: one}); h.Distrust() {
+		if h := (&History{Endpoints: one}); h.Distrust(0) {
 			t.Error("one endpoint alone is said to be several")
 		}
 	})

@@ -42,8 +42,8 @@ type query[T any] struct {
 	urgency outbound.Urgency
 	// roles are the roles of endpoints that can answer, in the order of preference.
 	roles []Role
-	// turn is how many of the best endpoints are asked last.
-	turn int
+	// last is 1 + the index of an endpoint that is asked after all others; 0 for none.
+	last int
 	do   func(context.Context, askedEndpoint) (T, error)
 	// slot returns the slot of the answer; nil when the answer has none. The answer is refused
 	// if the chain cannot have reached that slot. unconfirmed marks a processed or a finalized
@@ -55,13 +55,21 @@ type query[T any] struct {
 	unknown func(T) bool
 }
 
+func (q query[T]) isLast(ep *endpoint) int {
+	if ep.index+1 == q.last {
+		return 1
+	}
+	return 0
+}
+
 // ask goes through the endpoints, the best first, until one answers.
 func ask[T any](ctx context.Context, e *Endpoints, q query[T]) (T, error) {
 	var none T
 	deadline := e.now().Add(breakerWait)
 	var calls int
 	for round := 0; ; {
-		candidates := turned(e.candidates(q.roles, q.method, q.urgency), q.turn)
+		candidates := e.candidates(q.roles, q.method, q.urgency)
+		slices.SortStableFunc(candidates, func(a, b *endpoint) int { return q.isLast(a) - q.isLast(b) })
 		failures := callFailures{method: q.method}
 		for i, ep := range candidates {
 			permit, ok := ep.breaker.Try()

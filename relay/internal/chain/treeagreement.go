@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/relaypool/relaypool/relay/onchain"
+	"github.com/relaypool/relaypool/relay/shieldpool"
 )
 
 // A lying endpoint can show a tree with invented leaves and compute a valid root for it. Clients
@@ -29,9 +30,9 @@ var errTreesDiffer = fmt.Errorf("%w: the endpoints show different trees: GET /he
 // has answered for ten seconds. First, it is the only tree whose root history contains the last agreed root; if
 // its slot is doubtful, ten seconds must have passed since the last agreement. Second, no other endpoint
 // answers, and there was no agreement in the last minute. If no tree counts, AgreedTree returns the last
-// agreed tree: for up to a minute, or, contested, as long as several root histories contain its root. That may be
-// one that only one endpoint showed; once two show a tree, or another one contradicts it, it is the last that two
-// showed. With a single endpoint configured, what that one shows is agreed.
+// agreed tree: for up to a minute, or, contested, as long as several root histories contain its root. A tree of
+// one endpoint is dropped, and the last of two used, as soon as two agree or another one contradicts it. With a
+// single endpoint configured, what that one shows is agreed.
 func (p *PoolReader) AgreedTree(ctx context.Context, minSlot uint64, maxAge time.Duration) (onchain.Snapshot, error) {
 	since := p.now()
 	for {
@@ -177,7 +178,8 @@ func agreedTree(all []onchain.Snapshot, last *onchain.Snapshot, at time.Time) (o
 	case len(continuing) > 1: // they differ, but all of them contain the last agreed root
 		contested := *last
 		slices.SortFunc(continuing, func(a, b onchain.Snapshot) int { return cmp.Compare(b.Slot, a.Slot) })
-		contested.Slot, contested.Contested = max(last.Slot, continuing[1].Slot), true
+		contested.Slot, contested.Contested, contested.Corroborated = max(last.Slot, continuing[1].Slot), true, true
+		contested.Tree = withRootsOfTwo(contested.Tree, all)
 		return contested, true
 	case agreed != nil:
 		return *agreed, true
@@ -211,14 +213,19 @@ func newestShownByTwo(all []onchain.Snapshot) *onchain.Snapshot {
 	}
 	s := newest(confirmed)
 	if s != nil {
-		s.Tree = s.Tree.WithHistory(func(leaves uint64) [32]byte {
-			if leaves == s.Tree.NextIndex {
-				return s.Tree.Root
-			}
-			return rootOfTwo(all, leaves)
-		})
+		s.Tree = withRootsOfTwo(s.Tree, all)
 	}
 	return s
+}
+
+// withRootsOfTwo returns the tree with its root and those older ones that two endpoints show.
+func withRootsOfTwo(t *shieldpool.TreeAccount, all []onchain.Snapshot) *shieldpool.TreeAccount {
+	return t.WithHistory(func(leaves uint64) [32]byte {
+		if leaves == t.NextIndex {
+			return t.Root
+		}
+		return rootOfTwo(all, leaves)
+	})
 }
 
 // upToDateTrees returns the trees of endpoints that are not far behind another one. Trees that fail

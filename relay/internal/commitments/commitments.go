@@ -79,9 +79,9 @@ type Chain interface {
 	// onchain.ErrSlotSkipped or onchain.ErrBlockPruned for a block that it does not have.
 	Block(ctx context.Context, slot uint64, account solana.PublicKey) (*onchain.Block, error)
 	FirstAvailableBlock(ctx context.Context) (uint64, error)
-	// Distrust is called when what was read contradicts the chain's tree. Another endpoint is then asked first; false
-	// if there is none.
-	Distrust() bool
+	// Distrust is called when what was read contradicts the chain's tree, with the number of such calls since what
+	// was read was right. Another endpoint is then asked first; false if there is none.
+	Distrust(before int) bool
 }
 
 // Tree reads the pool's tree account, which stored leaves are compared with.

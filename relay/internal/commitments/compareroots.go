@@ -138,17 +138,22 @@ func (f *Follower) catchUp(ctx context.Context, c comparison) error {
 	}
 	if stuck := f.isStuck(c); stuck || c.verdict == wrong {
 		f.rewinds++
-		again := c.verdict == inconclusive && f.Chain.Distrust() // the chain has not reached the blocks' slot
+		again := c.verdict == inconclusive && f.distrust() // the chain has not reached the blocks' slot
 		if c, err = f.readAgain(ctx, c); err != nil {
 			return err
 		}
-		if !again && (c.verdict == wrong || f.isStuck(c)) && f.Chain.Distrust() {
+		if !again && (c.verdict == wrong || f.isStuck(c)) && f.distrust() {
 			if c, err = f.readAgain(ctx, c); err != nil {
 				return err
 			}
 		}
 	}
 	return f.applyVerdict(ctx, c)
+}
+
+func (f *Follower) distrust() bool {
+	f.distrusts++
+	return f.Chain.Distrust(f.distrusts - 1)
 }
 
 // readAgain removes leaves, and reads from there on.
@@ -170,7 +175,7 @@ func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snaps
 	leavesBefore := snap.Tree.NextIndex
 	pos, err := f.read(ctx, pos)
 	if err != nil && !errors.Is(err, ErrMoved) {
-		f.Chain.Distrust()
+		f.distrust()
 	}
 	if errors.Is(err, errShort) {
 		f.report(f.compare(pos, leavesBefore, snap))

@@ -56,6 +56,29 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// Leaves of the empty value keep the root. A client that has fewer of them gets some twice, and lacks none.
+func TestARootOfTwoNumbersOfLeavesCountsForTheLower(t *testing.T) {
+	t.Parallel()
+	same := [32]byte{1}
+	tree := (&shieldpool.TreeAccount{NextIndex: 5, History: make([][32]byte, 100)}).WithHistory(func(leaves uint64) [32]byte {
+		if leaves >= 2 && leaves <= 4 {
+			return same
+		}
+		return [32]byte{9, byte(leaves)}
+	})
+	for leaves := range uint64(6) {
+		n := newest{next: 5, leaves: make([]string, leaves)}
+		n.addRoots(tree)
+		if want := max(2, 5-leaves); n.counts[same] != want && leaves > 0 {
+			t.Errorf("with the last %d leaves in memory the root is of %d leaves, want %d", leaves, n.counts[same], want)
+		}
+		if uint64(len(n.counts)) > leaves+1 {
+			t.Errorf("with the last %d leaves in memory, %d roots are known", leaves, len(n.counts))
+		}
+	}
+	(&newest{}).addRoots(tree) // nothing is in memory
+}
+
 func TestEachRewindGoesFurtherBack(t *testing.T) {
 	t.Parallel()
 	const newest = 400_000_000 // slots of a real cluster

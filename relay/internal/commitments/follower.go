@@ -30,11 +30,11 @@ type Follower struct {
 	readTo     uint64       // the slot of the position when it was last loaded
 	rebuilt    bool         // this follower has hashed all stored leaves once
 	trusted    bool         // the chain has confirmed the tree, so its checkpoint was right
-	// rewinds and failures count the rewinds and the failed attempts since the chain last
-	// confirmed all leaves. Until retryAt, a pass reads no blocks and fails with lastFailure.
-	rewinds, failures int
-	retryAt           time.Time
-	lastFailure       error
+	// rewinds, distrusts and failures count the rewinds, the calls of Distrust and the failed attempts since the
+	// chain last confirmed all leaves. Until retryAt, a pass reads no blocks and fails with lastFailure.
+	rewinds, distrusts, failures int
+	retryAt                      time.Time
+	lastFailure                  error
 	// stuckAt is the number of leaves at which the index has been stuck since stuckSince.
 	stuckAt    uint64
 	stuckSince time.Time

@@ -177,10 +177,11 @@ func TestOneEndpointServesWrongBlocks(t *testing.T) {
 		behind int // seconds until the other endpoint's are read
 		spoil  func(*lying)
 	}{
-		"they have other leaves":             {lie, 0, nil},
-		"its list of transactions is short":  {start, 11, nil},
-		"its history is short, too":          {start, 11, func(l *lying) { l.claimed = 1 << 40 }},
-		"the chain has not reached its slot": {fork{100: {1}, 101: {2}, 1 << 40: {9}}, 61, nil},
+		"they have other leaves":              {lie, 0, nil},
+		"its list of transactions is short":   {start, 11, nil},
+		"its history is short, too":           {start, 11, func(l *lying) { l.claimed = 1 << 40 }},
+		"its list of transactions never ends": {start, 1, func(l *lying) { l.endless = true }},
+		"the chain has not reached its slot":  {fork{100: {1}, 101: {2}, 1 << 40: {9}}, 61, nil},
 		"a leaf is not a field element": {lie, 1, func(l *lying) {
 			data := l.blocks[2].Transactions[0].Instructions[3].Data
 			for i := 1; i < len(data); i++ {

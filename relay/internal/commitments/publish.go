@@ -26,7 +26,7 @@ func (f *Follower) applyVerdict(ctx context.Context, c comparison) error {
 			return f.scheduleRetry(short)
 		}
 		if c.pos.Leaves >= c.leavesBefore {
-			f.rewinds, f.failures, f.retryAt, f.lastFailure = 0, 0, time.Time{}, nil
+			f.rewinds, f.distrusts, f.failures, f.retryAt, f.lastFailure = 0, 0, 0, time.Time{}, nil
 		}
 		return nil
 	case wrong:

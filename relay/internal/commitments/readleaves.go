@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync/atomic"
 
@@ -18,6 +19,8 @@ const (
 	// firstPage is short, because a follower is seldom far behind. signaturePage is the
 	// largest page of getSignaturesForAddress (Solana).
 	firstPage, signaturePage = 50, 1000
+	// maxPagesOfSlot is how many pages of a list may end in the same slot: more than a block has room for.
+	maxPagesOfSlot = 50
 	// slotBatch is the number of slots that are stored at once; readAhead is the number of
 	// blocks that are read concurrently.
 	slotBatch, readAhead = 64, 4
@@ -150,6 +153,7 @@ func (f *Follower) store(ctx context.Context, pos Position, next extension, slot
 func (f *Follower) slots(ctx context.Context, after uint64) ([]uint64, error) {
 	var out []uint64
 	var before solana.Signature
+	lowest, pages := uint64(math.MaxUint64), 0
 	for limit := firstPage; ; limit = signaturePage {
 		page, err := f.Chain.SignaturesFor(ctx, f.Pool.MerkleTree, before, solana.Signature{}, limit)
 		if err != nil {
@@ -167,7 +171,13 @@ func (f *Follower) slots(ctx context.Context, after uint64) ([]uint64, error) {
 		if len(page) == 0 {
 			return oldestFirst(out), nil
 		}
-		before = page[len(page)-1].Signature
+		last := page[len(page)-1]
+		if before = last.Signature; last.Slot < lowest {
+			lowest, pages = last.Slot, 0
+		}
+		if pages++; pages > maxPagesOfSlot {
+			return nil, fmt.Errorf("list the tree's transactions: %d pages do not go back from slot %d", pages, lowest)
+		}
 	}
 }
 

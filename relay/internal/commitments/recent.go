@@ -49,7 +49,9 @@ func (n *newest) addRoots(t *shieldpool.TreeAccount) {
 			counts[root] = count
 		}
 	}
-	for count := n.next - uint64(len(n.leaves)); count <= min(t.NextIndex, n.next); count++ {
+	first := n.next - uint64(len(n.leaves))
+	for count := min(t.NextIndex, n.next) + 1; count > first; {
+		count--
 		if root, ok := t.RootAt(count); ok {
 			counts[root] = count
 		}

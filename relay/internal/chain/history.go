@@ -2,7 +2,6 @@ package chain
 
 import (
 	"context"
-	"slices"
 	"sync/atomic"
 
 	"github.com/gagliardetto/solana-go"
@@ -11,16 +10,24 @@ import (
 	"github.com/relaypool/relaypool/relay/onchain"
 )
 
-// History reads blocks and lists of transactions. After each Distrust, another endpoint is asked first. Safe for
-// concurrent use.
+// History reads blocks and lists of transactions. Safe for concurrent use.
 type History struct {
 	*Endpoints
-	turn atomic.Uint32
+	// answered and distrusted are 1 + the index of an endpoint: of the one that answered last, and of the one that
+	// is asked after all others. 0 stands for none.
+	answered, distrusted atomic.Int64
 }
 
-// Distrust is called when what was read contradicts the chain. It returns false if there is no other endpoint.
-func (h *History) Distrust() bool {
-	h.turn.Add(1)
+// Distrust is called when what was read contradicts the chain. One endpoint is from then on, until the next
+// Distrust, asked after all others: the one that answered last or, if what was read after a Distrust is wrong
+// again, the next one, because several may have answered. before is the number of calls since what was read was right.
+// Distrust returns false if there are no others.
+func (h *History) Distrust(before int) bool {
+	last := h.answered.Load()
+	if before > 0 {
+		last = h.distrusted.Load()%int64(len(h.all)) + 1
+	}
+	h.distrusted.Store(last)
 	return len(h.withRole(RoleArchive, RoleRead)) > 1
 }
 
@@ -32,8 +39,7 @@ func (h *History) Block(ctx context.Context, slot uint64, account solana.PublicK
 	q := historyQuery("getBlock", outbound.Background, func(ctx context.Context, source askedEndpoint) (*onchain.Block, error) {
 		return source.Block(ctx, slot, account)
 	})
-	q.turn = int(h.turn.Load())
-	return ask(ctx, h.Endpoints, q)
+	return ask(ctx, h.Endpoints, trusting(h, q))
 }
 
 // SignaturesFor lists the transactions that name the address; see rpc.Client.SignaturesFor.
@@ -42,7 +48,7 @@ func (h *History) SignaturesFor(ctx context.Context, address solana.PublicKey, c
 	q := historyQuery("getSignaturesForAddress", outbound.Background, func(ctx context.Context, source askedEndpoint) ([]onchain.SignatureInfo, error) {
 		return source.SignaturesFor(ctx, address, commitment, before, until, limit)
 	})
-	q.turn = int(h.turn.Load())
+	q = trusting(h, q)
 	return askAgain(ctx, h.Endpoints, q, secondOpinion[[]onchain.SignatureInfo]{
 		doubtful: func(listed []onchain.SignatureInfo) bool { return len(listed) == 0 },
 		again:    q.do,
@@ -50,11 +56,16 @@ func (h *History) SignaturesFor(ctx context.Context, address solana.PublicKey, c
 	})
 }
 
-// turned returns the endpoints with the first so many moved to the end.
-func turned(endpoints []*endpoint, turn int) []*endpoint {
-	if len(endpoints) == 0 {
-		return nil
+// trusting returns the query with the distrusted endpoint as the last one.
+func trusting[T any](h *History, q query[T]) query[T] {
+	do := q.do
+	q.last = int(h.distrusted.Load())
+	q.do = func(ctx context.Context, source askedEndpoint) (T, error) {
+		v, err := do(ctx, source)
+		if err == nil {
+			h.answered.Store(int64(source.index) + 1)
+		}
+		return v, err
 	}
-	first := turn % len(endpoints)
-	return slices.Concat(endpoints[first:], endpoints[:first])
+	return q
 }
