@@ -232,7 +232,7 @@ type Snapshot struct {
 	// contains the tree's root. The tree's own root history then has only roots that two of them show.
 	Corroborated bool
 	// Provisional reports that only one of several endpoints shows the tree, although another one answers, or did
-	// ten seconds ago: this one may have made it up.
+	// less than ten seconds ago: this one may have made it up.
 	Provisional bool
 	// Contested reports that two endpoints have the tree's root in their histories and differ after it: the
 	// chain may have more leaves.

@@ -174,7 +174,7 @@ func (f *Follower) readAgain(ctx context.Context, c comparison) (comparison, err
 func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snapshot) (comparison, error) {
 	leavesBefore := snap.Tree.NextIndex
 	pos, err := f.read(ctx, pos)
-	if err != nil && !errors.Is(err, ErrMoved) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrMoved) {
 		f.distrust()
 	}
 	if errors.Is(err, errShort) {
@@ -194,9 +194,9 @@ func (f *Follower) advance(ctx context.Context, pos Position, snap onchain.Snaps
 }
 
 // isStuck reports whether the stored leaves have been confirmed but incomplete for longer than
-// stuckAfter, or of blocks that the tree has not reached for longer than aheadAfter. A shorter time proves
-// nothing, because an endpoint's list of transactions may be a
-// moment behind its accounts. After a rewind, incomplete leaves do not require any time.
+// stuckAfter, or of slots that the tree has not reached for longer than aheadAfter. A shorter time proves
+// nothing, because an endpoint's list of transactions may be a moment behind its accounts, and one
+// endpoint behind another. After a rewind, incomplete leaves do not require any time.
 func (f *Follower) isStuck(c comparison) bool {
 	incomplete := c.verdict == confirmed && c.pos.Leaves < c.leavesBefore
 	ahead := c.verdict == inconclusive && c.snap.Slot < c.pos.Slot && !c.snap.Provisional && !c.snap.Contested
