@@ -55,6 +55,7 @@ type query[T any] struct {
 	unknown func(T) bool
 }
 
+// isLast orders endpoints: 1 for the one that is asked after all others, 0 for these.
 func (q query[T]) isLast(ep *endpoint) int {
 	if ep.index+1 == q.last {
 		return 1

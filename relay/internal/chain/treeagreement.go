@@ -95,7 +95,7 @@ func (p *PoolReader) lastAgreed() *onchain.Snapshot {
 // chooses none, agree returns the last agreed tree, if that is recent. The caller holds p.updating.
 func (p *PoolReader) agree(all []onchain.Snapshot, at time.Time) (onchain.Snapshot, error) {
 	last := p.lastAgreed()
-	if last != nil && !last.Corroborated && othersAnswer(*last, all) {
+	if last != nil && !last.Corroborated && superseded(*last, all) {
 		last = p.shownByTwo
 	}
 	s, ok := agreedTree(all, last, at)
@@ -133,7 +133,7 @@ func (p *PoolReader) setAgreed(s *onchain.Snapshot) {
 }
 
 // alone is the only endpoint that has shown a tree since the read at that time; a zero time means that there are
-// several. An endpoint may fail to answer one read, and another one may wait for that.
+// several. It is not believed at once: a lying endpoint may wait for a read that the others fail to answer.
 type alone struct {
 	endpoint int
 	since    time.Time
@@ -252,7 +252,7 @@ func lowestUpToDate(all []onchain.Snapshot) uint64 {
 // confirmedSlot returns the slot that another endpoint confirms for the tree with index i; 0 when
 // none does. An endpoint confirms the tree if its root history contains the tree's root; see historyHas. The
 // confirmed slot is then the lower of the two slots. The result same is true if another tree has
-// the same newest root.
+// the same leaves.
 func confirmedSlot(all []onchain.Snapshot, i int) (slot uint64, same bool) {
 	for k, o := range all {
 		if k != i && historyHas(o, all[i]) {
@@ -274,9 +274,9 @@ func sameLeaves(a, b onchain.Snapshot) bool {
 	return a.Tree.Root == b.Tree.Root && a.Tree.NextIndex == b.Tree.NextIndex
 }
 
-// othersAnswer reports whether s, which one endpoint alone showed, does not count any more: two endpoints show the
+// superseded reports whether s, which one endpoint alone showed, does not count any more: two endpoints show the
 // same tree, or one has another root than s at the highest number of leaves that both have.
-func othersAnswer(s onchain.Snapshot, all []onchain.Snapshot) bool {
+func superseded(s onchain.Snapshot, all []onchain.Snapshot) bool {
 	all = upToDateTrees(all)
 	return newestShownByTwo(all) != nil || slices.ContainsFunc(all, func(o onchain.Snapshot) bool {
 		leaves := min(s.Tree.NextIndex, o.Tree.NextIndex)

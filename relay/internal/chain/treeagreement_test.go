@@ -200,7 +200,7 @@ func TestWhatOneEndpointShowsAloneIsProvisional(t *testing.T) {
 	type step struct {
 		seconds int
 		shown   [3]*onchain.Account
-		behind  uint64 // slots of the second and the third
+		behind  uint64 // slots of the second; of the third, twice as many
 		leaves  uint64
 		word    string
 	}
@@ -228,7 +228,11 @@ func TestWhatOneEndpointShowsAloneIsProvisional(t *testing.T) {
 		},
 		"the others are behind": {
 			agree,
-			{15, [3]*onchain.Account{lie, honest(5), honest(5)}, 40, 8, provisional},
+			{15, [3]*onchain.Account{lie, honest(5), honest(5)}, 30, 8, provisional},
+		},
+		"another one's slot is impossible": {
+			agree,
+			{15, [3]*onchain.Account{lie, honest(6)}, 1 << 40, 8, provisional},
 		},
 		"the others are far behind": {
 			agree,
@@ -257,7 +261,7 @@ func TestWhatOneEndpointShowsAloneIsProvisional(t *testing.T) {
 						for k, a := range all {
 							a.fail(errors.New("down"))
 							if step.shown[k] != nil {
-								a.set(slot-min(uint64(k), 1)*step.behind, pool.MerkleTree, step.shown[k])
+								a.set(slot-min(uint64(k)*step.behind, slot), pool.MerkleTree, step.shown[k])
 							}
 						}
 						time.Sleep(time.Second)

@@ -68,8 +68,8 @@ func (f *Follower) publish(ctx context.Context, pos *Position, leaves uint64) er
 }
 
 // prefix is the longest series of leaves, from the tree's first leaf to the end of a slot, whose
-// root is in the chain's root history; or the published leaves, if two endpoints do not show the same root of so many,
-// and nothing contradicts them. slot is the slot at whose end it stops.
+// root is in the chain's root history. Where the history has no root at the number of published leaves, these are
+// such a series too, unless it contradicts them at a lower number. slot is the slot at whose end it stops.
 type prefix struct {
 	ok           bool
 	leaves, slot uint64

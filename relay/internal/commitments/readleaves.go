@@ -176,7 +176,7 @@ func (f *Follower) slots(ctx context.Context, after uint64) ([]uint64, error) {
 			lowest, pages = last.Slot, 0
 		}
 		if pages++; pages > maxPagesOfSlot {
-			return nil, fmt.Errorf("list the tree's transactions: %d pages do not go back from slot %d", pages, lowest)
+			return nil, fmt.Errorf("list the tree's transactions: %d pages do not go back from slot %d: the endpoint is wrong; another one is asked first now, so remove it if this goes on", pages, lowest)
 		}
 	}
 }
